@@ -29,7 +29,7 @@ from exports import machine  # noqa: E402
 from support import memory_networks as networks  # noqa: E402
 
 from n2d2py.memory.checker import check_plan  # noqa: E402
-from n2d2py.memory.modes import MODES, plan_mode, plan_strips_within  # noqa: E402
+from n2d2py.memory.modes import MODES, plan_mode, plan_strips  # noqa: E402
 from n2d2py.memory.problem import MemoryProblem  # noqa: E402
 from n2d2py.memory.rows import KnownRows  # noqa: E402
 from n2d2py.memory.settings import Settings  # noqa: E402
@@ -216,7 +216,7 @@ def in_strips() -> None:
             points = search.curve(search.work * most // 100)[-3:]
             for point in [*points, *(search.other_widths(points[-1]) if points[-1].cuts else [])]:
                 narrow = with_strips(problem, point.cuts)
-                plan = plan_strips_within(narrow, settings, "Small", best[0] if best else None, known)
+                plan = plan_strips(narrow, settings, "Small", best[0] if best else None, known)
                 if plan is None:
                     continue
                 assert not check_plan(narrow, plan)

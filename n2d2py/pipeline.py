@@ -25,25 +25,24 @@ from n2d2py.exports import (
     refuse_unwritable,
     target_names,
 )
+from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner
-from n2d2py.stages.build_metrics import BuildMetrics, measured
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage
 from n2d2py.stages.export import export_folder_name, export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork, load_stage
-from n2d2py.stages.log_outputs import write_outputs
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.options import SYNTHETIC_STIMULI, RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
-from n2d2py.stages.planned import PlannedNetwork
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
-from n2d2py.stages.report import Checked, report_stage
+from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
 from n2d2py.stages.train import train_stage
+from n2d2py.stages.values import write_outputs
 from n2d2py.targets.scorer import refuse_positions
 
 if TYPE_CHECKING:

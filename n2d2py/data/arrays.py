@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.data.text import unreadable
 from n2d2py.errors import N2D2Error
 from n2d2py.files import DamagedArray, map_npy, map_npz
 
@@ -25,7 +26,7 @@ def open_npy(path: Path, name: str | None = None) -> np.ndarray:
     try:
         return map_npy(path)
     except OSError as error:
-        raise _unreadable(name, error) from None
+        raise unreadable(name, error) from None
     except DamagedArray as error:
         raise _damaged(name, ".npy", error) from None
 
@@ -42,7 +43,7 @@ def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
     try:
         arrays = map_npz(path)
     except OSError as error:
-        raise _unreadable(name, error) from None
+        raise unreadable(name, error) from None
     except DamagedArray as error:
         raise _damaged(name, ".npz", error) from None
     if not arrays:
@@ -85,10 +86,6 @@ def plain(sample: np.ndarray) -> np.ndarray:
         return np.array(sample, np.int32)
     kinds = {"b": np.dtype(np.uint8), "f": np.dtype(np.float32)}
     return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
-
-
-def _unreadable(name: str, error: OSError) -> N2D2Error:
-    return N2D2Error("E401", f"{name} cannot be read: {error.strerror or error}", remedy="check the path and its permissions")
 
 
 def _damaged(name: str, kind: str, error: DamagedArray) -> N2D2Error:

@@ -14,7 +14,7 @@ import numpy as np
 
 from n2d2py.data.arrays import check_type, open_npy, plain
 from n2d2py.data.sound import read_wav
-from n2d2py.data.text_tables import TABLES, read_table
+from n2d2py.data.text import TABLES, read_table, unreadable
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import open_picture
 
@@ -79,9 +79,7 @@ def _opened(path: Path, name: str, look: Callable):
     except UnidentifiedImageError:
         raise N2D2Error("E403", f"{name} is not an image of a known format", remedy="remove or replace the file") from None
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise N2D2Error(
-            "E401", f"{name} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+        raise unreadable(name, error) from None
     except Exception as error:  # the decoders raise nearly every type on damaged files
         raise N2D2Error(
             "E403", f"{name} cannot be decoded: {error or type(error).__name__}", remedy="remove or replace the file"

@@ -133,12 +133,12 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
         )
     values = _SCHEMA.read(section, _CONFIG)
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
-        raise N2D2Error(
+        raise values.fail(
             "E417",
             f"QuantizationLevels={values['QuantizationLevels']} from {values['QuantizationMin']:g} to "
             f"{values['QuantizationMax']:g} is not a valid quantization",
-            where=values.where("QuantizationLevels"),
-            remedy="give at least 2 levels, and QuantizationMin below QuantizationMax",
+            "give at least 2 levels, and QuantizationMin below QuantizationMax",
+            "QuantizationLevels",
         )
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
@@ -167,11 +167,8 @@ def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
     }
     for key, value in wanted.items():
         if values.given(key) and values[key] != value:
-            raise N2D2Error(
-                "E124",
-                f"'{key}' changes the size of the expected outputs, which is not supported",
-                where=values.where(key),
-                remedy="remove it",
+            raise values.fail(
+                "E124", f"'{key}' changes the size of the expected outputs, which is not supported", "remove it", key
             )
 
 
@@ -180,35 +177,28 @@ def _shape(values: Values) -> tuple[int, ...]:
     if not size:
         missing = [key for key in ("SizeX", "SizeY") if not values[key]]
         if missing:
-            raise N2D2Error(
+            raise values.fail(
                 "E411",
                 f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} missing or 0",
-                where=values.where(missing[0]),
-                remedy="give SizeX and SizeY, or Size",
+                "give SizeX and SizeY, or Size",
+                missing[0],
             )
         if values["SizeD"] != 1:
-            raise N2D2Error("E411", "SizeD above 1 is not supported", where=values.where("SizeD"), remedy="remove SizeD")
+            raise values.fail("E411", "SizeD above 1 is not supported", "remove SizeD", "SizeD")
         return values["NbChannels"], values["SizeY"], values["SizeX"]
     if values.given("SizeX") or values.given("SizeY"):
-        raise N2D2Error(
-            "E411", "Size and SizeX or SizeY are both given", where=values.where("Size"), remedy="remove one of them"
-        )
+        raise values.fail("E411", "Size and SizeX or SizeY are both given", "remove one of them", "Size")
     if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
         if len(size) != 2:
-            raise N2D2Error(
+            raise values.fail(
                 "E411",
                 f"Size has {len(size)} values, but NbChannels={values['NbChannels']} is also given",
-                where=values.where("Size"),
-                remedy="give Size=X Y C, or Size=X Y with NbChannels",
+                "give Size=X Y C, or Size=X Y with NbChannels",
+                "Size",
             )
         return values["NbChannels"], size[1], size[0]
     if len(size) == 1:
         return size
     if len(size) > 3:
-        raise N2D2Error(
-            "E411",
-            f"Size with {len(size)} values is not supported",
-            where=values.where("Size"),
-            remedy="give X Y C, X C, or one number",
-        )
+        raise values.fail("E411", f"Size with {len(size)} values is not supported", "give X Y C, X C, or one number", "Size")
     return size[-1], size[1] if len(size) == 3 else 1, size[0]

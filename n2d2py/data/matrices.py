@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.data.decode import read_stimulus
+from n2d2py.data.text import read_bytes
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.files import read_regular
 
 _DEPTHS = ("u1", "i1", "<u2", "<i2", "<i4", "<f4", "<f8")
 _HEADER = struct.Struct("<iii")
@@ -27,12 +27,7 @@ def read_matrix(path: Path) -> np.ndarray:
     """
     if path.suffix != ".bin":
         return read_stimulus(path)
-    try:
-        data = read_regular(path)
-    except OSError as error:
-        raise N2D2Error(
-            "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+    data = read_bytes(path)
     if len(data) >= _HEADER.size:
         rows, columns, kind = _HEADER.unpack_from(data)
         depth, channels = kind & 7, (kind >> 3) + 1

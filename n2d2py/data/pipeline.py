@@ -41,6 +41,14 @@ class TracePoint:
     bounds: Range | None
     transformation: Transformation | None = None
 
+    def __str__(self) -> str:
+        height, width, channels = self.image.shape
+        known = f", within [{self.bounds[0]:g}, {self.bounds[1]:g}]" if self.bounds else ""
+        return (
+            f"{self.title}: {size_text((channels, height, width))} {self.image.dtype}, "
+            f"{float(self.image.min()):g} to {float(self.image.max()):g}{known}"
+        )
+
 
 def integer_range(dtype: np.dtype) -> Range | None:
     """The smallest and largest value of an integer type; None for real types."""

@@ -16,8 +16,7 @@ from n2d2py.data.database.base import Items
 from n2d2py.data.database.partition import SETS
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
-from n2d2py.data.statistics import ImageStatistics, statistics
-from n2d2py.data.statistics_cache import key_of, load_statistics, save_statistics
+from n2d2py.data.statistics import ImageStatistics, key_of, load_statistics, save_statistics, statistics
 from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
@@ -256,10 +255,8 @@ class _Reading:
         wanted = values["MeanData"], values["StdDevData"]
         positions = [database.sets[name] for name in APPLY_TO[values["ApplyTo"]]]
         ways = [" ".join(map(str, self._way(name).steps)) for name in APPLY_TO[values["ApplyTo"]]]
-        if self._cache is None:
-            return statistics(self._images(database, values), *wanted)
         key = key_of(database.items, np.concatenate(positions), f"{wanted} {ways}")
-        if key is None:
+        if self._cache is None or key is None:
             return statistics(self._images(database, values), *wanted)
         file = self._cache / values.section.name / "statistics.npz"
         found = load_statistics(file, key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import Environment, read_environment
 from n2d2py.data.matrices import write_matrix
-from n2d2py.data.pipeline import Pipeline, TracePoint, size_text
+from n2d2py.data.pipeline import Pipeline, TracePoint
 from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
 from n2d2py.data.pixels import find_pixels
 from n2d2py.data.statistics import ImageStatistics
@@ -25,30 +24,7 @@ from n2d2py.files import write_text
 from n2d2py.graph.inputs import PixelMap
 from n2d2py.ini import Document, Schema
 
-__all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
-
-
-@dataclass(frozen=True)
-class PipelinePoint:
-    """The first stimulus of a set after a step.
-
-    Attributes:
-        step: text of the step.
-        shape: (C, H, W).
-        dtype: number type.
-        values: its smallest and largest value.
-        bounds: what is known beforehand for every stimulus, or None.
-    """
-
-    step: str
-    shape: tuple[int, int, int]
-    dtype: str
-    values: Range
-    bounds: Range | None
-
-    def __str__(self) -> str:
-        known = f", within [{self.bounds[0]:g}, {self.bounds[1]:g}]" if self.bounds else ""
-        return f"{self.step}: {size_text(self.shape)} {self.dtype}, {self.values[0]:g} to {self.values[1]:g}{known}"
+__all__ = ["Environment", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
 
 
 class StimuliProvider:
@@ -108,15 +84,9 @@ class StimuliProvider:
         positions = self.database.sets[set_name]
         if indices is not None:
             positions = positions[np.asarray(indices, np.int64)]
-        items = self.database.items
-        pipeline = self._pipelines[set_name]
-        read = self._reader(set_name, pipeline)
-        labels = pipeline.map_labels(self.database.labels[positions], self.labels)
-
-        def load(position: int) -> np.ndarray:
-            index = int(positions[position])
-            return pipeline.run(read(index), items.name(index))
-
+        items, pipeline = self.database.items, self._pipelines[set_name]
+        found = self._stimuli(set_name, positions, pipeline, lambda index: None)
+        labels = found.labels
         maps = self.database.maps
         expanded = any(step.transformation.expands_labels for step in pipeline.steps)
 
@@ -126,13 +96,8 @@ class StimuliProvider:
                 return np.full(self.shape[-2:], labels[position], np.int64)
             return pipeline.run_map(maps.read(index), self.labels, items.name(index))
 
-        return Stimuli(
-            [items.name(int(index)) for index in positions],
-            labels,
-            self.shape,
-            load,
-            label_map if expanded or maps is not None else None,
-        )
+        found.label_map = label_map if expanded or maps is not None else None
+        return found
 
     @property
     def draws(self) -> bool:
@@ -145,20 +110,24 @@ class StimuliProvider:
         Raises:
             N2D2Error: what reading and transforming the first stimulus of the set raises.
         """
-        positions, items, pipeline = self.database.sets["Learn"], self.database.items, self._learning
-        read = self._reader("Learn", pipeline)
+
+        def random(index: int) -> np.random.Generator:
+            return np.random.Generator(np.random.PCG64([seed, epoch, index]))
+
+        return self._stimuli("Learn", self.database.sets["Learn"], self._learning, random)
+
+    def _stimuli(
+        self, set_name: str, positions: np.ndarray, pipeline: Pipeline, random: Callable[[int], np.random.Generator | None]
+    ) -> Stimuli:
+        """The stimuli at positions of the database, by a pipeline; `random` draws for that at a position."""
+        items, read = self.database.items, self._reader(set_name, pipeline)
 
         def load(position: int) -> np.ndarray:
             index = int(positions[position])
-            random = np.random.Generator(np.random.PCG64([seed, epoch, index]))
-            return pipeline.run(read(index), items.name(index), random)
+            return pipeline.run(read(index), items.name(index), random(index))
 
-        return Stimuli(
-            [items.name(int(index)) for index in positions],
-            pipeline.map_labels(self.database.labels[positions], self.labels),
-            self.shape,
-            load,
-        )
+        labels = pipeline.map_labels(self.database.labels[positions], self.labels)
+        return Stimuli([items.name(int(index)) for index in positions], labels, self.shape, load)
 
     def _reader(self, set_name: str, pipeline: Pipeline) -> Callable[[int], np.ndarray]:
         """Reads the image at an index of the database; all of a set have the type of its first one."""
@@ -178,21 +147,9 @@ class StimuliProvider:
 
         return read
 
-    def describe(self, set_name: str = "Test") -> list[PipelinePoint]:
-        """Shape and values of the first stimulus of a set as read and after each step."""
-        trace = self._trace(set_name)
-        if not trace:
-            return []
-        return [
-            PipelinePoint(
-                point.title,
-                (point.image.shape[2], *point.image.shape[:2]),
-                str(point.image.dtype),
-                (float(point.image.min()), float(point.image.max())),
-                point.bounds,
-            )
-            for point in trace
-        ]
+    def describe(self, set_name: str = "Test") -> list[TracePoint]:
+        """The first stimulus of a set as read and after each step; [] for an empty set."""
+        return self._trace(set_name) or []
 
     def trace(self, set_name: str, position: int) -> list[TracePoint]:
         """The stimulus at a position of a set, as read and after each step.

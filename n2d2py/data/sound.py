@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.data.text import read_bytes
 from n2d2py.errors import N2D2Error
-from n2d2py.files import read_regular
 
 _PCM, _REAL, _EXTENSIBLE = 1, 3, 0xFFFE
 _FORMAT = struct.Struct("<HHIIHH")
@@ -25,12 +25,7 @@ def read_wav(path: Path, name: str) -> np.ndarray:
     Raises:
         N2D2Error: E401 unreadable, E402 damaged, E406 a coding that is not supported, E416 empty.
     """
-    try:
-        data = read_regular(path)
-    except OSError as error:
-        raise N2D2Error(
-            "E401", f"{name} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+    data = read_bytes(path, name)
     form, sound = _chunks(data, name)
     code, channels, _, _, frame, bits = _FORMAT.unpack_from(form)
     if code == _EXTENSIBLE and len(form) >= 26:

@@ -1,12 +1,36 @@
-"""Lines of small text files: lists of stimuli, labels, synsets."""
+"""Small text files: lists of stimuli, labels, synsets, and stimuli that are a line of numbers for each row."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from n2d2py.errors import N2D2Error
 from n2d2py.files import read_regular
+
+TABLES = (".csv", ".dat", ".txt")
+"""Endings of text files that are stimuli."""
+_DELIMITERS = re.compile(r"[,; \t]+")
+
+
+def unreadable(name: Path | str, error: OSError) -> N2D2Error:
+    """E401 for a file or folder that the system does not let us read."""
+    return N2D2Error("E401", f"{name} cannot be read: {error.strerror or error}", remedy="check the path and its permissions")
+
+
+def read_bytes(path: Path, name: str | None = None) -> bytes:
+    """The bytes of a regular file.
+
+    Raises:
+        N2D2Error: E401 missing or unreadable.
+    """
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise unreadable(name or path, error) from None
 
 
 def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, str]]:
@@ -16,11 +40,7 @@ def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, st
         N2D2Error: E401 unreadable, E402 not UTF-8 text.
     """
     try:
-        text = read_regular(path).decode("utf-8-sig")
-    except OSError as error:
-        raise N2D2Error(
-            "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise N2D2Error("E402", f"{path} is not UTF-8 text", remedy="save it as UTF-8") from None
     for number, line in enumerate(text.splitlines(), 1):
@@ -43,3 +63,27 @@ def label_ids(texts: list[str]) -> tuple[list[int], tuple[str, ...]]:
         return ids, tuple(str(label) for label in range(max(ids) + 1))
     known: dict[str, int] = {}
     return [known.setdefault(text, len(known)) for text in texts], tuple(known)
+
+
+def read_table(path: Path, name: str) -> np.ndarray:
+    """Return the numbers of a file as (H, W, 1) float32, as N2D2's CsvDataFile reads them; commas, semicolons, blanks and tabs separate them, # begins a comment.
+
+    Raises:
+        N2D2Error: E401 unreadable, E402 no numbers, or rows of different lengths.
+    """
+    rows = []
+    for number, line in read_lines(path, comment="#"):
+        try:
+            rows.append([float(word) for word in _DELIMITERS.split(line) if word])
+        except ValueError:
+            raise _damaged(name, f"line {number} does not hold numbers") from None
+        if len(rows[-1]) != len(rows[0]):
+            raise _damaged(name, f"line {number} has {len(rows[-1])} numbers, the first one {len(rows[0])}")
+    found = np.array(rows, np.float32)
+    if not found.size or not np.isfinite(found).all():
+        raise _damaged(name, "it holds no numbers" if not found.size else "it holds values that are not finite")
+    return found[:, :, None]
+
+
+def _damaged(name: str, what: str) -> N2D2Error:
+    return N2D2Error("E402", f"{name}: {what}", remedy="store a line of numbers for each row, all of the same length")

@@ -24,11 +24,10 @@ W104   blanks after a backslash
 
 from n2d2py.ini.builder import load_document
 from n2d2py.ini.config import merge_config
-from n2d2py.ini.document import Document, wildcard_match
+from n2d2py.ini.document import Document, Section, wildcard_match
 from n2d2py.ini.params import Params, read_params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema, Values
-from n2d2py.ini.section import Section
 
 __all__ = [
     "REQUIRED",

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
-from n2d2py.ini.document import Document
+from n2d2py.ini.document import Document, Section
 from n2d2py.ini.inclusion import Inclusions
-from n2d2py.ini.section import Section
 
 MAX_ERRORS = 20
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini.section import Section, Siblings
+from n2d2py.ini.document import Document, Section
 
 _KEY = "ConfigSection"
 
@@ -13,7 +13,7 @@ def is_config_key(name: str) -> bool:
     return name == _KEY or (name.startswith(_KEY + "(") and name.endswith(")"))
 
 
-def merge_config(section: Section | MergedSection, document: Siblings, model: str = "") -> MergedSection:
+def merge_config(section: Section | MergedSection, document: Document, model: str = "") -> MergedSection:
     """The properties of the sections that `ConfigSection` lists, later sections over earlier ones.
 
     For `model`, `ConfigSection(model)` is used instead of `ConfigSection` when it is given; a
@@ -44,7 +44,7 @@ def _config_key(section: Section | MergedSection, model: str) -> str | None:
 class MergedSection:
     """Reads like a Section; each property is read from the config section that gives it."""
 
-    def __init__(self, document: Siblings, location: Location):
+    def __init__(self, document: Document, location: Location):
         self.document = document
         self.name = location.section or ""
         self.location = location

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from n2d2py import resources
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini.document import Document
+from n2d2py.ini.document import Document, Section
 from n2d2py.ini.expand import expand_text
 from n2d2py.ini.lexer import Header, SourceLine
 from n2d2py.ini.paths import below_models
-from n2d2py.ini.section import Section
 from n2d2py.ini.template import Parameter, Renderer
 
 MAX_INCLUSIONS = 1000

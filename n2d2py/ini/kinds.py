@@ -11,7 +11,12 @@ from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
-from n2d2py.ini.section import shorten
+
+
+def shorten(text: str, length: int = 40) -> str:
+    """The text on one line, cut to `length` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 3] + "..."
 
 
 class Kind(Enum):

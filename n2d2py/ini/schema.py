@@ -14,10 +14,9 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini.config import MergedSection, is_config_key, merge_config
-from n2d2py.ini.document import wildcard_match
+from n2d2py.ini.document import Section, wildcard_match
 from n2d2py.ini.ignored import Ignored
-from n2d2py.ini.kinds import Kind, Unreadable, convert
-from n2d2py.ini.section import Section, shorten
+from n2d2py.ini.kinds import Kind, Unreadable, convert, shorten
 
 __all__ = ["REQUIRED", "Key", "Kind", "Schema", "Values", "merge_config"]
 
@@ -150,6 +149,10 @@ class Values:
         """Where the value is written; for a default, the section."""
         entry = self._entries.get(name)
         return entry.where if entry and entry.where else self.section.location
+
+    def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
+        """The error for this section, at the place of `key` when given."""
+        return N2D2Error(code, what, where=self.where(key) if key else self.section.location, remedy=remedy)
 
     def matching(self, pattern: str) -> dict[str, Any]:
         """The given values whose names match a pattern of `*` and `?`, in order."""

@@ -1,11 +1,12 @@
-"""The memory problem of a typed network: its tensors in HWC and how its layers go through them.
+"""The memory problem of a typed network: its tensors in HWC and how its layers go through them; a network with its plan.
 
 Columns that a layer reads of a tensor are not a tensor of the problem: the layer reads them from the whole.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph
@@ -64,3 +65,16 @@ def _columns(plane: Plane, first: int, stop: int) -> Plane:
     at, pitch = first * plane.stride, plane.line_bytes
     wrap = plane.wrap_offset + at if plane.limit is not None else plane.wrap_offset
     return replace(plane, offset=plane.offset + at, wrap_offset=wrap, length=stop - first, pitch=pitch)
+
+
+@dataclass(frozen=True)
+class PlannedNetwork:
+    """The planned network, the planner's problem and its plan."""
+
+    graph: QuantGraph
+    problem: MemoryProblem
+    plan: MemoryPlan
+
+
+ScratchPlanner = Callable[[PlannedNetwork], tuple[PlannedNetwork, bool]]
+"""The network with scratch for its kernels placed in the budget, and whether every layer that needs some has some."""

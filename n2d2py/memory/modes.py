@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from n2d2py.errors import N2D2Error, listed
-from n2d2py.memory.optimal import solve
 from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import best_order
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.search import OverlapPlanner
+from n2d2py.memory.search import OverlapPlanner, solve
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 
@@ -103,17 +102,11 @@ def _smallest(problem: MemoryProblem, settings: Settings, stream_input: bool) ->
     return min(plans, key=lambda plan: plan.arena_bytes)
 
 
-def plan_strips(problem: MemoryProblem, settings: Settings, mode: str) -> MemoryPlan:
-    """The plan of a problem whose segments are in strips (`strips.py`); `mode`: Small or Minimum."""
-    plan = plan_strips_within(problem, settings, mode)
-    assert plan is not None
-    return plan
-
-
-def plan_strips_within(
+def plan_strips(
     problem: MemoryProblem, settings: Settings, mode: str, most: int | None = None, known: KnownRows | None = None
 ) -> MemoryPlan | None:
-    """As `plan_strips`; None where every plan is known to exceed `most` bytes. `known`: rows of the network in other strips."""
+    """The plan of a problem whose segments are in strips (`strips.py`); `mode`: Small or Minimum. `known`: rows of the network in
+    other strips. None where every plan is known to exceed `most` bytes."""
     planner = StreamPlanner(search=_solved if mode == "Minimum" else None, known=known)
     plan = planner.plan_within(problem, settings, most)
     return None if plan is None else _named(plan, mode, None)

@@ -2,19 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from n2d2py.memory.case import Case, Violation
-from n2d2py.memory.replay_lines import POINTWISE, WINDOWS, LineReplay
-from n2d2py.memory.stamps import Stamps
-from n2d2py.memory.taps import last_user, taps_along
+from n2d2py.memory.case import Case, Stamps, Violation
+
+Taps = Callable[[int], np.ndarray]
+"""The input positions inside the window of an output position."""
+
+
+def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
+    """True if the operator is a pool over its whole input."""
+    source, output = tensors[op["inputs"][0]], tensors[op["output"]]
+    return (
+        op["type"] == "pool"
+        and (op["kh"], op["kw"]) == (source["h"], source["w"])
+        and (output["h"], output["w"]) == (1, 1)
+        and not any(op["pads"])
+    )
+
+
+def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
+    """The taps of a window operator in the input `source`, which has `inputs` positions along the axis (0: lines)."""
+    if op["type"] == "window":
+        tables = [table for name, table in zip(op["inputs"], op[("lines", "columns")[axis]], strict=True) if name == source]
+        return lambda position: np.concatenate([np.arange(*table[position], dtype=np.int64) for table in tables])
+    if op["type"] == "upsample":
+        scale = op["scale"]
+        factor = scale[axis] if isinstance(scale, (list, tuple)) else scale
+        return lambda position: np.array([position // factor])
+    if op["type"] == "concat":
+        return lambda position: np.array([position])
+    pad = op["pads"][axis]
+    dil = op.get("dil", 1)
+    dilation = dil[axis] if isinstance(dil, (list, tuple)) else dil
+    kernel, stride = op[("kh", "kw")[axis]], op[("sh", "sw")[axis]]
+
+    def inside(position: int) -> np.ndarray:
+        found = position * stride - pad + np.arange(kernel) * dilation
+        return found[(found >= 0) & (found < inputs)]
+
+    return inside
+
+
+def last_user(inputs: int, outputs: int, inside: Taps, backwards: bool) -> np.ndarray:
+    """int64[inputs]: how many output positions precede the last one whose window holds each input
+    position, -1 when none does.
+    """
+    last = np.full(inputs, -1, dtype=np.int64)
+    for step in range(outputs):
+        last[inside(outputs - 1 - step if backwards else step)] = step
+    return last
+
+
+_POINTWISE = ("add", "ew")
+_WINDOWS = ("conv", "pool", "upsample", "window", "concat")
+_WHOLE = ("fc", "softmax")
 
 _NEVER_READ = -1
 _ALWAYS_READ = np.iinfo(np.int32).max - 1
 _NEVER_STORED = np.iinfo(np.int32).max
-_WHOLE = ("fc", "softmax")
 
 
 class Replay:
@@ -23,7 +72,9 @@ class Replay:
     def __init__(self, case: Case):
         self.case, self.graph = case, case.graph
         self.stamps = Stamps(case)
-        self._lines = LineReplay(case, self.stamps)
+        self._kept: dict[str, int] = {}
+        """Stamps of the partial results of each operator that accumulates, beyond those of tensors and scratch."""
+        self._lines_read: dict[tuple[str, str], tuple[list[np.ndarray], np.ndarray]] = {}
 
     def run(self) -> list[Violation]:
         """All faults of the case."""
@@ -35,9 +86,9 @@ class Replay:
             if "input" in step:
                 self.stamps.store_lines(step["input"], *step["rows"])
             elif "in_rows" in step:
-                self._lines.accumulate(self.case.ops[step["op"]], step)
+                self._accumulate(self.case.ops[step["op"]], step)
             elif "rows" in step:
-                self._lines.execute(self.case.ops[step["op"]], step)
+                self._execute_lines(self.case.ops[step["op"]], step)
             else:
                 self._execute(self.case.ops[step["op"]], step)
         for name in self.graph["outputs"]:
@@ -49,7 +100,7 @@ class Replay:
         if step.get("view"):
             self._view(op)
             return
-        if op["type"] not in POINTWISE + WINDOWS + _WHOLE:
+        if op["type"] not in _POINTWISE + _WINDOWS + _WHOLE:
             self.case.fault("unsupported", f"an operator of type {op['type']} must be a view", op=name)
             return
         self.stamps.destroy_scratch(op, step)
@@ -68,7 +119,7 @@ class Replay:
                 continue
             if stored_at is None:
                 stored_at = self._store_times(op, out, backwards)
-            if op["type"] in POINTWISE and self.stamps.elements(source) == self.stamps.elements(output):
+            if op["type"] in _POINTWISE and self.stamps.elements(source) == self.stamps.elements(output):
                 lost = self._lost_elements(source, places, stored_at, backwards)
             else:
                 lost = stored_at[places] <= last_read[:, :, None]
@@ -101,7 +152,7 @@ class Replay:
         the start; -1 when none does.
         """
         height, width, _ = self.case.shape[source]
-        if op["type"] not in WINDOWS:
+        if op["type"] not in _WINDOWS:
             return np.full((height, width), _ALWAYS_READ, dtype=np.int32)
         rows_out, cols_out, _ = self.case.shape[op["output"]]
         rows = last_user(height, rows_out, taps_along(op, source, 0, height), backwards)
@@ -114,10 +165,10 @@ class Replay:
         """
         height, width, pixel = out.shape
         times = np.full(self.case.size, _NEVER_STORED, dtype=np.int32)
-        if op["type"] in POINTWISE:
+        if op["type"] in _POINTWISE:
             element = self.graph["tensors"][op["output"]].get("bytes", 1)
             when = np.arange(height * width * pixel, dtype=np.int32) // element
-        elif op["type"] in WINDOWS:
+        elif op["type"] in _WINDOWS:
             when = np.repeat(np.arange(height, dtype=np.int32), width * pixel)
         else:
             when = np.zeros(height * width * pixel, dtype=np.int32)
@@ -150,3 +201,67 @@ class Replay:
             return
         self.stamps.known[output] = expected
         self.stamps.compare(output, name, "the view")
+
+    def _execute_lines(self, op: dict[str, Any], step: dict[str, Any]) -> None:
+        """Make some lines: what a line reads must be there before and after it is stored."""
+        name, output = op["name"], op["output"]
+        if op["type"] not in _POINTWISE + _WINDOWS or "residual" in op:
+            what = "with a residual " if "residual" in op else ""
+            self.case.fault("unsupported", f"a {op['type']} {what}does not run by lines", op=name)
+            return
+        self.stamps.destroy_scratch(op, step)
+        masks = {source: self._line_reads(op, source) for source in dict.fromkeys(op["inputs"])}
+        for y in range(*step["rows"]):
+            for moment in ("", " again"):
+                for source, (rows, columns) in masks.items():
+                    self.stamps.compare_lines(source, rows[y], columns, name, f"line {y} of {name}{moment}")
+                if not moment:
+                    self.stamps.store_lines(output, y, y + 1)
+            if len(self.case.found) > 20:
+                return
+
+    def _accumulate(self, op: dict[str, Any], step: dict[str, Any]) -> None:
+        """Add some lines to partial results, which must be as the step before left them; the last one stores."""
+        name, source, output = op["name"], op["inputs"][0], op["output"]
+        _height, width, _ = self.case.shape[source]
+        first, stop = step["in_rows"]
+        if not is_global(op, self.graph["tensors"]):
+            self.case.fault("unsupported", f"a {op['type']} that is not global does not accumulate", op=name)
+            return
+        self.stamps.fit_scratch(op, step, self.graph["tensors"][output]["c"] * op.get("sum_bytes", 4))
+        parts = [np.arange(p["offset"], p["offset"] + p["size"]) for p in step.get("scratch", ())]
+        places = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        if places.size and (places.min() < 0 or places.max() >= self.case.size):
+            self.case.fault("arena", "its partial results are outside the arena", op=name)
+            return
+        first_stamp = self.stamps.total + 1 + len(self._kept) * (self.case.size + 1)
+        stamps = self._kept.setdefault(name, first_stamp) + np.arange(places.size)
+        if first > 0 and (self.stamps.arena[places] != stamps).any():
+            self.case.fault("overwritten", f"partial results are lost before line {first} of {source} is added", op=name)
+        lines, columns = np.arange(first, stop), np.arange(width)
+        self.stamps.compare_lines(source, lines, columns, name, f"line {first} and after of {name}")
+        self.stamps.arena[places] = stamps
+        self.stamps.compare_lines(source, lines, columns, name, f"its scratch for {name}")
+        if step.get("commit"):
+            self.stamps.store(output)
+            out = self.case.addresses(output)
+            if output not in self.case.outside and np.isin(out, places).any():
+                self.case.fault("overwritten", f"its partial results lie over its output {output}", op=name, tensor=output)
+
+    def _line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
+        """For each output line the input lines that it reads; the columns that any line reads."""
+        key = op["name"], source
+        if key not in self._lines_read:
+            self._lines_read[key] = self._find_line_reads(op, source)
+        return self._lines_read[key]
+
+    def _find_line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
+        height, width, _ = self.case.shape[source]
+        rows_out, cols_out, _ = self.case.shape[op["output"]]
+        if op["type"] in _POINTWISE:
+            if self.stamps.elements(source) != self.stamps.elements(op["output"]):
+                return [np.arange(height)] * rows_out, np.arange(width)
+            return [np.array([y]) for y in range(rows_out)], np.arange(width)
+        inside = taps_along(op, source, 0, height)
+        columns = last_user(width, cols_out, taps_along(op, source, 1, width), False) >= 0
+        return [inside(y) for y in range(rows_out)], np.flatnonzero(columns)

@@ -7,20 +7,17 @@ from dataclasses import replace
 from itertools import product
 from typing import Protocol
 
-from n2d2py.errors import InternalError, N2D2Error, nearest
+from n2d2py.errors import N2D2Error, nearest
 from n2d2py.memory.access import LineTable
 from n2d2py.memory.generate import Generation
 from n2d2py.memory.manager import Space
-from n2d2py.memory.optimal import OptimalPlanner
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import ReorderPlanner
+from n2d2py.memory.search import OptimalPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import PooledPlanner, StreamPlanner
-
-# Where spaces go in the arena: N2D2's online first fit, and its first fit over sorted spaces.
-#
-# All offsets are multiples of `unit`, the largest element size, so that every access is aligned.
+from n2d2py.registry import Registry
 
 
 def _largest_hole(space: Space) -> int:
@@ -37,11 +34,12 @@ ORDERS: dict[str, Callable[[Space], tuple[int, ...]] | None] = {
     "OptimizeMaxLifetimeMaxSizeFirst": lambda space: (-space.lifetime, -space.size),
     "OptimizeMaxHoleMaxLifetimeFirst": lambda space: (-_largest_hole(space), -space.lifetime),
 }
+"""N2D2's placements: its online first fit (None), and its first fit over spaces sorted by a key."""
 
 
 def place_online(spaces: list[Space], unit: int = 1) -> None:
     """Places each space, in the order of allocation, in the lowest gap among the spaces live at
-    that clock.
+    that clock, at a multiple of `unit`: the largest element size, so that every access is aligned.
     """
     for index, space in enumerate(spaces):
         busy = [(other.offset, other.offset + other.size) for other in spaces[:index] if other.released >= space.allocated]
@@ -91,7 +89,7 @@ class Planner(Protocol):
 
 
 class N2D2Planner:
-    """N2D2's manager with one of its four placements (`placement.ORDERS`)."""
+    """N2D2's manager with one of its four placements (`ORDERS`)."""
 
     def __init__(self, name: str):
         self.name = name
@@ -137,34 +135,8 @@ class AutoPlanner:
         return replace(best, strategy=self.name, options={**best.options, "Plan": best.strategy})
 
 
-_planners: dict[str, Planner] = {}
-
-
-def register(new: Planner) -> None:
-    """Makes a planner known under its name; raises InternalError when the name is taken."""
-    if new.name in _planners:
-        raise InternalError(f"the memory strategy {new.name} is registered twice")
-    _planners[new.name] = new
-
-
-def strategies() -> tuple[str, ...]:
-    """The names of all planners, in the order of registration."""
-    return tuple(_planners)
-
-
-def planner(name: str) -> Planner:
-    """The planner of that name; raises E601 with the list of the known ones."""
-    if name not in _planners:
-        close = nearest(name, _planners)
-        raise N2D2Error(
-            "E601",
-            f"MemoryManagerStrategy={name} is unknown",
-            where="MemoryManagerStrategy",
-            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(_planners)}",
-        )
-    return _planners[name]
-
-
+PLANNERS: Registry[Planner] = Registry("the memory strategy")
+"""The planners by what MemoryManagerStrategy may say."""
 for _planner in (
     *map(N2D2Planner, ORDERS),
     AutoPlanner(),
@@ -173,7 +145,7 @@ for _planner in (
     ReorderPlanner(),
     StreamPlanner(),
 ):
-    register(_planner)
+    PLANNERS.add(_planner.name, _planner)
 
 
 def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), *, strategy: str = DEFAULT_STRATEGY) -> MemoryPlan:
@@ -182,7 +154,14 @@ def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), *, stra
     Raises:
         N2D2Error: E601 for an unknown strategy, E602 for a graph that cannot be planned, E603 for a setting out of range.
     """
-    chosen = planner(strategy)
+    if strategy not in PLANNERS:
+        close = nearest(strategy, PLANNERS)
+        raise N2D2Error(
+            "E601",
+            f"MemoryManagerStrategy={strategy} is unknown",
+            where="MemoryManagerStrategy",
+            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(PLANNERS)}",
+        )
     settings.check()
     problem.validate()
-    return chosen.plan(problem, settings)
+    return PLANNERS[strategy].plan(problem, settings)

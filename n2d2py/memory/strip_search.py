@@ -15,16 +15,19 @@ from n2d2py.memory.packing import address_step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.rows import streamable
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.slices import Channels, SliceCut, divisions, sliced_from
 from n2d2py.memory.strips import (
+    Channels,
     Columns,
     Cut,
+    SliceCut,
     StripCut,
     cuts_of,
+    divisions,
     extra_work,
     multiply_accumulates,
     needed_columns,
     segment_columns,
+    sliced_from,
 )
 
 MOST_STRIPS = 12

@@ -396,9 +396,7 @@ def _declare(what: str, base: type, made: T) -> T:
             result.kind = made.__name__
         for one in fields(result):
             attribute_type(result, one.name)
-    else:
-        for name in ("name",):
-            if base is Recipe and not vars(made).get(name):
-                made.name = made.__name__
+    elif base is Recipe and not vars(made).get("name"):
+        result.name = made.__name__
     _pending.append(Declared(what, result))
     return result

@@ -1,15 +1,16 @@
-"""The search for bits under a budget: a table, a CSV file and a plot of its front."""
+"""Few bits: the search for them under a budget as a table, a CSV file and a plot of its front; the tensors that are packed."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from n2d2py.graph import QuantGraph
+from n2d2py.passes.integer.pack_activations import few_bits
 from n2d2py.report.svg import Svg
+from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
 
 
@@ -81,16 +82,12 @@ def bits_text(search: BitSearch) -> str:
 
 def bits_csv(search: BitSearch) -> str:
     """The whole front, then the widths of every measured choice."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["kind", "bytes", "predicted_error", "sqnr_db", "agreement_percent", *search.weights])
-    for size, error in search.front:
-        writer.writerow(["front", size, f"{error:.9g}", "", "", *("" for _ in search.weights)])
+    rows = [["front", size, f"{error:.9g}", "", "", *("" for _ in search.weights)] for size, error in search.front]
     for one in _ordered(search):
-        widths = [one.widths[name] for name in search.weights]
-        kind = one.name or "measured"
-        writer.writerow([kind, one.bytes, f"{one.error:.9g}", f"{one.sqnr_db:.6g}", f"{100 * one.agreement:.6g}", *widths])
-    return text.getvalue()
+        measured = f"{one.sqnr_db:.6g}", f"{100 * one.agreement:.6g}"
+        widths = (one.widths[name] for name in search.weights)
+        rows.append([one.name or "measured", one.bytes, f"{one.error:.9g}", *measured, *widths])
+    return csv_text(["kind", "bytes", "predicted_error", "sqnr_db", "agreement_percent", *search.weights], rows)
 
 
 _SIZE, _LEFT, _TOP, _BOTTOM = (640.0, 280.0), 60.0, 16.0, 40.0
@@ -136,3 +133,20 @@ def draw_front(search: BitSearch, standalone: bool = True) -> str:
         svg.text(place(size, 1.0)[0], height - _BOTTOM + 14, f"{size / 1000:.4g} kB", "tick")
     svg.text((_LEFT + width) / 2, height - 8, "constants; above: predicted error of the outputs", "info")
     return svg.finish()
+
+
+def packing_text(graph: QuantGraph) -> str:
+    """One line per tensor of at most 4 bits of a network with packed ones; "" for another network."""
+    if not graph.packed:
+        return ""
+    rows = [
+        [
+            one.name,
+            "packed" if one.packed else "bytes: " + (one.refused or "packing it does not reduce the arena"),
+            str(one.bits),
+            f"{one.bytes:,}",
+            f"{one.packed_bytes:,}",
+        ]
+        for one in few_bits(graph)
+    ]
+    return text_table(["tensor", "held as", "bits", "bytes", "packed"], rows, left=2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +17,7 @@ from n2d2py.quant.float_inputs import input_layers
 from n2d2py.quant.guards import divisor_layers
 from n2d2py.quant.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
+from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
 
 _NONE = np.zeros(())
@@ -125,10 +124,10 @@ def float_layers_text(layers: Sequence[FloatLayer], most: int | None = None) -> 
 
 def float_layers_csv(layers: Sequence[FloatLayer]) -> str:
     """One line for each, without sums."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["layer", "operator", "reason", "asked", "macs_percent", "bytes_percent"])
-    for one in layers:
-        shares = (f"{100 * share:.6g}" for share in (one.macs, one.bytes))
-        writer.writerow([one.layer, one.operator, one.reason, int(one.asked), *shares])
-    return text.getvalue()
+    return csv_text(
+        ["layer", "operator", "reason", "asked", "macs_percent", "bytes_percent"],
+        (
+            (one.layer, one.operator, one.reason, int(one.asked), f"{100 * one.macs:.6g}", f"{100 * one.bytes:.6g}")
+            for one in layers
+        ),
+    )

@@ -1,9 +1,10 @@
-"""The table of layers: shapes, cost, number types, rescale and geometry of each."""
+"""The table of layers: shapes, cost, number types, rescale and geometry of each; that of `-describe`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -177,70 +178,53 @@ def layers_csv(rows: Sequence[LayerRow]) -> str:
     )
 
 
+def _types(row: LayerRow) -> str:
+    few = ""
+    if row.weight_bits and row.flash_bytes != row.parameter_bytes:
+        few = f" in {row.weight_bits} bit{'s' if row.weight_bits > 1 else ''}"
+    return f"{row.input_types}{' * ' + row.weight_type + few if row.weight_type else ''} -> {row.output_type}"
+
+
+def _rescale(row: LayerRow) -> str:
+    low, high = decimal(row.rescale_min, 4), decimal(row.rescale_max, 4)
+    return low if low == high else f"{low}..{high}"
+
+
+_COLUMNS: dict[str, Callable[[LayerRow], str]] = {
+    "layer": lambda row: row.name,
+    "type": lambda row: row.type,
+    "input": lambda row: row.input_dims,
+    "output": lambda row: row.output_dims,
+    "MACs": lambda row: grouped(row.macs),
+    "parameters": lambda row: grouped(row.parameters),
+    "bytes": lambda row: grouped(row.parameter_bytes),
+    "packed": lambda row: grouped(row.flash_bytes),
+    "output bytes": lambda row: grouped(row.activation_bytes),
+    "types": _types,
+    "scale": lambda row: decimal(row.output_scale),
+    "rescale": _rescale,
+    "kernel": lambda row: row.kernel,
+    "stride": lambda row: row.stride,
+    "pads": lambda row: row.pads,
+}
+"""The columns that fit a wide terminal; `layers_text` has their sums."""
+
+
 def layers_text(rows: Sequence[LayerRow]) -> str:
     """The columns that fit a wide terminal, then the totals."""
-    header = [
-        "layer",
-        "type",
-        "input",
-        "output",
-        "MACs",
-        "parameters",
-        "bytes",
-        "packed",
-        "output bytes",
-        "types",
-        "scale",
-        "rescale",
-        "kernel",
-        "stride",
-        "pads",
+    sums = totals(rows)
+    total = [
+        "total",
+        f"{sums.layers} layers",
+        "",
+        "",
+        *map(grouped, (sums.macs, sums.parameters, sums.parameter_bytes, sums.flash_bytes)),
     ]
-    body = []
-    for r in rows:
-        few = (
-            f" in {r.weight_bits} bit{'s' if r.weight_bits > 1 else ''}"
-            if r.weight_bits and r.flash_bytes != r.parameter_bytes
-            else ""
-        )
-        types = f"{r.input_types}{' * ' + r.weight_type + few if r.weight_type else ''} -> {r.output_type}"
-        low, high = decimal(r.rescale_min, 4), decimal(r.rescale_max, 4)
-        body.append(
-            [
-                r.name,
-                r.type,
-                r.input_dims,
-                r.output_dims,
-                grouped(r.macs),
-                grouped(r.parameters),
-                grouped(r.parameter_bytes),
-                grouped(r.flash_bytes),
-                grouped(r.activation_bytes),
-                types,
-                decimal(r.output_scale),
-                low if low == high else f"{low}..{high}",
-                r.kernel,
-                r.stride,
-                r.pads,
-            ]
-        )
-    t = totals(rows)
-    body.append(
-        [
-            "total",
-            f"{t.layers} layers",
-            "",
-            "",
-            grouped(t.macs),
-            grouped(t.parameters),
-            grouped(t.parameter_bytes),
-            grouped(t.flash_bytes),
-            *[""] * 7,
-        ]
-    )
+    body = [[cell(row) for cell in _COLUMNS.values()] for row in rows]
+    body.append([*total, *[""] * (len(_COLUMNS) - len(total))])
     return (
         "# dimensions X x Y x C; bytes: weights, biases, tables; packed: with packed low-bit weights; pads top left bottom right\n"
-        + text_table(header, body, left=4)
+        + text_table(list(_COLUMNS), body, left=4)
         + _kernels_text(rows)
     )
 
@@ -253,3 +237,30 @@ def _kernels_text(rows: Sequence[LayerRow]) -> str:
     return "\n# what runs each layer on these instruction sets (the portable kernel elsewhere), and why\n" + text_table(
         ["layer", "implementation", "instruction sets", "why"], body, left=4
     )
+
+
+def describe_text(described: Mapping[str, Any], width: int | None = None) -> str:
+    """The table of what `graph.describe` gives, without a last line break; names are shortened to a `width`.
+
+    Dimensions are width x height x channels, as the header says.
+    """
+
+    def dims(values: list[int]) -> str:
+        return "x".join(map(str, values))
+
+    rows = [
+        [
+            layer["name"],
+            layer["type"],
+            dims(layer["input_dims"]),
+            dims(layer["output_dims"]),
+            grouped(layer["macs"]),
+            grouped(layer["params"]),
+        ]
+        for layer in described["layers"]
+    ]
+    rows.append(["total", f"{len(rows)} layers", "", "", grouped(described["macs"]), grouped(described["params"])])
+    inputs = ", ".join(f"{name} {dims(shape)}" for name, shape in described["inputs"].items())
+    head = f"{described['name']}: inputs {inputs}; outputs {', '.join(described['outputs'])}"
+    header = ["layer", "type", "input WxHxC", "output WxHxC", "MACs", "parameters"]
+    return head + "\n" + text_table(header, rows, left=2, width=width).rstrip("\n")

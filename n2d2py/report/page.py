@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from n2d2py.quant.thresholds import CLIPPING_MODES
-from n2d2py.report.bits import bits_text, draw_front
-from n2d2py.report.calibration import TensorRange
-from n2d2py.report.comparison import identical_word
-from n2d2py.report.comparison_plot import draw_levels, draw_sqnr, inline_picture
+from n2d2py.report.bits import bits_text, draw_front, packing_text
+from n2d2py.report.calibration import CANDIDATE_CLASSES, TensorRange, draw_histogram
+from n2d2py.report.comparison import draw_levels, draw_sqnr, identical_word, inline_picture
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
-from n2d2py.report.histogram_plot import CANDIDATE_CLASSES, HistogramPlot, draw_histogram
 from n2d2py.report.in_float import float_layers_in, float_shares
 from n2d2py.report.layer_table import layer_table
 from n2d2py.report.layers import LayerRow, totals
 from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.overview import latency_bars, loss_bars, tiles
-from n2d2py.report.packing import packing_text
 from n2d2py.report.svg import Svg
 from n2d2py.report.template import rendered
 from n2d2py.report.text import shorten
@@ -126,10 +123,7 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _histograms(ranges: list[TensorRange]) -> list[tuple[TensorRange, str]]:
-    return [
-        (r, draw_histogram(HistogramPlot(r.edges, r.counts, r.threshold, r.candidates), width=250, height=92, standalone=False))
-        for r in ranges
-    ]
+    return [(r, draw_histogram(r, width=250, height=92, standalone=False)) for r in ranges]
 
 
 def _worst(data: ReportData) -> list[dict[str, Any]]:

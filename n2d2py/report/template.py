@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.report.comparison_plot import inline_picture
+from n2d2py.report.comparison import inline_picture
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.resources import folder
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 from n2d2py.files import json_text, write_text
 from n2d2py.memory.files import write_memory_files
-from n2d2py.report.bits import bits_csv, bits_text, draw_front
+from n2d2py.report.bits import bits_csv, bits_text, draw_front, packing_text
 from n2d2py.report.calibration import tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.in_float import float_layers_csv, float_layers_in, float_layers_text
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text
-from n2d2py.report.packing import packing_text
 from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
 

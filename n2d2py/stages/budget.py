@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py import log
+from n2d2py.data.stimuli import even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import Prepared, StoredStimuli, Target, find_target, target_names
 from n2d2py.graph import Graph, QuantGraph, QuantNode
@@ -152,7 +153,7 @@ class _Search:
         able = [node for node in able if can_be_narrow(graph, node)]
         self._forms = alternatives(graph, self._types, rest, options, {node.name: widths for node in able})
         stimuli = np.concatenate(held or rest)
-        self._stimuli = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _STIMULI).round().astype(np.int64))]
+        self._stimuli = stimuli[even_positions(len(stimuli), _STIMULI)]
         self._real = FloatEngine(graph).run(self._stimuli)
         sizes = {bits: self._sizes({name: forms[bits] for name, forms in self._forms.items()}) for bits in widths}
         errors = width_errors(graph, typed_graph(graph, self._types, options), self._forms, self._stimuli)

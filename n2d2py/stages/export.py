@@ -15,10 +15,10 @@ from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, 
 from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.planned import PlannedNetwork
 from n2d2py.stages.score import expected_labels
 from n2d2py.targets.pixels import fitted_labels
 from n2d2py.targets.target import ScoreTarget

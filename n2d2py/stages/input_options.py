@@ -180,22 +180,13 @@ def _preparing(options: LoadOptions) -> list[str]:
 
 def refuse_for_ini(options: LoadOptions) -> None:
     """Raise E007 for preprocessing that the pipeline of an INI does, for encodings and for shapes, which its sections say."""
-    if options.input_shape is not None:
-        raise N2D2Error(
-            "E007",
-            "-input-shape applies to ONNX files only",
-            remedy="remove it; in an INI, set Size in the section of the ONNX file",
-        )
-    for name in ("inputs", "outputs"):
+    for name, key in (("input_shape", "Size"), ("inputs", "Inputs"), ("outputs", "Outputs"), ("encodings", "Encodings")):
         if getattr(options, name) is not None:
-            remedy = f"remove it; in an INI, set {name.capitalize()} in the section of the ONNX file"
-            raise N2D2Error("E007", f"-{name} applies to ONNX files only", remedy=remedy)
-    if options.encodings is not None:
-        raise N2D2Error(
-            "E007",
-            "-encodings applies to ONNX files only",
-            remedy="remove it; in an INI, set Encodings in the section of the ONNX file",
-        )
+            raise N2D2Error(
+                "E007",
+                f"-{name.replace('_', '-')} applies to ONNX files only",
+                remedy=f"remove it; in an INI, set {key} in the section of the ONNX file",
+            )
     if given := _preparing(options):
         raise N2D2Error(
             "E007",

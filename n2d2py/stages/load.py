@@ -52,7 +52,7 @@ from n2d2py.stages.input_options import (
     refuse_for_several,
 )
 from n2d2py.stages.options import Data, Labels, LoadOptions
-from n2d2py.stages.precision import with_layer_precisions
+from n2d2py.stages.parameters import with_layer_precisions
 from n2d2py.targets.target import ScoreTarget
 
 if TYPE_CHECKING:

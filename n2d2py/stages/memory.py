@@ -12,7 +12,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
-from n2d2py.memory.from_graph import memory_problem
+from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
@@ -23,7 +23,6 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
-from n2d2py.stages.planned import PlannedNetwork, ScratchPlanner
 from n2d2py.stages.strips import naming_strips, planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")

@@ -14,9 +14,9 @@ from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import MODES, budget_curve, peak_layers
-from n2d2py.memory.parameters import STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.slices import SliceCut
+from n2d2py.memory.settings import STRATEGIES
+from n2d2py.memory.strips import SliceCut
 from n2d2py.stages.calibrate import AssumedRanges, calibrate_stage
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.memory import placing_scratch, planned, settings_by_params

@@ -8,11 +8,10 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory.from_graph import memory_problem
+from n2d2py.memory.from_graph import PlannedNetwork, memory_problem
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
-from n2d2py.stages.planned import PlannedNetwork
 
 _ROUNDS = 2
 """Number of retries of the tensors that leave their segments."""

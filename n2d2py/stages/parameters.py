@@ -1,4 +1,4 @@
-"""Export parameters that are given and change nothing."""
+"""Export parameters of layers, and those that are given and change nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import nearest
 from n2d2py.exports import Target
-from n2d2py.graph import QuantGraph
+from n2d2py.graph import Graph, Precision, QuantGraph
 from n2d2py.ini.params import GENERAL, Params
 from n2d2py.ini.precision import PRECISION_KEYS
 
@@ -54,3 +54,21 @@ def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGr
             _warn(params, name, "the export has no integers of 8 or 16 bits", layer)
         elif name == "QuantWeightBits" and "weights" not in node.params:
             _warn(params, name, f"{node.op.kind} has no weights", layer)
+
+
+def with_layer_precisions(graph: Graph, params: Params) -> Graph:
+    """A copy of the graph that knows the precisions of the `[layer]` sections of the export parameters.
+
+    A section may name a layer of the graph, or one that was merged into it.
+    """
+    asked = {}
+    for name in params.layer_names():
+        values = params.layer_precision(name)
+        if any(value is not None for value in values.values()):
+            asked[name] = Precision.of(values)
+    if not asked:
+        return graph
+    result = graph.copy()
+    for name, precision in asked.items():
+        result.precisions[name] = precision.over(result.precisions.get(name))
+    return result

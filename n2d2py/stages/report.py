@@ -1,7 +1,8 @@
-"""Stage report: statistics, plots and report.html of the run; the score tables on stdout."""
+"""Stage report: measurements of a build; statistics, plots and report.html of the run; the score tables on stdout."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,16 +12,45 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.exports import KernelChoice
+from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.worst import stimulus_picture
 from n2d2py.report import MISSES_SHOWN, Footprint, ReportData, write_report
-from n2d2py.stages.build_metrics import BuildMetrics
+from n2d2py.runtime import Latency, Runner
 from n2d2py.stages.compare import Comparison
 from n2d2py.stages.options import RunOptions
-from n2d2py.stages.planned import PlannedNetwork
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
 from n2d2py.stages.sensitivity import Sensitivity
 from n2d2py.targets import ScoreRow, score_lines, score_table
+
+_EVERY = {True: "for every input", False: "for the first stimulus; other data may take others"}
+
+
+@dataclass(frozen=True)
+class BuildMetrics:
+    """Bytes of a build by what they are for, what built it, its time where that was asked for, its instructions where they were counted."""
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    compiler: str = ""
+    latency: Latency | None = None
+    instructions: tuple[str, int, bool] | None = None
+
+
+def measured(run: Runner, inferences: int) -> BuildMetrics:
+    """Measure a build, its time over `inferences` (0: not at all), and say in a line each what came of it."""
+    sizes = run.sizes()
+    latency = run.latency(inferences) if inferences else None
+    counted = run.instructions()
+    if sizes:
+        log.notice("%s", Footprint.of_build(sizes, "").line())
+    if counted is not None:
+        log.notice("instructions: %s per inference on %s, %s", f"{counted[1]:,}", counted[0], _EVERY[counted[2]])
+    if latency is not None:
+        bound = "" if latency.bound is None else f", {latency.bound:.0f} % of the machine's limit"
+        threads = f"{latency.threads} thread{'s' if latency.threads > 1 else ''}"
+        log.notice("latency: %.4g us median, %.4g us minimum, %s%s", latency.median_us, latency.least_us, threads, bound)
+    return BuildMetrics(sizes, run.built_with() if sizes else "", latency, counted)
+
 
 _MISSED_PIXELS = 96
 """Pixels of the longer side of a misclassified stimulus in the report."""

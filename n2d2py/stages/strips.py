@@ -8,13 +8,12 @@ from math import ceil
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory.from_graph import memory_problem, network_macs, with_columns
-from n2d2py.memory.modes import plan_strips_within, runs_by_lines
+from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem, network_macs, with_columns
+from n2d2py.memory.modes import plan_strips, runs_by_lines
 from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
-from n2d2py.stages.planned import PlannedNetwork, ScratchPlanner
 
 _TRIED = 3
 """Of the cuts with the least memory by estimate."""
@@ -54,7 +53,7 @@ class StripTrials:
         """The network in the strips of `point`; None where it is known to need more than `most` bytes."""
         narrow = with_strips(self.graph, point.cuts)
         problem = memory_problem(narrow)
-        plan = plan_strips_within(problem, self.settings, self.mode, most, self.known)
+        plan = plan_strips(problem, self.settings, self.mode, most, self.known)
         if plan is None:
             return None
         extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +15,11 @@ from torch.nn import functional
 
 from n2d2py.arithmetic.trained import lsq_first_steps
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.ini.quantizers import refuse_binary_lsq
+from n2d2py.frontend.ini.quantizers import GRIDS, positive, refuse_binary_lsq
 from n2d2py.frontend.ini.recipes import LayerRecipe
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node
+from n2d2py.ini.schema import Values
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
@@ -33,9 +35,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
-from n2d2py.training.quantizers import LsqActivation, LsqWeights, SatActivation, SatWeights
-
-_GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
+from n2d2py.training.quantizers import LearnedQuantizer, LsqActivation, LsqWeights, SatActivation, SatWeights
 
 Function = Callable[[Tensor], Tensor]
 
@@ -98,7 +98,7 @@ class GraphModule(nn.Module):
     def bound(self) -> None:
         """Keep steps and clipping values positive; after each step of a solver."""
         for module in self.modules():
-            if isinstance(module, (LsqWeights, LsqActivation, SatActivation)):
+            if isinstance(module, LearnedQuantizer):
                 module.bound()
 
     def roles(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
@@ -354,7 +354,7 @@ def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn
     steps = values["QWeight.Range"]
     if kind == "SAT":
         outputs = len(node.params["weights"]) if values["QWeight.ApplyScaling"] else 0
-        grid = _GRIDS[values["QWeight.QuantMode"]]
+        grid = GRIDS[values["QWeight.QuantMode"]]
         return SatWeights(steps, grid, values["QWeight.ApplyQuantization"], outputs)
     refuse_binary_lsq(values)
     if values["QWeight.PerChannel"] and recipe.connected is not None:
@@ -362,28 +362,22 @@ def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn
     count = len(weights) if values["QWeight.PerChannel"] else 1
     wanted = values["QWeight.SetOptInitStepSize"] and values["QWeight.StepOptInitStepSize"]
     initial = lsq_first_steps(weights, count, steps) if wanted else np.full(count, values["QWeight.StepSize"])
-    return LsqWeights(steps, _tensor(_stored(store, node, "QWeight_LSQ_StepSize", initial)))
+    return LsqWeights(steps, _tensor(_stored(store, node, "QWeight_LSQ_StepSize", values, initial)))
 
 
 def _activation_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn.Module:
     values = recipe.values
     steps = values["QAct.Range"]
     if values["QAct"] == "SAT":
-        return SatActivation(steps, float(_stored(store, node, "QAct_SAT_Alpha", np.array([values["QAct.Alpha"]]))[0]))
+        return SatActivation(steps, float(_stored(store, node, "QAct_SAT_Alpha", values, [values["QAct.Alpha"]])[0]))
     role = "QAct_LSQ_StepSize"
     first = values["QAct.SetOptInitStepSize"] and values["QAct.StepOptInitStepSize"] and not store.has(node.name, role)
-    return LsqActivation(steps, float(_stored(store, node, role, np.array([values["QAct.StepSize"]]))[0]), first)
+    return LsqActivation(steps, float(_stored(store, node, role, values, [values["QAct.StepSize"]])[0]), first)
 
 
-def _stored(store: WeightStore, node: Node, role: str, initial: np.ndarray) -> np.ndarray:
+def _stored(store: WeightStore, node: Node, role: str, values: Values, initial: Any) -> np.ndarray:
     """The stored step or alpha, or the first one: weights of a training without quantizers have none."""
-    initial = np.asarray(initial, np.float32)
-    found = store.load(node.name, role, initial, node.location) if store.has(node.name, role) else initial
-    if not (found > 0).all():
-        raise N2D2Error(
-            "E425",
-            f"'{node.name}_{role}' is {float(found.min()):g}, but must be above 0",
-            where=node.location,
-            remedy="check the training of the layer",
-        )
-    return found
+    found = np.asarray(initial, np.float32)
+    if store.has(node.name, role):
+        found = store.load(node.name, role, found, node.location)
+    return positive(found, node.name, role, values)

@@ -63,8 +63,27 @@ class _Clipped(torch.autograd.Function):
         return gradient * inside, (gradient * slope).sum_to_size(alpha.shape), None
 
 
-class LsqWeights(nn.Module):
+class LearnedQuantizer(nn.Module):
+    """A quantizer with one parameter, a step or an alpha: `role` is its name in N2D2's files."""
+
+    role: str
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Its stored values, by the names of N2D2's files."""
+        (learned,) = self.parameters()
+        return {self.role: learned}
+
+    @torch.no_grad()
+    def bound(self) -> None:
+        """Keep the parameter positive."""
+        for learned in self.parameters():
+            learned.clamp_(min=LEAST)
+
+
+class LsqWeights(LearnedQuantizer):
     """Weights (O, ...) on -2^(b-1) .. 2^(b-1) - 1 times `step`, (1) or (O)."""
+
+    role = "QWeight_LSQ_StepSize"
 
     def __init__(self, steps: int, step: Tensor):
         super().__init__()
@@ -75,15 +94,6 @@ class LsqWeights(nn.Module):
         each = self.step.reshape(-1, *(1,) * (weights.dim() - 1)).double()
         gain = 1 / sqrt(weights.numel() / self.step.numel() * max(self.reach - 1, 1))
         return _Lsq.apply(weights.double(), each, -self.reach, self.reach - 1, gain).float()  # type: ignore[union-attr]
-
-    def arrays(self) -> dict[str, Tensor]:
-        """Its stored values, by the names of N2D2's files."""
-        return {"QWeight_LSQ_StepSize": self.step}
-
-    @torch.no_grad()
-    def bound(self) -> None:
-        """Keep the step positive."""
-        self.step.clamp_(min=LEAST)
 
 
 class SatWeights(nn.Module):
@@ -130,12 +140,11 @@ class SatWeights(nn.Module):
         """Nothing is stored of it."""
         return {}
 
-    def bound(self) -> None:
-        """It has no parameter."""
 
-
-class LsqActivation(nn.Module):
+class LsqActivation(LearnedQuantizer):
     """Outputs on 0 .. steps times `step`; with `first`, the first batch sets the step."""
+
+    role = "QAct_LSQ_StepSize"
 
     def __init__(self, steps: int, step: float, first: bool):
         super().__init__()
@@ -153,18 +162,11 @@ class LsqActivation(nn.Module):
         gain = 1 / sqrt(x[0].numel() * self.steps)
         return _Lsq.apply(x, self.step, 0, self.steps, gain)  # type: ignore[return-value]
 
-    def arrays(self) -> dict[str, Tensor]:
-        """Its stored values, by the names of N2D2's files."""
-        return {"QAct_LSQ_StepSize": self.step}
 
-    @torch.no_grad()
-    def bound(self) -> None:
-        """Keep the step positive."""
-        self.step.clamp_(min=LEAST)
-
-
-class SatActivation(nn.Module):
+class SatActivation(LearnedQuantizer):
     """Outputs on 0 .. steps times alpha / steps."""
+
+    role = "QAct_SAT_Alpha"
 
     def __init__(self, steps: int, alpha: float):
         super().__init__()
@@ -173,12 +175,3 @@ class SatActivation(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return _Clipped.apply(x, self.alpha, self.steps)  # type: ignore[return-value]
-
-    def arrays(self) -> dict[str, Tensor]:
-        """Its stored values, by the names of N2D2's files."""
-        return {"QAct_SAT_Alpha": self.alpha}
-
-    @torch.no_grad()
-    def bound(self) -> None:
-        """Keep alpha positive."""
-        self.alpha.clamp_(min=LEAST)

@@ -66,7 +66,6 @@ FLOORS = (
         "n2d2py.memory.problem",
         "n2d2py.memory.plan",
         "n2d2py.memory.scratch",
-        "n2d2py.memory.slices",
         "n2d2py.memory.strips",
         "n2d2py.exports.cpp.arrays",
         "n2d2py.exports.cpp.byte_sums",

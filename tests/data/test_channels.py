@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.errors import error_line
 
 from n2d2py.data import build_provider
-from n2d2py.errors import N2D2Error
 
 RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]
 DATABASE = "[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
@@ -34,12 +34,6 @@ def _first(provider):
     return np.rint(provider.stimuli("Test")[0] * 255).astype(int)
 
 
-def _error(call):
-    with pytest.raises(N2D2Error) as caught:
-        call()
-    return caught.value.line()
-
-
 def test_each_section_without_channel_makes_one(provide):
     provider = provide(2, _extract("r", "Red") + _extract("b", "Blue"))
     red, _, blue = np.moveaxis(np.array(RGB), 2, 0)
@@ -67,7 +61,7 @@ def test_the_order_is_whole_channel_whole_on_the_fly_channel_on_the_fly(provide)
         + _section("ChannelTransformation-2", "ChannelExtraction", CSChannel="Red", Channel=0)
         + _section("Transformation-1", "Flip", HorizontalFlip=1),
     )
-    assert [point.step.split("(")[0] for point in provider.describe()] == [
+    assert [point.title.split("(")[0] for point in provider.describe()] == [
         "as read",
         "Flip",
         "channel 0: ChannelExtraction",
@@ -97,7 +91,7 @@ def test_a_learning_step_makes_its_channel_too(provide):
     ],
 )
 def test_errors(provide, tmp_path, text, message):
-    line = _error(lambda: provide(1, text).stimuli("Test")[0])
+    line = error_line(lambda: provide(1, text).stimuli("Test")[0])
     assert message.replace("{}", str(tmp_path / "net.ini")) in line
 
 
@@ -117,7 +111,7 @@ def test_labels_are_filtered_in_the_sets_that_it_applies_to(provide):
 
 def test_a_label_that_is_not_there(provide, tmp_path):
     text = _section("Transformation", "LabelFilter", Labels="/c /a")
-    line = _error(lambda: provide(3, text).stimuli("Test"))
+    line = error_line(lambda: provide(3, text).stimuli("Test"))
     assert line.startswith(
         f"N2D2-E408: {tmp_path}/net.ini:9 [sp.Transformation]: LabelFilterTransformation: the database has no label '/c'"
     )

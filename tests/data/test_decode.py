@@ -9,47 +9,26 @@ from n2d2py.data.decode import read_stimulus, register_reader
 from n2d2py.errors import InternalError, N2D2Error
 
 
-def _saved(path, image, **options):
-    image.save(path, **options)
-    return read_stimulus(path)
-
-
-def test_colours_are_blue_green_red(tmp_path):
-    image = Image.new("RGB", (2, 1), (1, 2, 3))
-    assert _saved(tmp_path / "a.png", image).tolist() == [[[3, 2, 1], [3, 2, 1]]]
-    assert _saved(tmp_path / "a.ppm", image).tolist() == [[[3, 2, 1], [3, 2, 1]]]
-
-
-def test_alpha_stays_last(tmp_path):
-    assert _saved(tmp_path / "a.png", Image.new("RGBA", (1, 1), (1, 2, 3, 4))).tolist() == [[[3, 2, 1, 4]]]
-
-
-def test_gray_stays_one_channel(tmp_path):
-    assert _saved(tmp_path / "a.png", Image.new("L", (1, 1), 9)).tolist() == [[[9]]]
-    assert _saved(tmp_path / "a.pgm", Image.new("L", (1, 1), 9)).tolist() == [[[9]]]
-
-
-def test_one_bit_is_0_or_255(tmp_path):
-    assert _saved(tmp_path / "a.png", Image.new("1", (1, 1), 1)).tolist() == [[[255]]]
-
-
-def test_palettes_are_colours(tmp_path):
-    image = Image.new("RGB", (1, 1), (10, 200, 30)).quantize(2)
-    assert _saved(tmp_path / "a.png", image).tolist() == [[[30, 200, 10]]]
-
-
-def test_16_bits(tmp_path):
-    result = _saved(tmp_path / "a.png", Image.fromarray(np.array([[1000, 65535]], np.uint16)))
-    assert result.dtype == np.uint16 and result.tolist() == [[[1000], [65535]]]
-
-
-def test_real_pictures(tmp_path):
-    result = _saved(tmp_path / "a.tif", Image.fromarray(np.array([[0.5]], np.float32)))
-    assert result.dtype == np.float32 and result.tolist() == [[[0.5]]]
-
-
-def test_cmyk_is_a_colour_picture(tmp_path):
-    assert _saved(tmp_path / "a.jpg", Image.new("CMYK", (8, 8))).shape == (8, 8, 3)
+@every(
+    "name, image, expected",
+    [
+        ("a.png", Image.new("RGB", (2, 1), (1, 2, 3)), [[[3, 2, 1], [3, 2, 1]]]),  # blue, green, red
+        ("a.ppm", Image.new("RGB", (2, 1), (1, 2, 3)), [[[3, 2, 1], [3, 2, 1]]]),
+        ("a.png", Image.new("RGBA", (1, 1), (1, 2, 3, 4)), [[[3, 2, 1, 4]]]),
+        ("a.png", Image.new("L", (1, 1), 9), [[[9]]]),
+        ("a.pgm", Image.new("L", (1, 1), 9), [[[9]]]),
+        ("a.png", Image.new("1", (1, 1), 1), [[[255]]]),
+        ("a.png", Image.new("RGB", (1, 1), (10, 200, 30)).quantize(2), [[[30, 200, 10]]]),  # a palette
+        ("a.png", Image.fromarray(np.array([[1000, 65535]], np.uint16)), np.array([[[1000], [65535]]], np.uint16)),
+        ("a.tif", Image.fromarray(np.array([[0.5]], np.float32)), np.array([[[0.5]]], np.float32)),
+        ("a.jpg", Image.new("CMYK", (8, 8)), np.full((8, 8, 3), 255, np.uint8)),
+    ],
+)
+def test_kinds_of_pictures(tmp_path, name, image, expected):
+    image.save(tmp_path / name)
+    result = read_stimulus(tmp_path / name)
+    np.testing.assert_array_equal(result, expected)
+    assert result.dtype == getattr(expected, "dtype", np.uint8)
 
 
 @pytest.mark.parametrize("shape, image", [((3, 1, 2), (1, 2, 3)), ((4, 5), (4, 5, 1)), ((6,), (1, 6, 1))])

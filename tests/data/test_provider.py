@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, provider_schemas, read_environment, transformation_schemas
 from n2d2py.data.pipeline import normalize_integers
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.data.transformations.base import Transformation, register
-from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.data.transformations.base import Transformation, transformation
+from n2d2py.errors import ErrorList, InternalError
 
 RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]
 DATABASE = "[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
@@ -23,12 +24,6 @@ def _provider(ini, text, database=DATABASE):
 def _only(provider, name="Test"):
     ((x, _, _),) = provider.stimuli(name).batches(4)
     return x[0]
-
-
-def _error(call):
-    with pytest.raises(N2D2Error) as caught:
-        call()
-    return caught.value.line()
 
 
 @pytest.fixture
@@ -211,7 +206,7 @@ def test_the_size_of_an_epoch(ini, picture):
     ],
 )
 def test_size_errors(ini, text, message):
-    assert message in _error(lambda: read_environment(ini(text)))
+    assert message in error_line(lambda: read_environment(ini(text)))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +233,7 @@ def test_size_errors(ini, text, message):
 )
 def test_transformation_errors(ini, tmp_path, text, message):
     document = ini(SP + "[sp.Transformation]\n" + text + "\n")
-    line = _error(lambda: read_pipelines(document, read_environment(document)))
+    line = error_line(lambda: read_pipelines(document, read_environment(document)))
     if text == "Width=3":
         assert "in section [sp.Transformation]" in line
     else:
@@ -276,19 +271,19 @@ def test_a_misspelt_key_of_a_learning_step_is_a_warning(ini):
 )
 def test_another_size_than_declared(ini, image, tmp_path, size, message):
     provider = _provider(ini, f"[sp]\n{size}\n")
-    assert message.replace("{}", str(tmp_path / "net.ini")) in _error(lambda: _only(provider))
+    assert message.replace("{}", str(tmp_path / "net.ini")) in error_line(lambda: _only(provider))
 
 
 def test_a_gray_image_among_colours(ini, image, picture):
     picture("data/b/1.png", [[1, 2], [3, 4]])
     provider = _provider(ini, SP)
-    line = _error(lambda: list(provider.stimuli("Test").batches(1)))
+    line = error_line(lambda: list(provider.stimuli("Test").batches(1)))
     assert "b/1.png " in line and "; add a ColorSpaceTransformation" in line
 
 
 def test_a_step_that_cannot_be_applied_names_step_and_stimulus(ini, image, tmp_path):
     provider = _provider(ini, SP + "[sp.Transformation]\nType=RangeAffineTransformation\nFirstOperator=Plus\nFirstValue=1 2\n")
-    line = _error(lambda: provider.stimuli("Test"))
+    line = error_line(lambda: provider.stimuli("Test"))
     assert line.startswith(f"N2D2-E408: {tmp_path}/net.ini:10 [sp.Transformation]: ")
     assert "a/0.png: there are 2 values for 3 channels" in line
 
@@ -298,7 +293,7 @@ def test_stimuli_of_another_type_than_the_first(ini, tmp_path):
     np.save(tmp_path / "data/0.npy", np.zeros((1, 2, 2), np.uint8))
     np.save(tmp_path / "data/1.npy", np.zeros((1, 2, 2), np.float32))
     provider = _provider(ini, "[sp]\nSize=2 2 1\n")
-    line = _error(lambda: list(provider.stimuli("Test").batches(2)))
+    line = error_line(lambda: list(provider.stimuli("Test").batches(2)))
     assert "N2D2-E415: " in line and "E415" in line
 
 
@@ -310,18 +305,18 @@ def test_a_damaged_picture_is_named_in_its_turn(ini, picture, tmp_path):
     provider = _provider(ini, "[sp]\nSize=8 8 1\n")
     batches = provider.stimuli("Test").batches(10)
     assert [len(next(batches)[0]) for _ in range(2)] == [10, 10]
-    line = _error(lambda: next(batches))
+    line = error_line(lambda: next(batches))
     assert line.startswith("N2D2-E403: a/20.png cannot be decoded: ")
     path.write_text("this is text")
-    assert "E403" in _error(lambda: provider.stimuli("Test")[20])
+    assert "E403" in error_line(lambda: provider.stimuli("Test")[20])
     path.unlink()
-    assert "N2D2-E401: a/20.png cannot be read: No such file" in _error(lambda: provider.stimuli("Test")[20])
+    assert "N2D2-E401: a/20.png cannot be read: No such file" in error_line(lambda: provider.stimuli("Test")[20])
 
 
 def test_values_that_are_not_finite(ini, tmp_path):
     np.savez(tmp_path / "d.npz", x=np.array([[1.0, np.nan]], np.float32), y=[0])
     provider = _provider(ini, "[sp]\nSize=2\n", "[database]\nType=Numpy_Database\nDataPath=d.npz\n")
-    assert "E418" in _error(lambda: _only(provider))
+    assert "E418" in error_line(lambda: _only(provider))
 
 
 @pytest.mark.parametrize("size", ["SizeX=2\nSizeY=1", "SizeX=1\nSizeY=2", "Size=2", "SizeX=1\nSizeY=1\nNbChannels=2"])
@@ -339,11 +334,8 @@ def test_an_empty_database_gives_no_stimuli(ini):
 
 
 def test_the_registry_refuses_a_second_type():
-    class Again(Transformation):
-        type = "FlipTransformation"
-
     with pytest.raises(InternalError, match="registered twice"):
-        register(Again)
+        transformation("Flip", doc="")(type("Again", (Transformation,), {}))
 
 
 def test_every_key_is_documented():
@@ -368,4 +360,4 @@ def test_what_only_learning_needs_is_made_where_it_is_learned(keys, ini):
         build_provider(ini(text), learning=True)
         assert [each.code for each in log.warnings_seen()].count("W430") == 1
     else:
-        assert "absent.bin does not exist" in _error(lambda: build_provider(ini(text), learning=True))
+        assert "absent.bin does not exist" in error_line(lambda: build_provider(ini(text), learning=True))

@@ -2,20 +2,14 @@
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.data import build_provider, read_database
 from n2d2py.data.database.slicing import tiles
-from n2d2py.errors import N2D2Error
 
 DATABASE = "[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
 SLICING = "[database.slicing]\nWidth=2\nHeight=2\nStrideX=2\nStrideY=2\nRandomShuffle=0\n"
-
-
-def _error(call):
-    with pytest.raises(N2D2Error) as caught:
-        call()
-    return caught.value.line()
 
 
 @every(
@@ -67,9 +61,9 @@ def test_tiles_of_arrays(ini, tmp_path):
 
 
 def test_slicing_errors(ini, pictures, tmp_path):
-    assert "StrideX" in _error(lambda: read_database(ini(DATABASE + SLICING.replace("StrideX=2\n", ""))))
+    assert "StrideX" in error_line(lambda: read_database(ini(DATABASE + SLICING.replace("StrideX=2\n", ""))))
     (tmp_path / "data/b/1.png").write_text("no picture")
-    assert "E403: b/1.png is not a" in _error(lambda: read_database(ini(DATABASE + SLICING)))
+    assert "E403: b/1.png is not a" in error_line(lambda: read_database(ini(DATABASE + SLICING)))
 
 
 # --- GTSRB
@@ -113,12 +107,12 @@ def test_traffic_signs(ini, signs):
 )
 def test_damaged_tables(ini, signs, table, message):
     (signs / "GT-final_test.csv").write_text(table)
-    assert message.replace("{}", str(signs)) in _error(lambda: read_database(ini(GTSRB)))
+    assert message.replace("{}", str(signs)) in error_line(lambda: read_database(ini(GTSRB)))
 
 
 def test_other_signs(ini, signs, picture):
     picture("gtsrb/Final_Training/Images/other/1.ppm", np.zeros((2, 2, 3)))
-    assert "'other'" in _error(lambda: read_database(ini(GTSRB)))
+    assert "'other'" in error_line(lambda: read_database(ini(GTSRB)))
 
 
 def test_signs_cut_out(ini, signs, picture):
@@ -137,9 +131,9 @@ def test_signs_cut_out(ini, signs, picture):
     assert np.array_equal(database.items.read(2), whole.read(2)[1:])
     assert database.items.name(2).endswith("00002/2.ppm[0,1]") and database.labels.tolist() == [0, 2, 2, 2]
     table.write_text(head)
-    assert "00002/1.ppm" in _error(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
+    assert "00002/1.ppm" in error_line(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
     table.write_text("Filename;ClassId\n")
-    assert "has no columns Roi.X1 and Roi.Y1" in _error(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
+    assert "has no columns Roi.X1 and Roi.Y1" in error_line(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
 
 
 # --- choosing labels
@@ -181,7 +175,7 @@ def test_labels_of_the_fewest_or_most_stimuli(ini, labelled, keys, names, stimul
 
 
 def test_unknown_label_to_filter(ini, labelled):
-    assert "E410" in _error(lambda: read_database(ini(f"{labelled}[database.filterROIs]\nLabels=d\n")))
+    assert "E410" in error_line(lambda: read_database(ini(f"{labelled}[database.filterROIs]\nLabels=d\n")))
 
 
 # --- Caltech
@@ -208,10 +202,10 @@ def test_label_names_without_a_type(ini, tmp_path):
     (tmp_path / "names.txt").write_text("cat\ndog\n")
     database = read_database(ini("[database]\nLabelPath=names.txt\n"))
     assert database.label_names == ("cat", "dog") and len(database.items) == 0
-    assert "LabelPath=gone does not exist" in _error(lambda: read_database(ini("[database]\nLabelPath=gone\n")))
+    assert "LabelPath=gone does not exist" in error_line(lambda: read_database(ini("[database]\nLabelPath=gone\n")))
 
 
 def test_types_of_n2d2_that_are_not_read(ini):
-    assert "Daimler_Database is not supported" in _error(
+    assert "Daimler_Database is not supported" in error_line(
         lambda: read_database(ini("[database]\nType=Daimler_Database\nLearn=0.5\n"))
     )

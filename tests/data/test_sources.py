@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py import log
@@ -12,12 +13,6 @@ from n2d2py.errors import N2D2Error
 
 def _all(stimuli):
     return np.concatenate([x for x, _, _ in stimuli.batches(16)])
-
-
-def _error(call):
-    with pytest.raises(N2D2Error) as caught:
-        call()
-    return caught.value.line()
 
 
 def test_pictures_are_red_green_blue_in_the_input_range(tmp_path, picture):
@@ -65,24 +60,24 @@ def test_arrays(tmp_path, save, dtype, expected):
 )
 def test_arrays_that_do_not_fit(tmp_path, x, shape, message):
     np.save(tmp_path / "d.npy", x)
-    assert message in _error(lambda: open_source(tmp_path / "d.npy", shape))
+    assert message in error_line(lambda: open_source(tmp_path / "d.npy", shape))
 
 
 def test_what_is_no_source(tmp_path, picture):
-    assert "does not exist" in _error(lambda: open_source(tmp_path / "gone", (3, 1, 1)))
+    assert "does not exist" in error_line(lambda: open_source(tmp_path / "gone", (3, 1, 1)))
     (tmp_path / "x.bin").write_text("x")
-    assert "neither a folder nor" in _error(lambda: open_source(tmp_path / "x.bin", (3, 1, 1)))
+    assert "neither a folder nor" in error_line(lambda: open_source(tmp_path / "x.bin", (3, 1, 1)))
     (tmp_path / "empty").mkdir()
-    assert "E416" in _error(lambda: open_source(tmp_path / "empty", (3, 1, 1)))
+    assert "E416" in error_line(lambda: open_source(tmp_path / "empty", (3, 1, 1)))
     picture("d/a.png", [[0]])
-    assert "640" in _error(lambda: open_source(tmp_path / "d", (640,)))
-    assert "1x1x2" in _error(lambda: open_source(tmp_path / "d", (2, 1, 1)))
-    assert "-input-range 1:1 " in _error(lambda: open_source(tmp_path / "d", (1, 1, 1), Preprocessing((1.0, 1.0))))
+    assert "640" in error_line(lambda: open_source(tmp_path / "d", (640,)))
+    assert "1x1x2" in error_line(lambda: open_source(tmp_path / "d", (2, 1, 1)))
+    assert "-input-range 1:1 " in error_line(lambda: open_source(tmp_path / "d", (1, 1, 1), Preprocessing((1.0, 1.0))))
 
 
 def test_values_that_are_not_finite(tmp_path):
     np.save(tmp_path / "d.npy", np.array([[0.0], [np.inf]]))
-    line = _error(lambda: _all(open_source(tmp_path / "d.npy", (1,))))
+    line = error_line(lambda: _all(open_source(tmp_path / "d.npy", (1,))))
     assert "E418" in line
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py import log
@@ -10,7 +11,7 @@ from n2d2py.data.matrices import read_matrix, write_matrix
 from n2d2py.data.statistics import statistics
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.matrix import AffineTransformation
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import InternalError
 
 DATABASE = (
     "[database]\nType=Numpy_Database\nDataPath=d.npz\nLearn=0.5\nRandomPartitioning=0\n"
@@ -28,12 +29,6 @@ def images(tmp_path):
     x = np.random.RandomState(3).randint(0, 256, (40, 2, 3)).astype(np.uint8)
     np.savez(tmp_path / "d.npz", x=x, y=np.arange(40) % 2)
     return x.astype(np.float64)
-
-
-def _error(call):
-    with pytest.raises(N2D2Error) as caught:
-        call()
-    return caught.value.line()
 
 
 def test_of_images_of_one_size():
@@ -108,12 +103,12 @@ def test_the_mean_image(ini, images, tmp_path):
 
 def test_no_stimuli_no_statistics(ini, images, tmp_path):
     document = ini(DATABASE.replace("Learn=0.5", "Learn=0") + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\n" + AFFINE)
-    assert (f"N2D2-E416: {tmp_path}/net.ini:10 [sp.StimuliData-raw]: ") in _error(lambda: build_provider(document))
+    assert (f"N2D2-E416: {tmp_path}/net.ini:10 [sp.StimuliData-raw]: ") in error_line(lambda: build_provider(document))
 
 
-def test_a_reference_before_its_section_is_an_error(ini, images):
+def test_a_reference_before_its_section_is_anerror_line(ini, images):
     document = ini(DATABASE + AFFINE + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\n")
-    assert "property '_GlobalValue.mean'" in _error(lambda: build_provider(document))
+    assert "property '_GlobalValue.mean'" in error_line(lambda: build_provider(document))
 
 
 def test_mean_data_of_different_sizes_is_a_warning(ini, picture):
@@ -149,8 +144,8 @@ def test_the_header_of_a_matrix(tmp_path):
 
 def test_damaged_and_missing_matrices(tmp_path):
     (tmp_path / "m.bin").write_bytes(bytes([2, 0, 0, 0, 3, 0, 0, 0, 6, 0, 0, 0]) + bytes(47))
-    assert "E402" in _error(lambda: read_matrix(tmp_path / "m.bin"))
-    assert "E401" in _error(lambda: read_matrix(tmp_path / "n.bin"))
+    assert "E402" in error_line(lambda: read_matrix(tmp_path / "m.bin"))
+    assert "E401" in error_line(lambda: read_matrix(tmp_path / "n.bin"))
 
 
 def _affine(operator, matrix):
@@ -181,7 +176,7 @@ def test_matrices_that_do_not_fit():
 
 def test_a_missing_matrix_names_its_line(ini, images, tmp_path):
     document = ini(DATABASE + "[sp.Transformation]\nType=AffineTransformation\nFirstOperator=Plus\nFirstValue=gone.bin\n")
-    assert f"E401: {tmp_path}/net.ini:13 [sp.Transformation]: FirstValue=gone.bin does not exist" in _error(
+    assert f"E401: {tmp_path}/net.ini:13 [sp.Transformation]: FirstValue=gone.bin does not exist" in error_line(
         lambda: build_provider(document)
     )
 
@@ -201,7 +196,7 @@ def test_ranges_of_each_stimulus_in_files(ini, tmp_path):
 
 
 def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
-    monkeypatch.setattr("n2d2py.data.statistics_cache.SMALLEST", 3)
+    monkeypatch.setattr("n2d2py.data.statistics.SMALLEST", 3)
     for index in range(4):
         picture(f"data/a/{index}.png", np.full((2, 3), 10 * index))
     text = (

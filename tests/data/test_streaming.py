@@ -1,13 +1,9 @@
-"""Streaming: memory stays bounded and both cores work, whatever the number of images."""
+"""Streaming: memory stays bounded, whatever the number of images."""
 
 import subprocess
 import sys
-import threading
 
-import numpy as np
 import pytest
-
-from n2d2py.data.stimuli import Stimuli
 
 SCRIPT = """
 import resource, sys
@@ -73,16 +69,3 @@ def test_two_thousand_images_take_the_memory_of_a_few(tmp_path):
     assert seen == counted == 2000
     # As float32 the stimuli are 2000 * 3 * 160 * 160 * 4 bytes = 586 MiB.
     assert grown < 48 and peak < 300, f"grew by {grown} MiB to {peak} MiB"
-
-
-def test_images_are_made_by_two_threads_at_once():
-    meeting = threading.Barrier(2, timeout=10)
-
-    def load(position):
-        if position in (0, 8):  # the first of two neighbouring runs wait for each other
-            meeting.wait()
-        return np.full((1,), position, np.float32)
-
-    stimuli = Stimuli([str(index) for index in range(16)], np.zeros(16), (1,), load)
-    ((x, _, _),) = stimuli.batches(16, workers=2)
-    assert x.reshape(-1).tolist() == list(range(16))

@@ -13,7 +13,7 @@ from support.tables import few_fast
 
 import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
-from n2d2py.memory.strategies import strategies
+from n2d2py.memory.strategies import PLANNERS
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 
 pytestmark = needs_compiler
@@ -36,7 +36,7 @@ COVERING = (
     ("Double-shift", "None", "None", "no_reuse.ini", "-wt-reduce-range"),
     ("Floating-point", "Quantile", "None", "default.ini", "-act-rescale-per-output 0"),
     ("Fixed-point32", "KL-Divergence", "MSE", "OptimizeMaxLifetimeMaxSizeFirst", "-no-unsigned -no-cle"),
-    *(("Floating-point", "MSE", "None", name, "") for name in sorted({*strategies(), *SHIPPED} - _NAMED)),
+    *(("Floating-point", "MSE", "None", name, "") for name in sorted({*PLANNERS, *SHIPPED} - _NAMED)),
 )
 
 
@@ -67,7 +67,7 @@ def test_the_cases_cover_everything():
     columns = [set(column) for column in zip(*COVERING, strict=True)]
     assert columns[0] == set(RESCALING_MODES)
     assert columns[1] == set(CLIPPING_MODES) and columns[2] == set(WEIGHT_CLIPPING_MODES)
-    assert columns[3] == set(strategies()) | set(SHIPPED)
+    assert columns[3] == set(PLANNERS) | set(SHIPPED)
 
 
 @pytest.mark.parametrize("rescaling, activations, weights, memory, others", few_fast(COVERING, 8))
@@ -155,9 +155,7 @@ def test_the_product_of_arithmetic(network, bits, rescaling, per_output, sign, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "strategy,included,reuse,concat,alignment", list(product(strategies(), (0, 1), (0, 1), (0, 1), (1, 8)))
-)
+@pytest.mark.parametrize("strategy,included,reuse,concat,alignment", list(product(PLANNERS, (0, 1), (0, 1), (0, 1), (1, 8))))
 def test_the_product_of_memory(strategy, included, reuse, concat, alignment, tmp_path):
     file = parameters(
         tmp_path,

@@ -16,9 +16,9 @@ from n2d2py.memory.access import TensorSpec, Window
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.slices import SliceCut
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.memory.strips import (
+    SliceCut,
     StripCut,
     cuts_of,
     multiply_accumulates,

@@ -1,8 +1,4 @@
-"""The checker objects to every broken plan, and to nothing else.
-
-They look at `n2d2py.memory.case`, `n2d2py.memory.checker`, `n2d2py.memory.replay`, `n2d2py.memory.replay_lines` and
-`n2d2py.memory.stamps`.
-"""
+"""The checker objects to every broken plan, and to nothing else."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from support.memory_compiled import NETWORKS, ROOT, arena_symbol, assert_exact, 
 from support.tables import few_fast
 
 import n2d2py
-from n2d2py.memory.strategies import strategies
+from n2d2py.memory.strategies import PLANNERS
 
 
 @needs_tools
@@ -30,7 +30,7 @@ def test_overlap_is_exact_and_the_arena_is_the_reported_one(network, tmp_path):
 @needs_tools
 @pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("strategy", [name for name in strategies() if name != "OptimizeOverlap"])
+@pytest.mark.parametrize("strategy", [name for name in PLANNERS if name != "OptimizeOverlap"])
 def test_every_strategy_is_exact(network, strategy, tmp_path):
     if strategy == "OptimizeOptimal":
         pytest.importorskip("ortools")
@@ -70,7 +70,7 @@ def test_outputs_are_written_to_the_caller(network, parameters, tmp_path):
 @needs_tools
 @pytest.mark.slow
 @pytest.mark.parametrize("alignment", [1, 4, 16, 64])
-@pytest.mark.parametrize("strategy", strategies())
+@pytest.mark.parametrize("strategy", list(PLANNERS))
 def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_path):
     if strategy == "OptimizeOptimal":
         pytest.importorskip("ortools")

@@ -125,7 +125,7 @@ def test_the_networks_are_such_that_overlapping_less_matters():
 @pytest.mark.parametrize("seed", SEEDS[::4])
 def test_the_solver_proves_the_same_arena(seed):
     pytest.importorskip("ortools")
-    from n2d2py.memory.optimal import solve
+    from n2d2py.memory.search import solve
 
     packing = small(seed)
     best = improve(packing)

@@ -19,9 +19,8 @@ from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json, read_graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import plan_mode
-from n2d2py.memory.parameters import MEMORY_PARAMETERS
-from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import strategies
+from n2d2py.memory.settings import MEMORY_PARAMETERS, Settings
+from n2d2py.memory.strategies import PLANNERS
 from n2d2py.passes.integer.pack_activations import pack_activations, packable
 from n2d2py.runtime.graph_file import GRAPH_FILE
 from n2d2py.runtime.graph_file import read_graph as read_network
@@ -62,7 +61,7 @@ def test_the_arena_is_smaller(network, given, most):
     assert _arena(network, **given, PackActivations=True) <= most * _arena(network, **given)
 
 
-@pytest.mark.parametrize("strategy", strategies())
+@pytest.mark.parametrize("strategy", list(PLANNERS))
 def test_it_is_never_larger(network, strategy):
     if strategy == "OptimizeOptimal":
         pytest.importorskip("ortools")

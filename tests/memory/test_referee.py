@@ -18,10 +18,10 @@ from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import plan_memory, strategies
+from n2d2py.memory.strategies import PLANNERS, plan_memory
 from n2d2py.memory.stream import StreamPlanner
 
-STRATEGIES = [name for name in strategies() if name != "OptimizeOptimal"]
+STRATEGIES = [name for name in PLANNERS if name != "OptimizeOptimal"]
 
 
 def accepted(problem: MemoryProblem, plan) -> list[str]:

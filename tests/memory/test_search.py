@@ -16,9 +16,9 @@ from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import MODES
-from n2d2py.memory.optimal import OptimalPlanner
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import best_order
+from n2d2py.memory.search import OptimalPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
 

@@ -9,8 +9,7 @@ from support.export_networks import chain, random_inputs, residual
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.forms import Moved, Real
 from n2d2py.graph.quant import StripPiece
-from n2d2py.memory.slices import SliceCut
-from n2d2py.memory.strips import StripCut
+from n2d2py.memory.strips import SliceCut, StripCut
 from n2d2py.passes.integer.strips import with_strips
 from n2d2py.quant.simulator import simulate
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from n2d2py.memory.format import read_op
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
-from n2d2py.memory.strategies import strategies
+from n2d2py.memory.strategies import PLANNERS
 
 N2D2 = "OptimizeMaxLifetimeMaxSizeFirst"
 """N2D2's default strategy."""
@@ -14,7 +14,7 @@ N2D2 = "OptimizeMaxLifetimeMaxSizeFirst"
 
 def available_strategies() -> list[str]:
     """All strategies, less those whose solver is not installed."""
-    return [s for s in strategies() if s != "OptimizeOptimal" or find_spec("ortools")]
+    return [s for s in PLANNERS if s != "OptimizeOptimal" or find_spec("ortools")]
 
 
 def spec(name: str, type: str, inputs: tuple[str, ...], output: str, **attributes) -> OpSpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import plan_memory, strategies
+from n2d2py.memory.strategies import PLANNERS, plan_memory
 from n2d2py.memory.stream import StreamPlanner
 from support.memory_execute import run
 from support.memory_graphs import random_problem
@@ -23,7 +23,7 @@ SETTINGS = tuple(
 )
 TABLES = 2000
 """From this seed on every second network has operators of the type "window"."""
-NAMES = [name for name in strategies() if name != "OptimizeOptimal"]
+NAMES = [name for name in PLANNERS if name != "OptimizeOptimal"]
 
 
 def plans(problem, seed: int):

@@ -104,10 +104,10 @@ def _label_names(values: Values, document: Document) -> tuple[str, ...]:
         return ()
     path = resolve_path(values["LabelPath"], document.folder)
     if path is None or path.is_dir():
-        raise N2D2Error(
+        raise values.fail(
             "E401",
             f"LabelPath={values['LabelPath']} does not exist",
-            where=values.where("LabelPath"),
-            remedy="set LabelPath to the file with the label names",
+            "set LabelPath to the file with the label names",
+            "LabelPath",
         )
     return tuple(line for _, line in read_lines(path))

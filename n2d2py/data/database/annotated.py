@@ -13,18 +13,18 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, register
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, fraction, register
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import picture_size, read_stimulus
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.files import read_regular
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 Points = Sequence[tuple[float, float]]
 """Corners (x, y) of a region, its boundary included."""
@@ -185,9 +185,8 @@ class _Format:
     labels: str = "."
 
 
-def _fraction(name: str, default: object) -> Key:
-    key = next(key for key in PARTITION_KEYS if key.name == name)
-    return Key(name, Kind.FLOAT, default, key.doc, minimum=0, maximum=1)
+def _share(name: str, default: object) -> Key:
+    return fraction(name, default, next(key for key in PARTITION_KEYS if key.name == name).doc)
 
 
 def _flag(name: str, default: bool, doc: str) -> Key:
@@ -198,8 +197,8 @@ def _halves(images: str) -> dict[str, tuple[str, ...]]:
     return {"": (f"training/{images}",), "Test": (f"testing/{images}",)}
 
 
-_LEARN, _VALIDATION = _fraction("Learn", REQUIRED), _fraction("Validation", 0.0)
-_SPLIT = (_fraction("Learn", 0.8), _fraction("Validation", 0.2))
+_LEARN, _VALIDATION = _share("Learn", REQUIRED), _share("Validation", 0.0)
+_SPLIT = (_share("Learn", 0.8), _share("Validation", 0.2))
 _FORMATS = {
     "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, (_LEARN, _VALIDATION)),
     "KITTI_Database": _Format("KITTI", _halves("image_02/*/*.png"), _kitti, _SPLIT),
@@ -237,16 +236,20 @@ _FORMATS = {
 }
 
 
-def _schema(name: str, form: _Format) -> Schema:
+def _register(name: str, form: _Format) -> None:
     images = "; ".join(f"{which or 'split by the keys'} `{'`, `'.join(each)}`" for which, each in form.images.items())
-    common = (
-        Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{form.path}."),
-        Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {form.labels} of DataPath."),
-        Key("DefaultLabel", Kind.STRING, "", "Label of the pixels outside of all regions. Its id is the last one."),
-        Key("ROIsMargin", Kind.UINT, 0, "Width in pixels of the border around regions that has no label.", maximum=1000),
-    )
+    common = {
+        key.name: key
+        for key in (
+            Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{form.path}."),
+            Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {form.labels} of DataPath."),
+            Key("DefaultLabel", Kind.STRING, "", "Label of the pixels outside of all regions. Its id is the last one."),
+            Key("ROIsMargin", Kind.UINT, 0, "Width in pixels of the border around regions that has no label.", maximum=1000),
+            *form.keys,
+        )
+    }
     doc = f"Images whose pixels have the labels of their regions. Images: {images}."
-    return Schema(name, common, doc=doc).extended(*form.keys)
+    register(name, *common.values(), doc=doc)(partial(_load, name, form))
 
 
 def _load(name: str, form: _Format, values: Values, context: Context) -> Database:
@@ -288,4 +291,4 @@ def _load(name: str, form: _Format, values: Values, context: Context) -> Databas
 
 
 for _name, _form in _FORMATS.items():
-    register(_schema(_name, _form))(lambda values, context, name=_name, form=_form: _load(name, form, values, context))
+    _register(_name, _form)

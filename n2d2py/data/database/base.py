@@ -17,6 +17,7 @@ from n2d2py.data.decode import as_image, read_stimulus
 from n2d2py.errors import InternalError, Location, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values, resolve_path
 from n2d2py.ini.ignored import CACHES, Ignored
+from n2d2py.registry import Registry
 
 
 class Items(Protocol):
@@ -145,7 +146,7 @@ class Context:
 
 Loader = Callable[[Values, Context], Database]
 _SUFFIX = "_Database"
-_TYPES: dict[str, tuple[Schema, Loader]] = {}
+_TYPES: Registry[tuple[Schema, Loader]] = Registry("the database type")
 _FOLDERS = "sort its files into a folder for each label and use DIR_Database"
 _UNSUPPORTED = {
     "Actitracker_Database": ("its windows of samples are not read", "store a row for each window and use CSV_Database"),
@@ -200,17 +201,21 @@ PARTITION_KEYS = (
 )
 
 
-def register(schema: Schema) -> Callable[[Loader], Loader]:
-    """Decorates the function that loads databases of the type `schema.name`.
+def fraction(name: str, default: object, doc: str) -> Key:
+    """A key of a share of the stimuli, 0 to 1."""
+    return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
+
+
+def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...] = ()) -> Callable[[Loader], Loader]:
+    """Decorate the function that loads databases of Type=`name`, whose section has these keys and those of all types.
 
     Raises:
         InternalError: when the type is taken.
     """
 
     def add(loader: Loader) -> Loader:
-        if schema.name in _TYPES:
-            raise InternalError(f"database type {schema.name} is registered twice")
-        _TYPES[schema.name] = (_common(schema), loader)
+        schema = Schema(name, (*COMMON_KEYS, *_REFUSED), _IGNORED) + Schema(name, keys, accepted, doc)
+        _TYPES.add(name, (schema, loader))
         return loader
 
     return add
@@ -248,21 +253,16 @@ def load(type_name: str, section: Section, context: Context) -> Database:
     return loader(_read(schema, section), context)
 
 
-def _common(schema: Schema) -> Schema:
-    """The keys of a type with those that all types have."""
-    return Schema(schema.name, (*COMMON_KEYS, *_REFUSED), _IGNORED) + schema
-
-
 def _read(schema: Schema, section: Section) -> Values:
     """The values of a section without what is not supported."""
     values = schema.read(section)
     for key in _REFUSED:
         if schema.key(key.name) is key and values.given(key.name) and values[key.name] not in ("", ()):
-            raise N2D2Error(
+            raise values.fail(
                 "E406",
                 f"{key.name}={section.text(key.name)} is not supported",
-                where=values.where(key.name),
-                remedy="remove it; stimuli have one set of channels and one label each",
+                "remove it; stimuli have one set of channels and one label each",
+                key.name,
             )
     return values
 
@@ -278,22 +278,13 @@ def data_path(
         N2D2Error: E401 when there is none.
     """
     text = values[key] or (f"{_data_root(values, key)}/{default}" if default else "")
-    where = values.where(key)
     path = resolve_path(text, context.document.folder)
     if path is None:
-        raise N2D2Error(
-            "E401",
-            f"{key}={text} does not exist",
-            where=where,
-            remedy=f"set {key} to the path of the data: absolute, or relative to the working directory or the INI file",
-        )
+        remedy = f"set {key} to the path of the data: absolute, or relative to the working directory or the INI file"
+        raise values.fail("E401", f"{key}={text} does not exist", remedy, key)
     if folder is not None and path.is_dir() != folder:
-        raise N2D2Error(
-            "E401",
-            f"{key}={text} is {'not ' if folder else ''}a folder",
-            where=where,
-            remedy=f"set {key} to a {'folder' if folder else 'file'}",
-        )
+        what = f"{key}={text} is {'not ' if folder else ''}a folder"
+        raise values.fail("E401", what, f"set {key} to a {'folder' if folder else 'file'}", key)
     return path
 
 
@@ -302,36 +293,29 @@ def _data_root(values: Values, key: str) -> str:
 
     root = environment("N2D2_DATA")
     if not root:
-        raise N2D2Error(
+        raise values.fail(
             "E401",
             f"{key} is missing, and N2D2_DATA is not set",
-            where=values.section.location,
-            remedy=f"add {key}=<folder>, or set the environment variable N2D2_DATA",
+            f"add {key}=<folder>, or set the environment variable N2D2_DATA",
         )
     return root
 
 
-def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
-    """The values of a section, of the section that its LoadMore names, and so on.
+def load_more(values: Values, context: Context) -> list[Values]:
+    """The values of a section, of the section that its LoadMore names, and so on, all with the keys of the first one's type.
 
     Raises:
         N2D2Error: E119 there is no such section, E419 the chain comes back to itself.
     """
-    chain = [values]
-    seen = {values.section.name}
-    common = _common(schema)
+    chain, seen = [values], {values.section.name}
+    schema, _ = _TYPES[values["Type"].strip()]
     while chain[-1]["LoadMore"]:
-        where = chain[-1].where("LoadMore")
-        section = context.document.require(chain[-1]["LoadMore"], where)
+        section = context.document.require(chain[-1]["LoadMore"], chain[-1].where("LoadMore"))
         if section.name in seen:
-            raise N2D2Error(
-                "E419",
-                f"LoadMore={section.name} names a section that is already loaded",
-                where=where,
-                remedy="remove this LoadMore",
-            )
+            what = f"LoadMore={section.name} names a section that is already loaded"
+            raise chain[-1].fail("E419", what, "remove this LoadMore", "LoadMore")
         seen.add(section.name)
-        chain.append(_read(common, section))
+        chain.append(_read(schema, section))
     return chain
 
 
@@ -347,20 +331,31 @@ def partition_of(values: Values) -> Partition:
     )
 
 
+@dataclass(frozen=True)
+class StimulusList:
+    """A list of stimuli with their label ids, and how it is split; `where` is named in messages."""
+
+    items: Items
+    labels: Sequence[int] | np.ndarray
+    how: Partition
+    where: Location | str | None = None
+
+
 def partitioned(
-    type_name: str,
-    items: Items,
-    labels: Sequence[int] | np.ndarray,
-    label_names: tuple[str, ...],
-    how: Partition,
-    seed: int,
-    where: Location | str | None = None,
-    maps: LabelMaps | None = None,
+    type_name: str, parts: Sequence[StimulusList], label_names: tuple[str, ...], seed: int, maps: LabelMaps | None = None
 ) -> Database:
-    """A database whose whole list is split by `how`.
+    """The database of lists of stimuli, one after the other, each split in its way.
 
     Raises:
         N2D2Error: E409.
     """
-    ids = np.asarray(labels, np.int64)
-    return Database(type_name, items, ids, label_names, partition(ids, how, seed, where), maps)
+    sets: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
+    start = 0
+    for part in parts:
+        split = partition(np.asarray(part.labels, np.int64), part.how, seed, part.where)
+        for name in SETS:
+            sets[name].append(split[name] + start)
+        start += len(part.labels)
+    items = parts[0].items if len(parts) == 1 else JoinedItems([part.items for part in parts])
+    labels = np.concatenate([np.asarray(part.labels, np.int64) for part in parts])
+    return Database(type_name, items, labels, label_names, {name: np.concatenate(each) for name, each in sets.items()}, maps)

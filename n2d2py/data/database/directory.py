@@ -17,73 +17,19 @@ from n2d2py.data.database.base import (
     Database,
     FileItems,
     Items,
-    JoinedItems,
+    StimulusList,
     data_path,
     load_more,
     partition_of,
+    partitioned,
     register,
 )
-from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.database.partition import Partition
 from n2d2py.data.decode import read_stimulus, readable_extensions
-from n2d2py.data.text_tables import TABLES
+from n2d2py.data.text import TABLES, unreadable
 from n2d2py.errors import Location, N2D2Error, readable
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini import REQUIRED, Key, Kind, Values
 from n2d2py.ini.kinds import Unreadable
-
-_SCHEMA = Schema(
-    "DIR_Database",
-    (
-        Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
-        *PARTITION_KEYS,
-        Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
-        Key("LabelName", Kind.STRING, "", "Prefix of every label."),
-        Key(
-            "LabelDepth",
-            Kind.INT,
-            1,
-            "Number of sub-folder levels that form the label, each as /name. 0: LabelName alone. -1: no label.",
-            minimum=-1,
-        ),
-        Key(
-            "IgnoreMasks",
-            Kind.STRINGS,
-            (),
-            "Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for any "
-            "characters, + for at least one, ? for one.",
-        ),
-        Key(
-            "ValidExtensions",
-            Kind.STRINGS,
-            (),
-            "File extensions to read. Default: all supported ones; text files (.csv, .dat, .txt) if there are no others.",
-        ),
-        Key(
-            "MultiChannelMatch",
-            Kind.STRING,
-            "",
-            "Regular expression for the path (from DataPath) of a file with one channel of a stimulus. Other files are left out.",
-        ),
-        Key(
-            "MultiChannelReplace",
-            Kind.STRINGS,
-            (),
-            "Path of the file of each channel, with $1, $2, ... for groups of MultiChannelMatch. A missing file is zeros.",
-        ),
-        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
-        Key(
-            "LabelImagePath",
-            Kind.PATH,
-            "",
-            "Extension of n2d2py: folder with the pixel-wise labels of each stimulus under the same path, as .png or .npy. "
-            "They are images or arrays of label ids; 255 (images) or -1 means unlabelled.",
-        ),
-        Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
-        Key("ROIFile", Kind.PATH, "", "Not supported."),
-        Key("ROIDir", Kind.PATH, "", "Not supported."),
-    ),
-    doc="The files of a folder in sorted order. The sub-folders are the labels; label ids follow the order of first "
-    "appearance.",
-)
 
 
 @dataclass
@@ -165,9 +111,7 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
                 if not entry.name.startswith(".") and (entry.is_dir() or entry.is_file())
             ]
     except OSError as error:
-        raise N2D2Error(
-            "E401", f"{folder} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+        raise unreadable(folder, error) from None
     return (sorted(name for name, is_folder in both if not is_folder), sorted(name for name, is_folder in both if is_folder))
 
 
@@ -239,7 +183,7 @@ def _channels(values: Values) -> _Channels | None:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Folder:
     """One folder of a DIR_Database and how it is split."""
 
     root: Path
@@ -255,55 +199,53 @@ def directory_database(root: Path, how: Partition, seed: int = 0, *, type_name: 
     Raises:
         N2D2Error: E401, E409, E416 when the folder holds no stimulus.
     """
-    return _joined([_Part(root, how, options, str(root))], seed, type_name)
+    return _joined([_Folder(root, how, options, str(root))], seed, type_name)
 
 
-def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> Database:
+def _joined(folders: list[_Folder], seed: int, type_name: str = "DIR_Database") -> Database:
     known: dict[str, int] = {}
-    items = []
-    labels: list[int] = []
-    sets: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
-    for part in parts:
-        listing = list_directory(part.root, known, **part.options)  # type: ignore[arg-type]
-        if part.channels:
-            part.channels.select(listing)
-        if listing.unreadable:
-            log.notice(
-                "%s: ignored %d files that are not stimuli, the first one is %s",
-                part.root.name,
-                len(listing.unreadable),
-                listing.unreadable[0],
-            )
-        if listing.unmatched:
-            log.warning(
-                "W413",
-                f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}",
-                where=part.where,
-                remedy="begin it with */: a mask is compared with whole paths",
-            )
-        if not listing.files:
-            raise N2D2Error(
-                "E416",
-                f"{part.root} contains no stimulus",
-                where=part.where,
-                remedy="check DataPath, Depth, ValidExtensions and IgnoreMasks",
-            )
-        split = partition(np.array(listing.labels), part.how, seed, part.where)
-        for name in SETS:
-            sets[name].append(split[name] + len(labels))
-        labels += listing.labels
-        items.append(part.channels.of(part.root, listing.files) if part.channels else FileItems(part.root, listing.files))
-    joined = items[0] if len(items) == 1 else JoinedItems(items)
+    parts = [_listed(folder, known) for folder in folders]
+    database = partitioned(type_name, parts, tuple(known), seed)
     if "" in known and len(known) > 1:
+        first = database.items.name(int(np.argmax(database.labels == known[""])))
         log.warning(
             "W404",
-            f"files next to the labelled folders, such as {joined.name(labels.index(known['']))}, have a label without a name",
-            where=parts[0].where,
+            f"files next to the labelled folders, such as {first}, have a label without a name",
+            where=folders[0].where,
             remedy="move them, set IgnoreMasks, or name the label with LabelName",
         )
-    return Database(
-        type_name, joined, np.array(labels), tuple(known), {name: np.concatenate(found) for name, found in sets.items()}
-    )
+    return database
+
+
+def _listed(folder: _Folder, known: dict[str, int]) -> StimulusList:
+    """The stimuli of a folder; new labels get the next ids in `known`."""
+    listing = list_directory(folder.root, known, **folder.options)  # type: ignore[arg-type]
+    if folder.channels:
+        folder.channels.select(listing)
+    if listing.unreadable:
+        log.notice(
+            "%s: ignored %d files that are not stimuli, the first one is %s",
+            folder.root.name,
+            len(listing.unreadable),
+            listing.unreadable[0],
+        )
+    if listing.unmatched:
+        log.warning(
+            "W413",
+            f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}",
+            where=folder.where,
+            remedy="begin it with */: a mask is compared with whole paths",
+        )
+    if not listing.files:
+        raise N2D2Error(
+            "E416",
+            f"{folder.root} contains no stimulus",
+            where=folder.where,
+            remedy="check DataPath, Depth, ValidExtensions and IgnoreMasks",
+        )
+    channels = folder.channels
+    items = channels.of(folder.root, listing.files) if channels else FileItems(folder.root, listing.files)
+    return StimulusList(items, listing.labels, folder.how, folder.where)
 
 
 @dataclass(frozen=True)
@@ -336,9 +278,60 @@ class ImageMaps:
         return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
 
 
-@register(_SCHEMA)
+@register(
+    "DIR_Database",
+    Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
+    *PARTITION_KEYS,
+    Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
+    Key("LabelName", Kind.STRING, "", "Prefix of every label."),
+    Key(
+        "LabelDepth",
+        Kind.INT,
+        1,
+        "Number of sub-folder levels that form the label, each as /name. 0: LabelName alone. -1: no label.",
+        minimum=-1,
+    ),
+    Key(
+        "IgnoreMasks",
+        Kind.STRINGS,
+        (),
+        "Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for any "
+        "characters, + for at least one, ? for one.",
+    ),
+    Key(
+        "ValidExtensions",
+        Kind.STRINGS,
+        (),
+        "File extensions to read. Default: all supported ones; text files (.csv, .dat, .txt) if there are no others.",
+    ),
+    Key(
+        "MultiChannelMatch",
+        Kind.STRING,
+        "",
+        "Regular expression for the path (from DataPath) of a file with one channel of a stimulus. Other files are left out.",
+    ),
+    Key(
+        "MultiChannelReplace",
+        Kind.STRINGS,
+        (),
+        "Path of the file of each channel, with $1, $2, ... for groups of MultiChannelMatch. A missing file is zeros.",
+    ),
+    Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
+    Key(
+        "LabelImagePath",
+        Kind.PATH,
+        "",
+        "Extension of n2d2py: folder with the pixel-wise labels of each stimulus under the same path, as .png or .npy. "
+        "They are images or arrays of label ids; 255 (images) or -1 means unlabelled.",
+    ),
+    Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
+    Key("ROIFile", Kind.PATH, "", "Not supported."),
+    Key("ROIDir", Kind.PATH, "", "Not supported."),
+    doc="The files of a folder in sorted order. The sub-folders are the labels; label ids follow the order of first "
+    "appearance.",
+)
 def _load(values: Values, context: Context) -> Database:
-    parts = [_part(one, context) for one in load_more(values, _SCHEMA, context)]
+    parts = [_folder(one, context) for one in load_more(values, context)]
     database = _joined(parts, context.seed)
     if not values["LabelImagePath"]:
         return database
@@ -346,12 +339,10 @@ def _load(values: Values, context: Context) -> Database:
     return replace(database, labels=np.full(len(database.items), -1), label_names=values["LabelNames"], maps=maps)
 
 
-def _part(values: Values, context: Context) -> _Part:
+def _folder(values: Values, context: Context) -> _Folder:
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
-            raise N2D2Error(
-                "E406", f"{key} is not supported", where=values.where(key), remedy="remove it; each stimulus has one label"
-            )
+            raise values.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
     options = {
         "depth": values["Depth"],
         "label_name": values["LabelName"],
@@ -359,6 +350,6 @@ def _part(values: Values, context: Context) -> _Part:
         "ignore_masks": values["IgnoreMasks"],
         "valid_extensions": values["ValidExtensions"],
     }
-    return _Part(
+    return _Folder(
         data_path(values, context, folder=True), partition_of(values), options, values.section.location, _channels(values)
     )

@@ -6,50 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, register
+from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, fraction, register
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.database.slicing import SlicedItems, Tile
 from n2d2py.data.text import read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Values
 
 _TRAINING, _TEST = "Final_Training/Images", "Final_Test/Images"
 _TABLE = "GT-final_test.csv"
 _CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")
-
-
-def gtsrb_database(
-    folder: Path, table: Path, *, validation: float = 0.0, shuffle: bool = True, seed: int = 0, signs: Path | None = None
-) -> Database:
-    """The images of Final_Training/Images/<class>/ and those of Final_Test/Images.
-
-    A label's id is the number of the class. `table` (GT-final_test.csv) has the classes of the test
-    images in its column ClassId, the files in Filename. With `signs`, a folder like `folder`, the images
-    are cut to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included) of the table and of
-    Final_Training/Images/<class>/GT-<class>.csv below `signs`.
-
-    Raises:
-        N2D2Error: E401 a folder or the table is missing, E402 a folder that is not a class, E410 for
-            lines of the table that cannot be read, E416 without training images.
-    """
-    known: dict[str, int] = {}
-    found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
-    if not found.files:
-        raise N2D2Error("E416", f"{folder / _TRAINING} contains no .ppm image", remedy="unpack the data set there")
-    classes = {label: _class(name, folder) for name, label in known.items()}
-    labels = [classes[label] for label in found.labels]
-    files, test_labels, boxes = _test(table, folder, signs is not None)
-    names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
-    split = partition(
-        np.array(labels), Partition(1 - validation, validation, 0.0, shuffle, equivalent=False), seed, str(folder)
-    )
-    split["Test"] = np.arange(len(labels), len(labels) + len(files))
-    paths = [f"{_TRAINING}/{file}" for file in found.files] + files
-    items: Items = FileItems(folder, paths)
-    if signs is not None:
-        items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(signs, found.files) + boxes, np.int64))
-    return Database("GTSRB_DIR_Database", items, np.array(labels + test_labels), names, split)
 
 
 def _class(name: str, folder: Path) -> int:
@@ -145,43 +112,50 @@ def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], l
 
 
 @register(
-    Schema(
-        "GTSRB_DIR_Database",
-        (
-            Key(
-                "Validation",
-                Kind.FLOAT,
-                0.0,
-                "Fraction of the training images of each class used for validation.",
-                minimum=0,
-                maximum=1,
-            ),
-            Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
-            Key(
-                "DataPath",
-                Kind.PATH,
-                "",
-                "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm. Default: $N2D2_DATA/GTSRB.",
-            ),
-            Key(
-                "LabelPath",
-                Kind.PATH,
-                "",
-                "Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Images/<class>/GT-<class>.csv. Default: "
-                "DataPath.",
-            ),
-        ),
-        doc="German traffic signs. The label id is the class.",
-    )
+    "GTSRB_DIR_Database",
+    fraction("Validation", 0.0, "Fraction of the training images of each class used for validation."),
+    Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
+    Key(
+        "DataPath",
+        Kind.PATH,
+        "",
+        "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm. Default: $N2D2_DATA/GTSRB.",
+    ),
+    Key(
+        "LabelPath",
+        Kind.PATH,
+        "",
+        "Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Images/<class>/GT-<class>.csv. Default: DataPath.",
+    ),
+    doc="German traffic signs. The label id is the class.",
 )
 def _load(values: Values, context: Context) -> Database:
+    """The images of Final_Training/Images/<class>/ and those of Final_Test/Images.
+
+    A label's id is the number of the class. GT-final_test.csv has the classes of the test images in its column ClassId, the files
+    in Filename. With ExtractROIs the images are cut to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included)
+    of the tables.
+
+    Raises:
+        N2D2Error: E401 a folder or the table is missing, E402 a folder that is not a class, E410 for lines of the table that
+            cannot be read, E416 without training images.
+    """
     folder = data_path(values, context, default="GTSRB", folder=True)
-    labels = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
-    return gtsrb_database(
-        folder,
-        labels / _TABLE,
-        validation=values["Validation"],
-        shuffle=values["RandomPartitioning"],
-        seed=context.seed,
-        signs=labels if values["ExtractROIs"] else None,
-    )
+    tables = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
+    validation, cut = values["Validation"], values["ExtractROIs"]
+    known: dict[str, int] = {}
+    found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
+    if not found.files:
+        raise N2D2Error("E416", f"{folder / _TRAINING} contains no .ppm image", remedy="unpack the data set there")
+    classes = {label: _class(name, folder) for name, label in known.items()}
+    labels = [classes[label] for label in found.labels]
+    files, test_labels, boxes = _test(tables / _TABLE, folder, cut)
+    names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
+    how = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], equivalent=False)
+    split = partition(np.array(labels), how, context.seed, str(folder))
+    split["Test"] = np.arange(len(labels), len(labels) + len(files))
+    paths = [f"{_TRAINING}/{file}" for file in found.files] + files
+    items: Items = FileItems(folder, paths)
+    if cut:
+        items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(tables, found.files) + boxes, np.int64))
+    return Database("GTSRB_DIR_Database", items, np.array(labels + test_labels), names, split)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -15,16 +16,19 @@ from n2d2py.data.database.base import (
     Context,
     Database,
     JoinedItems,
+    StimulusList,
     data_path,
+    fraction,
     partition_of,
     partitioned,
     register,
 )
 from n2d2py.data.database.partition import Partition, partition
+from n2d2py.data.text import unreadable
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.files.arrays import MAX_BYTES
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 _FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
@@ -33,7 +37,7 @@ _BLOCK = 1 << 16
 """Bytes beyond the declared ones that are looked at in a packed file."""
 _KEYS = (
     Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz. Default: a folder in $N2D2_DATA."),
-    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images used for validation.", minimum=0, maximum=1),
+    fraction("Validation", 0.0, "Fraction of the training images used for validation."),
 )
 
 
@@ -59,9 +63,7 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
-        raise N2D2Error(
-            "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+        raise unreadable(path, error) from None
     held = len(data) - len(start) + more
     if held != prod(shape):
         raise N2D2Error(
@@ -97,20 +99,13 @@ def _shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
     return shape
 
 
-def idx_database(
-    folder: Path,
-    *,
-    validation: float = 0.0,
-    shuffle: bool = True,
-    seed: int = 0,
-    label_names: tuple[str, ...] | None = None,
-    type_name: str = "MNIST_IDX_Database",
-) -> Database:
-    """The images of four IDX files: `validation` of the training ones validate, t10k ones test.
+def _load(default: str, label_names: tuple[str, ...] | None, values: Values, context: Context) -> Database:
+    """The images of four IDX files: some of the training ones validate, t10k ones test.
 
     Raises:
         N2D2Error: E401 a file is missing, E402 a file is damaged, or has other labels than images.
     """
+    folder, validation = data_path(values, context, default=default, folder=True), values["Validation"]
     parts = []
     labels = []
     for images_file, labels_file in (_FILES[:2], _FILES[2:]):
@@ -124,7 +119,8 @@ def idx_database(
             )
         parts.append(ArrayItems(images_file, images))
         labels.append(ids.astype(np.int64))
-    split = partition(labels[0], Partition(1 - validation, validation, 0.0, shuffle, per_label=False), seed)
+    how = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], per_label=False)
+    split = partition(labels[0], how, context.seed)
     trained = len(labels[0])
     every = np.concatenate(labels)
     split["Test"] = np.arange(trained, len(every))
@@ -136,7 +132,7 @@ def idx_database(
             f"{folder} contains label {count - 1}, but there are {len(names)} labels",
             remedy="download the label files again",
         )
-    return Database(type_name, JoinedItems(parts), every, names, split)
+    return Database(values["Type"].strip(), JoinedItems(parts), every, names, split)
 
 
 def _existing(folder: Path, name: str) -> Path:
@@ -148,37 +144,21 @@ def _existing(folder: Path, name: str) -> Path:
     )
 
 
-def _register(type_name: str, default: str, names: tuple[str, ...] | None, doc: str) -> None:
-    @register(Schema(type_name, _KEYS, doc=doc))
-    def _load(values: Values, context: Context) -> Database:
-        return idx_database(
-            data_path(values, context, default=default, folder=True),
-            validation=values["Validation"],
-            shuffle=values["RandomPartitioning"],
-            seed=context.seed,
-            label_names=names,
-            type_name=type_name,
-        )
-
-
-_register("MNIST_IDX_Database", "mnist", None, "The IDX files of MNIST, or others of the same names; label id = digit.")
-_register("Fashion_MNIST_IDX_Database", "fashion-mnist/data/fashion", _FASHION, "The IDX files of Fashion-MNIST.")
-
-
-_PAIR = Schema(
-    "IDX_Database",
-    (
-        Key(
-            "DataPath", Kind.PATH, REQUIRED, "IDX file of bytes with an axis of stimuli first: images or vectors; plain or .gz."
-        ),
-        Key("LabelPath", Kind.PATH, REQUIRED, "IDX file with the label id of each stimulus."),
-        *PARTITION_KEYS,
-    ),
-    doc="The stimuli of an IDX file. By default, all are the test set.",
+register("MNIST_IDX_Database", *_KEYS, doc="The IDX files of MNIST, or others of the same names; label id = digit.")(
+    partial(_load, "mnist", None)
+)
+register("Fashion_MNIST_IDX_Database", *_KEYS, doc="The IDX files of Fashion-MNIST.")(
+    partial(_load, "fashion-mnist/data/fashion", _FASHION)
 )
 
 
-@register(_PAIR)
+@register(
+    "IDX_Database",
+    Key("DataPath", Kind.PATH, REQUIRED, "IDX file of bytes with an axis of stimuli first: images or vectors; plain or .gz."),
+    Key("LabelPath", Kind.PATH, REQUIRED, "IDX file with the label id of each stimulus."),
+    *PARTITION_KEYS,
+    doc="The stimuli of an IDX file. By default, all are the test set.",
+)
 def _load_pair(values: Values, context: Context) -> Database:
     files = [data_path(values, context, key, folder=False) for key in ("DataPath", "LabelPath")]
     stimuli, ids = read_idx(files[0], None), read_idx(files[1], 1)
@@ -187,7 +167,5 @@ def _load_pair(values: Values, context: Context) -> Database:
             "E402", f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels", remedy="correct LabelPath"
         )
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    items = ArrayItems(files[0].name, stimuli)
-    return partitioned(
-        "IDX_Database", items, ids.astype(np.int64), names, partition_of(values), context.seed, values.section.location
-    )
+    part = StimulusList(ArrayItems(files[0].name, stimuli), ids, partition_of(values), values.section.location)
+    return partitioned("IDX_Database", [part], names, context.seed)

@@ -8,46 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import Context, Database, FileItems, data_path, register
+from n2d2py.data.database.base import Context, Database, FileItems, data_path, fraction, register
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.decode import PICTURES
 from n2d2py.data.text import name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
-
-
-def ilsvrc_database(
-    folder: Path,
-    synsets_file: Path,
-    *,
-    learn: float = 1.0,
-    use_validation_for_test: bool = True,
-    background: bool = False,
-    shuffle: bool = True,
-    seed: int = 0,
-) -> Database:
-    """The images of `folder`; those of val/ validate, and test too when `use_validation_for_test`.
-
-    A label's id is the line of its synset (first word) in `synsets_file`, from 0, plus one with
-    `background`, whose label 0 is "background". Without train/ the Learn set is empty.
-
-    Raises:
-        N2D2Error: E401 val.txt or the synsets are missing, E410 for lines that cannot be read.
-    """
-    lines = [line for _, line in read_lines(synsets_file)]
-    shift = 1 if background else 0
-    ids = {line.split()[0]: number + shift for number, line in enumerate(lines)}
-    names = (("background",) if background else ()) + tuple(lines)
-    learned, learn_labels = _train(folder / "train", ids) if learn > 0 else ([], [])
-    files, labels = _validation(folder / "val.txt", len(lines), shift)
-    split = partition(
-        np.array(learn_labels, np.int64), Partition(learn, 0.0, 0.0, shuffle, equivalent=False), seed, str(folder)
-    )
-    split["Validation"] = np.arange(len(learned), len(learned) + len(files))
-    split["Test"] = split["Validation"] if use_validation_for_test else np.zeros(0, np.int64)
-    return Database(
-        "ILSVRC2012_Database", FileItems(folder, learned + files), np.array(learn_labels + labels, np.int64), names, split
-    )
+from n2d2py.ini import Key, Kind, Values
 
 
 def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
@@ -89,25 +55,34 @@ def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int
 
 
 @register(
-    Schema(
-        "ILSVRC2012_Database",
-        (
-            Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images used for learning.", minimum=0, maximum=1),
-            Key("UseValidationForTest", Kind.BOOL, True, "Use the validation images as test set, too."),
-            Key("BackgroundClass", Kind.BOOL, False, "Reserve label 0 for the background."),
-            Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt. Default: $N2D2_DATA/ILSVRC2012."),
-            Key("LabelPath", Kind.PATH, "", "File with the synsets, one per line. Default: $N2D2_DATA/ILSVRC2012/synsets.txt."),
-        ),
-        doc="ImageNet. The images of val/ are both the validation and the test set.",
-    )
+    "ILSVRC2012_Database",
+    fraction("Learn", 1.0, "Fraction of the training images used for learning."),
+    Key("UseValidationForTest", Kind.BOOL, True, "Use the validation images as test set, too."),
+    Key("BackgroundClass", Kind.BOOL, False, "Reserve label 0 for the background."),
+    Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt. Default: $N2D2_DATA/ILSVRC2012."),
+    Key("LabelPath", Kind.PATH, "", "File with the synsets, one per line. Default: $N2D2_DATA/ILSVRC2012/synsets.txt."),
+    doc="ImageNet. The images of val/ are both the validation and the test set.",
 )
 def _load(values: Values, context: Context) -> Database:
-    return ilsvrc_database(
-        data_path(values, context, default="ILSVRC2012", folder=True),
-        data_path(values, context, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False),
-        learn=values["Learn"],
-        use_validation_for_test=values["UseValidationForTest"],
-        background=values["BackgroundClass"],
-        shuffle=values["RandomPartitioning"],
-        seed=context.seed,
-    )
+    """The images of a folder; those of val/ validate, and test too with UseValidationForTest.
+
+    A label's id is the line of its synset (first word) in LabelPath, from 0, plus one with BackgroundClass, whose label 0 is
+    "background". Without train/ the Learn set is empty.
+
+    Raises:
+        N2D2Error: E401 val.txt or the synsets are missing, E410 for lines that cannot be read.
+    """
+    folder = data_path(values, context, default="ILSVRC2012", folder=True)
+    synsets = data_path(values, context, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
+    learn, lines = values["Learn"], [line for _, line in read_lines(synsets)]
+    shift = 1 if values["BackgroundClass"] else 0
+    ids = {line.split()[0]: number + shift for number, line in enumerate(lines)}
+    names = ("background",) * shift + tuple(lines)
+    learned, learn_labels = _train(folder / "train", ids) if learn > 0 else ([], [])
+    files, labels = _validation(folder / "val.txt", len(lines), shift)
+    how = Partition(learn, 0.0, 0.0, values["RandomPartitioning"], equivalent=False)
+    split = partition(np.array(learn_labels, np.int64), how, context.seed, str(folder))
+    split["Validation"] = np.arange(len(learned), len(learned) + len(files))
+    split["Test"] = split["Validation"] if values["UseValidationForTest"] else np.zeros(0, np.int64)
+    every = np.array(learn_labels + labels, np.int64)
+    return Database("ILSVRC2012_Database", FileItems(folder, learned + files), every, names, split)

@@ -7,45 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, partition_of, register
-from n2d2py.data.database.partition import Partition, partition
+from n2d2py.data.database.partition import partition
 from n2d2py.data.text import label_ids, name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
-
-
-def listed_database(
-    folder: Path,
-    list_file: Path,
-    how: Partition,
-    *,
-    validation_file: Path | None = None,
-    names_file: Path | None = None,
-    seed: int = 0,
-) -> Database:
-    """The files of `list_file`, split by `how`; those of `validation_file` validate, in its order.
-
-    Lines `file label`. Labels that are all integers are label ids, named by the lines of
-    `names_file`; others get ids in order of first appearance.
-
-    Raises:
-        N2D2Error: E401 a listed file is missing (an ErrorList for several), E409, E410, E416.
-    """
-    files, texts = _read(list_file, folder)
-    more, more_texts = _read(validation_file, folder) if validation_file else ([], [])
-    ids, names = label_ids(texts + more_texts)
-    if names_file is not None:
-        given = tuple(line for _, line in read_lines(names_file))
-        if len(given) < len(names):
-            raise N2D2Error(
-                "E410",
-                f"{names_file} contains {len(given)} names, but the lists contain label {len(names) - 1}",
-                remedy="add a name for every label",
-            )
-        names = given
-    split = partition(np.array(ids[: len(files)]), how, seed, str(list_file))
-    extra = np.arange(len(files), len(files) + len(more))
-    split["Validation"] = np.concatenate([split["Validation"], extra])
-    return Database("List_Database", FileItems(folder, files + more), np.array(ids), names, split)
+from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 
 def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
@@ -75,28 +40,39 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
 
 
 @register(
-    Schema(
-        "List_Database",
-        (
-            Key("DataPath", Kind.PATH, REQUIRED, "Base folder of the listed files."),
-            Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', partitioned by the keys below."),
-            Key("ValidationPath", Kind.PATH, "", "Another such list that forms the validation set."),
-            Key("LabelNamesPath", Kind.PATH, "", "File with the names of the labels 0, 1, ..., one per line."),
-            *PARTITION_KEYS,
-        ),
-        doc="Extension of n2d2py: the files named in a list. If all labels are integers, they are label ids. Otherwise, ids "
-        "follow the order of first appearance. By default, all stimuli are the test set.",
-    )
+    "List_Database",
+    Key("DataPath", Kind.PATH, REQUIRED, "Base folder of the listed files."),
+    Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', partitioned by the keys below."),
+    Key("ValidationPath", Kind.PATH, "", "Another such list that forms the validation set."),
+    Key("LabelNamesPath", Kind.PATH, "", "File with the names of the labels 0, 1, ..., one per line."),
+    *PARTITION_KEYS,
+    doc="Extension of n2d2py: the files named in a list. If all labels are integers, they are label ids. Otherwise, ids "
+    "follow the order of first appearance. By default, all stimuli are the test set.",
 )
 def _load(values: Values, context: Context) -> Database:
-    def optional(key: str) -> Path | None:
-        return data_path(values, context, key, folder=False) if values[key] else None
+    """The files of LabelPath, split by the keys; those of ValidationPath validate, in its order.
 
-    return listed_database(
-        data_path(values, context, folder=True),
-        data_path(values, context, "LabelPath", folder=False),
-        partition_of(values),
-        validation_file=optional("ValidationPath"),
-        names_file=optional("LabelNamesPath"),
-        seed=context.seed,
+    Raises:
+        N2D2Error: E401 a listed file is missing (an ErrorList for several), E409, E410, E416.
+    """
+    folder = data_path(values, context, folder=True)
+    lists, named, validating = (
+        data_path(values, context, key, folder=False) if values[key] else None
+        for key in ("LabelPath", "LabelNamesPath", "ValidationPath")
     )
+    assert lists is not None
+    files, texts = _read(lists, folder)
+    more, more_texts = _read(validating, folder) if validating else ([], [])
+    ids, names = label_ids(texts + more_texts)
+    if named is not None:
+        given = tuple(line for _, line in read_lines(named))
+        if len(given) < len(names):
+            raise N2D2Error(
+                "E410",
+                f"{named} contains {len(given)} names, but the lists contain label {len(names) - 1}",
+                remedy="add a name for every label",
+            )
+        names = given
+    split = partition(np.array(ids[: len(files)]), partition_of(values), context.seed, str(lists))
+    split["Validation"] = np.concatenate([split["Validation"], np.arange(len(files), len(files) + len(more))])
+    return Database("List_Database", FileItems(folder, files + more), np.array(ids), names, split)

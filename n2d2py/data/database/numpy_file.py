@@ -13,15 +13,15 @@ from n2d2py.data.database.base import (
     ArrayItems,
     Context,
     Database,
+    StimulusList,
     data_path,
     partition_of,
     partitioned,
     register,
 )
-from n2d2py.data.database.partition import Partition
 from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 _STIMULI = ("x", "X", "images", "image", "data", "inputs", "input", "x_test")
 TARGETS = ("y", "Y", "targets", "target", "label", "y_test", "labels")
@@ -117,32 +117,25 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     return ids
 
 
-def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
-    """The stimuli of an .npz or .npy file, split by `how`."""
-    x, labels, names = read_arrays(InputData(path))
-    check_axes(x, path)
-    maps = ArrayMaps(labels) if labels.ndim > 1 else None
-    if maps is not None:
-        labels = np.full(len(x), -1, np.int64)
-    return partitioned("Numpy_Database", ArrayItems(path.name, x), labels, names, how, seed, str(path), maps)
-
-
 @register(
-    Schema(
-        "Numpy_Database",
-        (
-            Key(
-                "DataPath",
-                Kind.PATH,
-                REQUIRED,
-                "An .npz file with x of shape (N, C, H, W), (N, H, W) or (N, F) and y of shape (N,) or, for pixel-wise "
-                "labels, (N, H, W) (-1 or, in bytes, 255: unlabelled). Or a .npy file with x alone.",
-            ),
-            *PARTITION_KEYS,
-        ),
-        doc="Extension of n2d2py: stimuli in an array. Color images have the channel order blue, green, red. Integers are "
-        "divided by 255 unless a transformation converts them to float. By default, all stimuli are the test set.",
-    )
+    "Numpy_Database",
+    Key(
+        "DataPath",
+        Kind.PATH,
+        REQUIRED,
+        "An .npz file with x of shape (N, C, H, W), (N, H, W) or (N, F) and y of shape (N,) or, for pixel-wise "
+        "labels, (N, H, W) (-1 or, in bytes, 255: unlabelled). Or a .npy file with x alone.",
+    ),
+    *PARTITION_KEYS,
+    doc="Extension of n2d2py: stimuli in an array. Color images have the channel order blue, green, red. Integers are "
+    "divided by 255 unless a transformation converts them to float. By default, all stimuli are the test set.",
 )
 def _load(values: Values, context: Context) -> Database:
-    return numpy_database(data_path(values, context, folder=False), partition_of(values), context.seed)
+    path = data_path(values, context, folder=False)
+    x, labels, names = read_arrays(InputData(path))
+    check_axes(x, path)
+    maps = None
+    if labels.ndim > 1:
+        maps, labels = ArrayMaps(labels), np.full(len(x), -1)
+    part = StimulusList(ArrayItems(path.name, x), labels, partition_of(values), str(path))
+    return partitioned("Numpy_Database", [part], names, context.seed, maps)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, partition_of, partitioned, register
-from n2d2py.data.database.partition import Partition
-from n2d2py.errors import N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, StimulusList, partition_of, partitioned, register
+from n2d2py.ini import Key, Kind, Values
 
 
 def random_bytes(shape: tuple[int, ...], seed: int, index: int) -> np.ndarray:
@@ -36,35 +34,19 @@ class RandomItems:
         return random_bytes(self.shape, self.seed, index)
 
 
-def random_database(count: int, shape: tuple[int, int, int], labels: int, how: Partition, seed: int = 0) -> Database:
-    """`count` random images (H, W, C) of bytes with labels 0, 1, ..., labels-1, 0, ..."""
-    return partitioned(
-        "Random_Database",
-        RandomItems(count, shape, seed),
-        np.arange(count) % labels,
-        tuple(str(label) for label in range(labels)),
-        how,
-        seed,
-    )
-
-
 @register(
-    Schema(
-        "Random_Database",
-        (
-            Key("Size", Kind.UINTS, (), "Size X Y C of the images. Default: the size of the network input.", minimum=1),
-            Key("NbStimuli", Kind.UINT, 100, "Number of stimuli.", minimum=1, maximum=10_000_000),
-            Key("NbLabels", Kind.UINT, 10, "Number of labels, assigned in turn.", minimum=1),
-            *PARTITION_KEYS,
-        ),
-        doc="Extension of n2d2py: random bytes, generated from -seed. Use them to try an export, as scores are meaningless. "
-        "By default, all stimuli are the test set.",
-    )
+    "Random_Database",
+    Key("Size", Kind.UINTS, (), "Size X Y C of the images. Default: the size of the network input.", minimum=1),
+    Key("NbStimuli", Kind.UINT, 100, "Number of stimuli.", minimum=1, maximum=10_000_000),
+    Key("NbLabels", Kind.UINT, 10, "Number of labels, assigned in turn.", minimum=1),
+    *PARTITION_KEYS,
+    doc="Extension of n2d2py: random bytes, generated from -seed. Use them to try an export, as scores are meaningless. "
+    "By default, all stimuli are the test set.",
 )
 def _load(values: Values, context: Context) -> Database:
-    size = values["Size"]
+    size, count = values["Size"], values["NbStimuli"]
     if len(size) not in (0, 3):
-        raise N2D2Error("E417", f"Size has {len(size)} numbers", where=values.where("Size"), remedy="give X Y C")
+        raise values.fail("E417", f"Size has {len(size)} numbers", "give X Y C", "Size")
     channels, height, width = (
         (size[2], size[1], size[0]) if size else context.shape if len(context.shape) == 3 else (1, 1, context.shape[0])
     )
@@ -74,6 +56,6 @@ def _load(values: Values, context: Context) -> Database:
         where=values.section.location,
         remedy="use real data for a real export",
     )
-    return random_database(
-        values["NbStimuli"], (height, width, channels), values["NbLabels"], partition_of(values), context.seed
-    )
+    items = RandomItems(count, (height, width, channels), context.seed)
+    part = StimulusList(items, np.arange(count) % values["NbLabels"], partition_of(values))
+    return partitioned("Random_Database", [part], tuple(map(str, range(values["NbLabels"]))), context.seed)

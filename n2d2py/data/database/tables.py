@@ -13,16 +13,16 @@ from n2d2py.data.database.base import (
     ArrayItems,
     Context,
     Database,
-    JoinedItems,
+    StimulusList,
     data_path,
     load_more,
     partition_of,
+    partitioned,
     register,
 )
-from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.text import label_ids, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 _SEPARATORS = ",;\t"
 
@@ -71,49 +71,29 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
     return np.frombuffer(values, np.float32).reshape(len(labels), columns - 1), labels
 
 
-def csv_database(
-    paths: list[Path], how: list[Partition], *, label_column: list[int], header_lines: list[int], seed: int = 0
-) -> Database:
-    """The rows of one or more tables, each split in its way, as vectors."""
-    tables = [
-        read_table(path, label_column=column, header_lines=lines)
-        for path, column, lines in zip(paths, label_column, header_lines, strict=True)
-    ]
-    ids, names = label_ids([text for _, labels in tables for text in labels])
-    sets: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
-    start = 0
-    for path, (_, labels), one in zip(paths, tables, how, strict=True):
-        split = partition(np.array(ids[start : start + len(labels)]), one, seed, str(path))
-        for name in SETS:
-            sets[name].append(split[name] + start)
-        start += len(labels)
-    items = JoinedItems([ArrayItems(path.name, values) for path, (values, _) in zip(paths, tables, strict=True)])
-    return Database("CSV_Database", items, np.array(ids), names, {name: np.concatenate(found) for name, found in sets.items()})
-
-
-_SCHEMA = Schema(
+@register(
     "CSV_Database",
-    (
-        Key("DataPath", Kind.PATH, REQUIRED, "The table in CSV format."),
-        *PARTITION_KEYS,
-        Key("Learn", Kind.FLOAT, 0.6, "Learning set: fraction of the rows."),
-        Key("Validation", Kind.FLOAT, 0.2, "Validation set: fraction of the rows."),
-        Key("LabelColumn", Kind.INT, -1, "Column of the label, counted from 0; negative values count from the last column."),
-        Key("NbHeaderLines", Kind.UINT, 0, "Number of lines before the first row."),
-        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose rows are added."),
-    ),
+    Key("DataPath", Kind.PATH, REQUIRED, "The table in CSV format."),
+    *PARTITION_KEYS,
+    Key("LabelColumn", Kind.INT, -1, "Column of the label, counted from 0; negative values count from the last column."),
+    Key("NbHeaderLines", Kind.UINT, 0, "Number of lines before the first row."),
+    Key("LoadMore", Kind.STRING, "", "Another section with such keys whose rows are added."),
+    Key("Learn", Kind.FLOAT, 0.6, "Learning set: fraction of the rows."),
+    Key("Validation", Kind.FLOAT, 0.2, "Validation set: fraction of the rows."),
     doc="A table in which each row is a stimulus, a vector. If all labels are integers, they are label ids. Otherwise, ids "
     "follow the order of first appearance.",
 )
-
-
-@register(_SCHEMA)
 def _load(values: Values, context: Context) -> Database:
-    chain = load_more(values, _SCHEMA, context)
-    return csv_database(
-        [data_path(one, context, folder=False) for one in chain],
-        [partition_of(one) for one in chain],
-        label_column=[one["LabelColumn"] for one in chain],
-        header_lines=[one["NbHeaderLines"] for one in chain],
-        seed=context.seed,
-    )
+    """The rows of one or more tables, each split in its way, as vectors."""
+    chain = load_more(values, context)
+    paths = [data_path(one, context, folder=False) for one in chain]
+    tables = [
+        read_table(path, label_column=one["LabelColumn"], header_lines=one["NbHeaderLines"])
+        for path, one in zip(paths, chain, strict=True)
+    ]
+    ids, names = label_ids([text for _, labels in tables for text in labels])
+    parts = []
+    for path, (rows, _), one in zip(paths, tables, chain, strict=True):
+        parts.append(StimulusList(ArrayItems(path.name, rows), ids[: len(rows)], partition_of(one), str(path)))
+        ids = ids[len(rows) :]
+    return partitioned("CSV_Database", parts, names, context.seed)

@@ -11,7 +11,6 @@ from n2d2py.data.transformations import (  # noqa: F401
     morphology,
     random,
     spectrum,
-    unsupported,
     values,
 )
 from n2d2py.data.transformations.base import (
@@ -22,7 +21,7 @@ from n2d2py.data.transformations.base import (
     Transformation,
     applies_to,
     read_transformation,
-    register,
+    transformation,
     transformation_schemas,
 )
 
@@ -34,6 +33,6 @@ __all__ = [
     "Transformation",
     "applies_to",
     "read_transformation",
-    "register",
+    "transformation",
     "transformation_schemas",
 ]

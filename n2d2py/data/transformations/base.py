@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from n2d2py.errors import InternalError, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section, Values
-from n2d2py.ini.ignored import COVERED
+from n2d2py.ini.ignored import COVERED, Ignored
+from n2d2py.registry import Registry
 
 Range = tuple[float, float]
 
@@ -148,9 +149,7 @@ def interval(values: Values, key: str) -> tuple[float, float]:
     """
     given = values[key]
     if len(given) != 2 or given[0] > given[1]:
-        raise N2D2Error(
-            "E417", f"{key} is not an interval", where=values.where(key), remedy="give the smallest and the largest value"
-        )
+        raise values.fail("E417", f"{key} is not an interval", "give the smallest and the largest value", key)
     return float(given[0]), float(given[1])
 
 
@@ -164,38 +163,58 @@ TransformationT = TypeVar("TransformationT", bound=Transformation)
 
 _SUFFIX = "Transformation"
 _REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
-_TYPES: dict[str, type[Transformation]] = {}
-_UNSUPPORTED: dict[str, Schema] = {}
-_WHY: dict[str, str] = {}
+_TYPES: Registry[type[Transformation]] = Registry("the transformation")
+_ON_LABELS = "crops by pixel-wise labels"
+_CLOSED = "is not part of the public N2D2"
+_UNSUPPORTED = {
+    f"{name}{_SUFFIX}": (
+        why,
+        Schema(
+            f"{name}{_SUFFIX}",
+            (),
+            COVERED.of(*keys.split()),
+            doc=f"It {why}. The section is read, and ignored if ApplyTo excludes inference.",
+        ),
+    )
+    for name, why, keys in (
+        ("LabelExtraction", _ON_LABELS, "Widths Heights Label Distribution"),
+        (
+            "LabelSliceExtraction",
+            _ON_LABELS,
+            "Width Height Label CachePath SlicesMargin KeepComposite RandomRotation RandomRotationRange RandomScaling "
+            "RandomScalingRange AllowPadding BorderType BorderValue IgnoreNoValid ExcludeLabels",
+        ),
+        ("ROIExtraction", _CLOSED, "*"),
+        ("Blending", _CLOSED, "*"),
+        ("ChannelDrop", _CLOSED, "*"),
+        ("ChannelShake", _CLOSED, "*"),
+    )
+}
+"""Types that are read, and left out where only learning needs them: why they cannot be computed, and their keys."""
 
 
-def register(kind: type[TransformationT]) -> type[TransformationT]:
-    """Makes a transformation known by its type.
+def transformation(
+    name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = ()
+) -> Callable[[type[TransformationT]], type[TransformationT]]:
+    """Decorate the class of the transformations of Type=<name>Transformation, whose section has these keys.
 
     Raises:
         InternalError: when the type is taken.
     """
-    if kind.type in _TYPES or kind.type in _UNSUPPORTED:
-        raise InternalError(f"transformation {kind.type} is registered twice")
-    _TYPES[kind.type] = kind
-    return kind
 
+    def add(kind: type[TransformationT]) -> type[TransformationT]:
+        kind.type = f"{name}{_SUFFIX}"
+        kind.schema = Schema(kind.type, keys, accepted, doc)
+        _TYPES.add(kind.type, kind)
+        return kind
 
-def register_unsupported(schema: Schema, why: str) -> None:
-    """Makes a type known that is read, and left out where it does not apply to inference.
-
-    `why` follows the type in the message for one that does.
-    """
-    if schema.name in _TYPES or schema.name in _UNSUPPORTED:
-        raise InternalError(f"transformation {schema.name} is registered twice")
-    _UNSUPPORTED[schema.name] = schema
-    _WHY[schema.name] = why
+    return add
 
 
 def transformation_schemas() -> list[Schema]:
     """The schemas of all types, in the order of their names, unsupported ones included."""
-    known = {name: COMMON + kind.schema for name, kind in _TYPES.items()}
-    known.update({name: COMMON + schema for name, schema in _UNSUPPORTED.items()})
+    known = {name: COMMON + _TYPES[name].schema for name in _TYPES}
+    known.update({name: COMMON + schema for name, (_, schema) in _UNSUPPORTED.items()})
     return [known[name] for name in sorted(known)]
 
 
@@ -229,12 +248,15 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
             where=section.where("Type"),
             remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}",
         )
-    values = (COMMON + (kind.schema if kind else _UNSUPPORTED[name])).read(section)
+    values = (COMMON + (kind.schema if kind else _UNSUPPORTED[name][1])).read(section)
     if not inference and (kind is None or not learning):
         return None
     if kind is None:
         raise N2D2Error(
-            "E406", f"{name} {_WHY[name]}, and applies to the data of inference", where=section.location, remedy=_REMEDY
+            "E406",
+            f"{name} {_UNSUPPORTED[name][0]}, and applies to the data of inference",
+            where=section.location,
+            remedy=_REMEDY,
         )
     try:
         found = kind.from_values(values)

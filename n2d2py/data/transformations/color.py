@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
 from n2d2py.data.transformations.colorspaces import (
     bgr,
     hls,
@@ -22,7 +21,7 @@ from n2d2py.data.transformations.colorspaces import (
     ycrcb,
     ycrcb_to_bgr,
 )
-from n2d2py.ini import Key, Kind, Schema
+from n2d2py.ini import Key, Kind
 
 _SPACES = {
     "HSV": (hsv, hsv_to_bgr),
@@ -66,25 +65,21 @@ def _conversions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
 _CONVERSIONS = _conversions()
 
 
-@register
+@transformation(
+    "ColorSpace",
+    Key(
+        "ColorSpace",
+        Kind.ENUM,
+        doc="Color space of the result. The image is BGR unless the name says otherwise.",
+        choices=tuple(_CONVERSIONS),
+    ),
+    doc="Convert the color space.",
+)
 @dataclass(frozen=True)
 class ColorSpace(Transformation):
     """The image in another colour space; BGR and RGB also take gray and BGRA images."""
 
     space: str
-    type: ClassVar[str] = "ColorSpaceTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key(
-                "ColorSpace",
-                Kind.ENUM,
-                doc="Color space of the result. The image is BGR unless the name says otherwise.",
-                choices=tuple(_CONVERSIONS),
-            ),
-        ),
-        doc="Convert the color space.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         return _CONVERSIONS[self.space](image)
@@ -93,25 +88,21 @@ class ColorSpace(Transformation):
         return bounds if _CONVERSIONS[self.space] in (bgr, _reversed) else (0.0, 255.0)
 
 
-@register
+@transformation(
+    "ChannelExtraction",
+    Key(
+        "CSChannel",
+        Kind.ENUM,
+        doc="Channel of a BGR image. For other images, Blue, Green and Red select the first, second and third channel.",
+        choices=_CHANNELS,
+    ),
+    doc="Extract one channel of a color image.",
+)
 @dataclass(frozen=True)
 class ChannelExtraction(Transformation):
     """One channel (H, W, 1) of an image in the order blue, green, red, or a mix of its colours."""
 
     channel: str
-    type: ClassVar[str] = "ChannelExtractionTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key(
-                "CSChannel",
-                Kind.ENUM,
-                doc="Channel of a BGR image. For other images, Blue, Green and Red select the first, second and third channel.",
-                choices=_CHANNELS,
-            ),
-        ),
-        doc="Extract one channel of a color image.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if self.channel == "Gray":

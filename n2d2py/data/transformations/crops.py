@@ -12,14 +12,17 @@ from n2d2py.data.transformations.base import (
     RandomTransformation,
     Transformation,
     UnsupportedTransformation,
-    register,
+    transformation,
 )
 from n2d2py.data.transformations.color import gray
-from n2d2py.errors import N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Values
 
 
-@register
+@transformation(
+    "CentroidCrop",
+    Key("Axis", Kind.INT, -1, "0: columns. 1: rows. -1: both.", minimum=-1, maximum=1),
+    doc="Crop so that the center of mass of the values is in the middle.",
+)
 @dataclass(frozen=True)
 class CentroidCrop(Transformation):
     """The largest part that has the image's centre of mass (truncated to pixels) in its middle.
@@ -28,12 +31,6 @@ class CentroidCrop(Transformation):
     """
 
     axis: int = -1
-    type: ClassVar[str] = "CentroidCropTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (Key("Axis", Kind.INT, -1, "0: columns. 1: rows. -1: both.", minimum=-1, maximum=1),),
-        doc="Crop so that the center of mass of the values is in the middle.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 1:
@@ -55,7 +52,16 @@ class CentroidCrop(Transformation):
         return image[parts[1], parts[0]]
 
 
-@register
+@transformation(
+    "StripeRemove",
+    Key("Axis", Kind.INT, doc="0: columns. 1: rows.", minimum=0, maximum=1),
+    Key("Offset", Kind.UINT, doc="Start of the first stripe."),
+    Key("Length", Kind.UINT, doc="Columns or rows per stripe."),
+    Key("NbIterations", Kind.UINT, 1, "Number of stripes."),
+    Key("StepOffset", Kind.UINT, None, "Step between stripes, counted in the remaining image. Default: Offset."),
+    Key("RandomOffset", Kind.BOOL, False, "Training only: draw the start of the first stripe."),
+    doc="Cut stripes out of the image.",
+)
 @dataclass(frozen=True)
 class StripeRemove(Transformation):
     """The image without `length` columns (axis 0) or rows (1) at `offset`.
@@ -68,19 +74,6 @@ class StripeRemove(Transformation):
     length: int
     iterations: int = 1
     step: int = 0
-    type: ClassVar[str] = "StripeRemoveTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Axis", Kind.INT, doc="0: columns. 1: rows.", minimum=0, maximum=1),
-            Key("Offset", Kind.UINT, doc="Start of the first stripe."),
-            Key("Length", Kind.UINT, doc="Columns or rows per stripe."),
-            Key("NbIterations", Kind.UINT, 1, "Number of stripes."),
-            Key("StepOffset", Kind.UINT, None, "Step between stripes, counted in the remaining image. Default: Offset."),
-            Key("RandomOffset", Kind.BOOL, False, "Training only: draw the start of the first stripe."),
-        ),
-        doc="Cut stripes out of the image.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
@@ -119,7 +112,18 @@ class RandomStripe(RandomTransformation):
         return replace(stripes, offset=int(random.integers(0, max(room, 0) + 1)))
 
 
-@register
+@transformation(
+    "Trim",
+    Key("NbLevels", Kind.UINT, doc="Number of gray levels to distinguish. 0: all.", maximum=256),
+    Key(
+        "Method",
+        Kind.ENUM,
+        "Discretize",
+        "Method of the border detection. Reduce (clustering) is not supported.",
+        ("Discretize", "Reduce"),
+    ),
+    doc="Crop uniform borders.",
+)
 @dataclass(frozen=True)
 class Trim(Transformation):
     """The bytes without the rows and columns at the borders that are all of the border's value.
@@ -128,30 +132,13 @@ class Trim(Transformation):
     """
 
     levels: int
-    type: ClassVar[str] = "TrimTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("NbLevels", Kind.UINT, doc="Number of gray levels to distinguish. 0: all.", maximum=256),
-            Key(
-                "Method",
-                Kind.ENUM,
-                "Discretize",
-                "Method of the border detection. Reduce (clustering) is not supported.",
-                ("Discretize", "Reduce"),
-            ),
-        ),
-        doc="Crop uniform borders.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> Trim:
         if values["Method"] == "Reduce":
             raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
-            raise N2D2Error(
-                "E417", "NbLevels=1 cannot distinguish anything", where=values.where("NbLevels"), remedy="give 0, or 2 or more"
-            )
+            raise values.fail("E417", "NbLevels=1 cannot distinguish anything", "give 0, or 2 or more", "NbLevels")
         return cls(values["NbLevels"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
 from n2d2py.data.transformations.borders import add_border
 from n2d2py.data.transformations.colorspaces import lab, lab_to_bgr
-from n2d2py.ini import Key, Kind, Schema
+from n2d2py.ini import Key, Kind
 
 
 def equalize(plane: np.ndarray) -> np.ndarray:
@@ -77,7 +76,19 @@ def _between(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarray, n
     return (np.maximum(first, 0), np.minimum(first + 1, grid - 1), position - first.astype(np.float32))
 
 
-@register
+@transformation(
+    "Equalize",
+    Key(
+        "Method",
+        Kind.ENUM,
+        "Standard",
+        "Standard: equalize the whole image. CLAHE: equalize adaptively.",
+        ("Standard", "CLAHE"),
+    ),
+    Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0),
+    Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024),
+    doc="Equalize the histogram of 8-bit images.",
+)
 @dataclass(frozen=True)
 class Equalize(Transformation):
     """Equalized bytes: those of a gray image, or the lightness (CIELab) of a colour image."""
@@ -85,22 +96,6 @@ class Equalize(Transformation):
     method: str = "Standard"
     clip: float = 40.0
     grid: int = 8
-    type: ClassVar[str] = "EqualizeTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key(
-                "Method",
-                Kind.ENUM,
-                "Standard",
-                "Standard: equalize the whole image. CLAHE: equalize adaptively.",
-                ("Standard", "CLAHE"),
-            ),
-            Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0),
-            Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024),
-        ),
-        doc="Equalize the histogram of 8-bit images.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.dtype != np.uint8 or image.shape[2] == 2:

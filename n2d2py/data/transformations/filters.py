@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, register
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, transformation
 from n2d2py.data.transformations.borders import add_border, saturated
-from n2d2py.errors import N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Values
 from n2d2py.ini.ignored import ON_LABELS, Ignored
 
 
@@ -79,47 +77,38 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
     return result
 
 
-@register
+@transformation(
+    "Filter",
+    Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=_KERNELS),
+    Key("Kernel.SizeX", Kind.UINT, 0, "Width of the kernel.", maximum=1023),
+    Key("Kernel.SizeY", Kind.UINT, 0, "Height of the kernel.", maximum=1023),
+    Key("Kernel.Mat", Kind.FLOATS, (), "Kernel values in row-major order, for Kernel=*. Without sizes, the kernel is square."),
+    Key("Kernel.Positive", Kind.BOOL, True, "0: negate Gaussian, LoG and DoG."),
+    Key("Kernel.Sigma", Kind.FLOAT, _SIGMA, "Standard deviation of Gaussian, LoG and Gabor."),
+    Key("Kernel.Sigma1", Kind.FLOAT, 2.0, "Standard deviation of the first Gaussian of DoG."),
+    Key("Kernel.Sigma2", Kind.FLOAT, 1.0, "Standard deviation of the second Gaussian of DoG."),
+    Key("Kernel.Theta", Kind.FLOAT, None, "Orientation of Gabor in degrees."),
+    Key("Kernel.Lambda", Kind.FLOAT, 10.0, "Wavelength of Gabor."),
+    Key("Kernel.Psi", Kind.FLOAT, 90.0, "Phase of Gabor in degrees."),
+    Key("Kernel.Gamma", Kind.FLOAT, 0.5, "Aspect ratio of Gabor."),
+    accepted=(
+        Ignored(
+            "Orientation",
+            "orientations of filters",
+            "gives the filter an orientation",
+            "remove it, and give the angle as Kernel.Theta",
+            changes=True,
+            same=("0", "0.0"),
+        ),
+    ),
+    doc="Filter with a kernel, as OpenCV's filter2D.",
+)
 @dataclass(frozen=True)
 class Filter(Transformation):
     """The image correlated with a kernel (rows of numbers), borders mirrored, in its type."""
 
     kernel: tuple[tuple[float, ...], ...]
     name: str = "*"
-    type: ClassVar[str] = "FilterTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=_KERNELS),
-            Key("Kernel.SizeX", Kind.UINT, 0, "Width of the kernel.", maximum=1023),
-            Key("Kernel.SizeY", Kind.UINT, 0, "Height of the kernel.", maximum=1023),
-            Key(
-                "Kernel.Mat",
-                Kind.FLOATS,
-                (),
-                "Kernel values in row-major order, for Kernel=*. Without sizes, the kernel is square.",
-            ),
-            Key("Kernel.Positive", Kind.BOOL, True, "0: negate Gaussian, LoG and DoG."),
-            Key("Kernel.Sigma", Kind.FLOAT, _SIGMA, "Standard deviation of Gaussian, LoG and Gabor."),
-            Key("Kernel.Sigma1", Kind.FLOAT, 2.0, "Standard deviation of the first Gaussian of DoG."),
-            Key("Kernel.Sigma2", Kind.FLOAT, 1.0, "Standard deviation of the second Gaussian of DoG."),
-            Key("Kernel.Theta", Kind.FLOAT, None, "Orientation of Gabor in degrees."),
-            Key("Kernel.Lambda", Kind.FLOAT, 10.0, "Wavelength of Gabor."),
-            Key("Kernel.Psi", Kind.FLOAT, 90.0, "Phase of Gabor in degrees."),
-            Key("Kernel.Gamma", Kind.FLOAT, 0.5, "Aspect ratio of Gabor."),
-        ),
-        (
-            Ignored(
-                "Orientation",
-                "orientations of filters",
-                "gives the filter an orientation",
-                "remove it, and give the angle as Kernel.Theta",
-                changes=True,
-                same=("0", "0.0"),
-            ),
-        ),
-        doc="Filter with a kernel, as OpenCV's filter2D.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> Filter:
@@ -146,11 +135,11 @@ def _given(values: Values) -> np.ndarray:
         width = height = int(np.sqrt(len(numbers)))
     width, height = width or len(numbers) // height, height or len(numbers) // width
     if not len(numbers) or width * height != len(numbers):
-        raise N2D2Error(
+        raise values.fail(
             "E417",
             f"Kernel.Mat has {len(numbers)} values for a {width}x{height} kernel",
-            where=values.where("Kernel.Mat"),
-            remedy="give Kernel.SizeX, Kernel.SizeY and all values",
+            "give Kernel.SizeX, Kernel.SizeY and all values",
+            "Kernel.Mat",
         )
     return numbers.reshape(height, width)
 
@@ -158,12 +147,10 @@ def _given(values: Values) -> np.ndarray:
 def _computed(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.SizeX", "Kernel.SizeY", *(("Kernel.Theta",) if name == "Gabor" else ())):
         if not values.given(key) or (key != "Kernel.Theta" and not values[key]):
-            raise N2D2Error("E417", f"Kernel={name} requires {key}", where=values.where("Kernel"), remedy=f"add {key}")
+            raise values.fail("E417", f"Kernel={name} requires {key}", f"add {key}", "Kernel")
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
-            raise N2D2Error(
-                "E417", f"{key}={values[key]:g} is not positive", where=values.where(key), remedy="give a value above 0"
-            )
+            raise values.fail("E417", f"{key}={values[key]:g} is not positive", "give a value above 0", key)
     size = values["Kernel.SizeX"], values["Kernel.SizeY"]
     if name == "Gabor":
         return gabor(
@@ -215,7 +202,16 @@ def _gradients(name: str, size: int) -> tuple[np.ndarray, ...]:
     return (second + second.T,)
 
 
-@register
+@transformation(
+    "GradientFilter",
+    Key("GradientFilter", Kind.ENUM, "Sobel", "Derivative filter.", ("Sobel", "Scharr", "Laplacian")),
+    Key("KernelSize", Kind.UINT, 3, "Kernel size of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31),
+    Key("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative."),
+    Key("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative."),
+    Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
+    accepted=ON_LABELS.of("InvThreshold", "Threshold", "Label", "GradientScale"),
+    doc="Compute the strength of edges. The result is float.",
+)
 @dataclass(frozen=True)
 class GradientFilter(Transformation):
     """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values over their type's
@@ -226,31 +222,13 @@ class GradientFilter(Transformation):
     size: int = 3
     scale: float = 1.0
     delta: float = 0.0
-    type: ClassVar[str] = "GradientFilterTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("GradientFilter", Kind.ENUM, "Sobel", "Derivative filter.", ("Sobel", "Scharr", "Laplacian")),
-            Key("KernelSize", Kind.UINT, 3, "Kernel size of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31),
-            Key("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative."),
-            Key("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative."),
-            Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
-        ),
-        ON_LABELS.of("InvThreshold", "Threshold", "Label", "GradientScale"),
-        doc="Compute the strength of edges. The result is float.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> GradientFilter:
         if values["ApplyToLabels"]:
             raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
         if values["KernelSize"] % 2 == 0:
-            raise N2D2Error(
-                "E417",
-                f"KernelSize={values['KernelSize']} is even",
-                where=values.where("KernelSize"),
-                remedy="give an odd number",
-            )
+            raise values.fail("E417", f"KernelSize={values['KernelSize']} is even", "give an odd number", "KernelSize")
         return cls(values["GradientFilter"], values["KernelSize"], values["Scale"], values["Delta"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -264,7 +242,14 @@ class GradientFilter(Transformation):
         return None
 
 
-@register
+@transformation(
+    "WallisFilter",
+    Key("Size", Kind.UINT, doc="Side of the neighborhood. 0: the whole image.", maximum=1023),
+    Key("Mean", Kind.FLOAT, 0.0, "Mean of the result for Size=0."),
+    Key("StdDev", Kind.FLOAT, 1.0, "Standard deviation of the result for Size=0."),
+    Key("PerChannel", Kind.BOOL, False, "For Size=0: normalize each channel separately."),
+    doc="Normalize the contrast locally or globally. The result is float.",
+)
 @dataclass(frozen=True)
 class WallisFilter(Transformation):
     """(x - m) / s, m and s the mean and deviation of the size x size pixels around, by channel.
@@ -277,17 +262,6 @@ class WallisFilter(Transformation):
     mean: float = 0.0
     deviation: float = 1.0
     per_channel: bool = False
-    type: ClassVar[str] = "WallisFilterTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Size", Kind.UINT, doc="Side of the neighborhood. 0: the whole image.", maximum=1023),
-            Key("Mean", Kind.FLOAT, 0.0, "Mean of the result for Size=0."),
-            Key("StdDev", Kind.FLOAT, 1.0, "Standard deviation of the result for Size=0."),
-            Key("PerChannel", Kind.BOOL, False, "For Size=0: normalize each channel separately."),
-        ),
-        doc="Normalize the contrast locally or globally. The result is float.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, interval, register
+from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, interval, transformation
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.data.transformations.sampling import sample
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Values
 
 MAX_SIDE = 65535
 """Pixels of a side that a transformation may ask for."""
@@ -42,7 +42,16 @@ def _moved(transformation: PadCrop | SliceExtraction, labels: np.ndarray) -> np.
     return same.apply(labels.astype(np.int32)[:, :, None])[:, :, 0].astype(np.int64)
 
 
-@register
+@transformation(
+    "Rescale",
+    Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
+    Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
+    Key("KeepAspectRatio", Kind.BOOL, False, "Use the same scale for both sides."),
+    Key(
+        "ResizeToFit", Kind.BOOL, True, "With KeepAspectRatio. 1: fit the result into Width x Height. 0: cover Width x Height."
+    ),
+    doc="Resize bilinearly with half-pixel centers, without antialiasing, as OpenCV's INTER_LINEAR.",
+)
 @dataclass(frozen=True)
 class RescaleTransformation(Transformation):
     """The image at width x height, bilinear.
@@ -55,22 +64,6 @@ class RescaleTransformation(Transformation):
     height: int
     keep_ratio: bool = False
     fit: bool = True
-    type: ClassVar[str] = "RescaleTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
-            Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
-            Key("KeepAspectRatio", Kind.BOOL, False, "Use the same scale for both sides."),
-            Key(
-                "ResizeToFit",
-                Kind.BOOL,
-                True,
-                "With KeepAspectRatio. 1: fit the result into Width x Height. 0: cover Width x Height.",
-            ),
-        ),
-        doc="Resize bilinearly with half-pixel centers, without antialiasing, as OpenCV's INTER_LINEAR.",
-    )
 
     def target(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the result for an image of this size."""
@@ -91,7 +84,14 @@ class RescaleTransformation(Transformation):
         return labels[np.ix_(rows, columns)]
 
 
-@register
+@transformation(
+    "PadCrop",
+    Key("Width", Kind.INT, doc="Width of the result, or difference to the width of the image.", maximum=MAX_SAMPLES),
+    Key("Height", Kind.INT, doc="Height of the result, or difference to the height of the image.", maximum=MAX_SIDE),
+    Key("AdditiveWH", Kind.BOOL, False, "Add Width and Height to the size of the image."),
+    *BORDER_KEYS,
+    doc="Crop or pad around the center.",
+)
 @dataclass(frozen=True)
 class PadCrop(Transformation):
     """The centre of the image at width x height, borders added where it is smaller.
@@ -105,17 +105,6 @@ class PadCrop(Transformation):
     additive: bool = False
     border: str = "MinusOneReflectBorder"
     value: tuple[float, ...] = ()
-    type: ClassVar[str] = "PadCropTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Width", Kind.INT, doc="Width of the result, or difference to the width of the image.", maximum=MAX_SAMPLES),
-            Key("Height", Kind.INT, doc="Height of the result, or difference to the height of the image.", maximum=MAX_SIDE),
-            Key("AdditiveWH", Kind.BOOL, False, "Add Width and Height to the size of the image."),
-            *BORDER_KEYS,
-        ),
-        doc="Crop or pad around the center.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
@@ -134,7 +123,22 @@ class PadCrop(Transformation):
         return _with_constant(bounds, self.border, self.value)
 
 
-@register
+@transformation(
+    "SliceExtraction",
+    Key("Width", Kind.UINT, doc="Width of the slice. 0: width of the image.", maximum=MAX_SAMPLES),
+    Key("Height", Kind.UINT, doc="Height of the slice. 0: height of the image.", maximum=MAX_SIDE),
+    Key("OffsetX", Kind.UINT, 0, "Left edge of the slice."),
+    Key("OffsetY", Kind.UINT, 0, "Top edge of the slice."),
+    Key("AllowPadding", Kind.BOOL, False, "Pad images that are too small."),
+    *BORDER_KEYS,
+    Key("RandomOffsetX", Kind.BOOL, False, "Training only: draw the left edge."),
+    Key("RandomOffsetY", Kind.BOOL, False, "Training only: draw the top edge."),
+    Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center."),
+    Key("RandomRotationRange", Kind.FLOATS, (0.0, 360.0), "Range of the rotation in degrees, clockwise."),
+    Key("RandomScaling", Kind.BOOL, False, "Training only: draw the size of the slice before rescaling."),
+    Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Range of the scale factor of Width and Height."),
+    doc="Cut out a part at a fixed position. In training, the position, rotation and scale can be random.",
+)
 @dataclass(frozen=True)
 class SliceExtraction(Transformation):
     """The width x height part of the image at (offset_x, offset_y); 0 stands for the image's size.
@@ -149,25 +153,6 @@ class SliceExtraction(Transformation):
     padding: bool = False
     border: str = "MinusOneReflectBorder"
     value: tuple[float, ...] = ()
-    type: ClassVar[str] = "SliceExtractionTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Width", Kind.UINT, doc="Width of the slice. 0: width of the image.", maximum=MAX_SAMPLES),
-            Key("Height", Kind.UINT, doc="Height of the slice. 0: height of the image.", maximum=MAX_SIDE),
-            Key("OffsetX", Kind.UINT, 0, "Left edge of the slice."),
-            Key("OffsetY", Kind.UINT, 0, "Top edge of the slice."),
-            Key("AllowPadding", Kind.BOOL, False, "Pad images that are too small."),
-            *BORDER_KEYS,
-            Key("RandomOffsetX", Kind.BOOL, False, "Training only: draw the left edge."),
-            Key("RandomOffsetY", Kind.BOOL, False, "Training only: draw the top edge."),
-            Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center."),
-            Key("RandomRotationRange", Kind.FLOATS, (0.0, 360.0), "Range of the rotation in degrees, clockwise."),
-            Key("RandomScaling", Kind.BOOL, False, "Training only: draw the size of the slice before rescaling."),
-            Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Range of the scale factor of Width and Height."),
-        ),
-        doc="Cut out a part at a fixed position. In training, the position, rotation and scale can be random.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
@@ -230,7 +215,6 @@ class TurnedSlice(Transformation):
     angle: float
     width: int
     height: int
-    type: ClassVar[str] = SliceExtraction.type
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         part = self.part
@@ -283,24 +267,20 @@ class RandomSlice(RandomTransformation):
         return TurnedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
 
 
-@register
+@transformation(
+    "Flip",
+    Key("HorizontalFlip", Kind.BOOL, False, "Flip horizontally."),
+    Key("VerticalFlip", Kind.BOOL, False, "Flip vertically."),
+    Key("RandomHorizontalFlip", Kind.BOOL, False, "Training only: flip half of the images horizontally."),
+    Key("RandomVerticalFlip", Kind.BOOL, False, "Training only: flip half of the images vertically."),
+    doc="Flip the image.",
+)
 @dataclass(frozen=True)
 class Flip(Transformation):
     """The image mirrored left to right (`horizontal`) and top to bottom (`vertical`)."""
 
     horizontal: bool = False
     vertical: bool = False
-    type: ClassVar[str] = "FlipTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("HorizontalFlip", Kind.BOOL, False, "Flip horizontally."),
-            Key("VerticalFlip", Kind.BOOL, False, "Flip vertically."),
-            Key("RandomHorizontalFlip", Kind.BOOL, False, "Training only: flip half of the images horizontally."),
-            Key("RandomVerticalFlip", Kind.BOOL, False, "Training only: flip half of the images vertically."),
-        ),
-        doc="Flip the image.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
@@ -332,7 +312,13 @@ class RandomFlip(RandomTransformation):
         return Flip(bool(horizontal), bool(vertical))
 
 
-@register
+@transformation(
+    "Reshape",
+    Key("NbRows", Kind.UINT, doc="Rows of the result. 0: rows of the image."),
+    Key("NbCols", Kind.UINT, 0, "Columns of the result. 0: inferred."),
+    Key("NbChannels", Kind.UINT, 0, "Channels of the result. 0: channels of the image."),
+    doc="Reshape the values, with rows first and channels last.",
+)
 @dataclass(frozen=True)
 class ReshapeTransformation(Transformation):
     """The same values in row-major (H, W, C) order as rows x columns x channels.
@@ -343,16 +329,6 @@ class ReshapeTransformation(Transformation):
     rows: int
     columns: int = 0
     channels: int = 0
-    type: ClassVar[str] = "ReshapeTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("NbRows", Kind.UINT, doc="Rows of the result. 0: rows of the image."),
-            Key("NbCols", Kind.UINT, 0, "Columns of the result. 0: inferred."),
-            Key("NbChannels", Kind.UINT, 0, "Channels of the result. 0: channels of the image."),
-        ),
-        doc="Reshape the values, with rows first and channels last.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows, channels = self.rows or image.shape[0], self.channels or image.shape[2]

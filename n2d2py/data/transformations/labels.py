@@ -7,14 +7,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Transformation, register
+from n2d2py.data.transformations.base import Inapplicable, Transformation, transformation
 from n2d2py.errors import nearest
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Values
 
 _NONE = -1
 
 
-@register
+@transformation(
+    "LabelFilter",
+    Key("Labels", Kind.STRINGS, doc="Names of database labels."),
+    Key("Filter", Kind.ENUM, "Remove", "Operation on these labels.", ("Keep", "Remove", "Merge")),
+    Key(
+        "DefaultLabel",
+        Kind.INT,
+        -2,
+        "Label id of removed labels. -1 and -2: unlabelled; such stimuli are not scored.",
+        minimum=-2,
+    ),
+    doc="Exclude labels from the score, or merge them.",
+)
 @dataclass(frozen=True)
 class LabelFilter(Transformation):
     """Stimuli of the labels (Remove), or of all others (Keep), get the default label; Merge gives
@@ -24,22 +36,6 @@ class LabelFilter(Transformation):
     labels: tuple[str, ...]
     filter: str = "Remove"
     default: int = _NONE
-    type: ClassVar[str] = "LabelFilterTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Labels", Kind.STRINGS, doc="Names of database labels."),
-            Key("Filter", Kind.ENUM, "Remove", "Operation on these labels.", ("Keep", "Remove", "Merge")),
-            Key(
-                "DefaultLabel",
-                Kind.INT,
-                -2,
-                "Label id of removed labels. -1 and -2: unlabelled; such stimuli are not scored.",
-                minimum=-2,
-            ),
-        ),
-        doc="Exclude labels from the score, or merge them.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> LabelFilter:
@@ -68,14 +64,12 @@ class LabelFilter(Transformation):
         raise Inapplicable(f"the database has no label '{label}'", f"did you mean '{like}'?" if like else "check Labels")
 
 
-@register
+@transformation("ExpandLabel", doc="Assign the label of the stimulus to each of its pixels.")
 @dataclass(frozen=True)
 class ExpandLabel(Transformation):
     """Every pixel has the label of its stimulus; images and pixel-wise labels are unchanged."""
 
     expands_labels: ClassVar[bool] = True
-    type: ClassVar[str] = "ExpandLabelTransformation"
-    schema: ClassVar[Schema] = Schema(type, (), doc="Assign the label of the stimulus to each of its pixels.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         return image

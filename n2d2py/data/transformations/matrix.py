@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.data.matrices import read_matrix
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values, resolve_path
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
+from n2d2py.errors import InternalError
+from n2d2py.ini import Key, Kind, Values, resolve_path
 
 _OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 
 
-@register
+@transformation(
+    "Affine",
+    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
+    Key(
+        "FirstValue",
+        Kind.PATH,
+        doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
+        "`[sp.StimuliData-x]_MeanData`.",
+    ),
+    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
+    Key("SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."),
+    doc="Apply one or two operations with a matrix of the same size to each value.",
+)
 @dataclass(frozen=True)
 class AffineTransformation(Transformation):
     """(x first_operator first) second_operator second, each value with its own of the matrices.
@@ -31,24 +42,6 @@ class AffineTransformation(Transformation):
     second: str = ""
     values: Values | None = field(default=None, repr=False, compare=False)
     matrices: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
-    type: ClassVar[str] = "AffineTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
-            Key(
-                "FirstValue",
-                Kind.PATH,
-                doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
-                "`[sp.StimuliData-x]_MeanData`.",
-            ),
-            Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
-            Key(
-                "SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."
-            ),
-        ),
-        doc="Apply one or two operations with a matrix of the same size to each value.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> AffineTransformation:
@@ -64,11 +57,11 @@ class AffineTransformation(Transformation):
                     raise InternalError(f"{key}={text} is neither a known matrix nor of a section")
                 path = resolve_path(text, self.values.section.document.folder)
                 if path is None:
-                    raise N2D2Error(
+                    raise self.values.fail(
                         "E401",
                         f"{key}={text} does not exist",
-                        where=self.values.where(key),
-                        remedy="give the path of a matrix, absolute or relative to the INI file",
+                        "give the path of a matrix, absolute or relative to the INI file",
+                        key,
                     )
                 found.append(read_matrix(path))
         return replace(self, matrices=tuple(found))

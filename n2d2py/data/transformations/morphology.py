@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Range, Transformation, UnsupportedTransformation, register
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.data.transformations.base import Range, Transformation, UnsupportedTransformation, transformation
+from n2d2py.ini import Key, Kind, Values
 from n2d2py.ini.ignored import ON_LABELS
 
 _OPERATIONS = ("Erode", "Dilate", "Opening", "Closing", "Gradient", "TopHat", "BlackHat")
@@ -98,18 +97,16 @@ class _Morphology(Transformation):
         return cls(values["Operation"], values["Size"], values["Shape"], values["NbIterations"])
 
 
-@register
+@transformation(
+    "Morphology",
+    Key("Operation", Kind.ENUM, doc="Morphological operation.", choices=_OPERATIONS),
+    *_KEYS,
+    accepted=_LABEL_KEYS,
+    doc="Apply a morphological filter.",
+)
 @dataclass(frozen=True)
 class Morphology(_Morphology):
     """Erosion, dilation, opening, closing, gradient, top hat or black hat; the type is kept."""
-
-    type: ClassVar[str] = "MorphologyTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (Key("Operation", Kind.ENUM, doc="Morphological operation.", choices=_OPERATIONS), *_KEYS),
-        _LABEL_KEYS,
-        doc="Apply a morphological filter.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         how = (self.shape, self.size, self.iterations)
@@ -133,18 +130,16 @@ class Morphology(_Morphology):
         return -extent, extent
 
 
-@register
+@transformation(
+    "MorphologicalReconstruction",
+    Key("Operation", Kind.ENUM, doc="Operation by reconstruction.", choices=_RECONSTRUCTIONS),
+    *_KEYS,
+    accepted=_LABEL_KEYS,
+    doc="Open or close while preserving the shape of the remaining objects.",
+)
 @dataclass(frozen=True)
 class MorphologicalReconstruction(_Morphology):
     """Geodesic reconstruction of the image, or of its erosion (opening) or dilation (closing)."""
-
-    type: ClassVar[str] = "MorphologicalReconstructionTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (Key("Operation", Kind.ENUM, doc="Operation by reconstruction.", choices=_RECONSTRUCTIONS), *_KEYS),
-        _LABEL_KEYS,
-        doc="Open or close while preserving the shape of the remaining objects.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         how = (self.shape, self.size)

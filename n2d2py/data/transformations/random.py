@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, interval, register
+from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, interval, transformation
 from n2d2py.data.transformations.borders import saturated
 from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.data.transformations.sampling import sample
 from n2d2py.errors import N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +23,6 @@ class _Moved(Transformation):
 
     down: np.ndarray
     across: np.ndarray
-    type: ClassVar[str] = "DistortionTransformation"
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
@@ -34,7 +32,16 @@ class _Moved(Transformation):
         return sample(image, rows, columns, "ReplicateBorder")
 
 
-@register
+@transformation(
+    "Distortion",
+    Key("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023),
+    Key("ElasticSigma", Kind.FLOAT, 6.0, "Standard deviation of the Gaussian in pixels."),
+    Key("ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0),
+    Key("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0),
+    Key("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0),
+    Key("IgnoreMissingData", Kind.BOOL, True, "Treatment of missing data in pixel-wise labels, which are not trained."),
+    doc="Training only: distort, scale and rotate each image at random.",
+)
 @dataclass(frozen=True)
 class Distortion(RandomTransformation):
     """Elastic displacements, stretching and turning about the centre, as Simard et al., ICDAR 2003.
@@ -53,26 +60,11 @@ class Distortion(RandomTransformation):
     elastic: float = 0.0
     stretch: float = 0.0
     turn: float = 0.0
-    type: ClassVar[str] = "DistortionTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023),
-            Key("ElasticSigma", Kind.FLOAT, 6.0, "Standard deviation of the Gaussian in pixels."),
-            Key("ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0),
-            Key("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0),
-            Key("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0),
-            Key("IgnoreMissingData", Kind.BOOL, True, "Treatment of missing data in pixel-wise labels, which are not trained."),
-        ),
-        doc="Training only: distort, scale and rotate each image at random.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> Distortion:
         if values["ElasticSigma"] <= 0:
-            raise N2D2Error(
-                "E417", "ElasticSigma is not positive", where=values.where("ElasticSigma"), remedy="give a value above 0"
-            )
+            raise values.fail("E417", "ElasticSigma is not positive", "give a value above 0", "ElasticSigma")
         return cls(
             values["ElasticGaussianSize"],
             values["ElasticSigma"],
@@ -109,7 +101,6 @@ class _Affine(Transformation):
     gain: tuple[float, ...]
     bias: tuple[float, ...]
     gamma: tuple[float, ...]
-    type: ClassVar[str] = "RandomAffineTransformation"
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         top = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
@@ -122,7 +113,21 @@ class _Affine(Transformation):
         return saturated(gain * wide + bias * top, image.dtype)
 
 
-@register
+@transformation(
+    "RandomAffine",
+    *(
+        key
+        for name, neutral in (("Gain", (1.0, 1.0)), ("Bias", (0.0, 0.0)), ("Gamma", (1.0, 1.0)))
+        for key in (
+            Key(f"{name}Range", Kind.FLOATS, neutral, f"Range of the {name.lower()} for all channels."),
+            Key(f"{name}Range[*", Kind.FLOATS, neutral, f"{name}Range[c]: range for channel c, counted from 0."),
+            Key(f"{name}VarProb", Kind.FLOATS, (), "Probability of a change: one value, or one per channel. Default: 1."),
+        )
+    ),
+    Key("DisjointGamma", Kind.BOOL, False, "Keep gain and bias unchanged where gamma changes."),
+    Key("ChannelsMask", Kind.FLOATS, (), "1 for each channel to change. Default: all channels."),
+    doc="Training only: compute gain * v^gamma + bias with random parameters. v is relative to the largest value of the type.",
+)
 @dataclass(frozen=True)
 class RandomAffine(RandomTransformation):
     """A gain, a bias and a gamma, drawn once for all channels, or for each.
@@ -138,27 +143,6 @@ class RandomAffine(RandomTransformation):
     chances: tuple[tuple[float, ...], ...]
     disjoint: bool = False
     mask: tuple[bool, ...] = ()
-    type: ClassVar[str] = "RandomAffineTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            *(
-                key
-                for name, neutral in (("Gain", (1.0, 1.0)), ("Bias", (0.0, 0.0)), ("Gamma", (1.0, 1.0)))
-                for key in (
-                    Key(f"{name}Range", Kind.FLOATS, neutral, f"Range of the {name.lower()} for all channels."),
-                    Key(f"{name}Range[*", Kind.FLOATS, neutral, f"{name}Range[c]: range for channel c, counted from 0."),
-                    Key(
-                        f"{name}VarProb", Kind.FLOATS, (), "Probability of a change: one value, or one per channel. Default: 1."
-                    ),
-                )
-            ),
-            Key("DisjointGamma", Kind.BOOL, False, "Keep gain and bias unchanged where gamma changes."),
-            Key("ChannelsMask", Kind.FLOATS, (), "1 for each channel to change. Default: all channels."),
-        ),
-        doc="Training only: compute gain * v^gamma + bias with random parameters. v is relative to the largest value of the "
-        "type.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> RandomAffine:
@@ -168,21 +152,16 @@ class RandomAffine(RandomTransformation):
             keys = [f"{name}Range[{channel}]" for channel in range(len(own))]
             for key in own:
                 if key not in keys:
-                    raise N2D2Error(
+                    raise values.fail(
                         "E417",
                         f"{key} is not a key of channels 0 to {len(own) - 1}",
-                        where=values.where(key),
-                        remedy=f"give {name}Range[0], {name}Range[1] and so on without a gap",
+                        f"give {name}Range[0], {name}Range[1] and so on without a gap",
+                        key,
                     )
             ranges.append(tuple(interval(values, key) for key in keys or [f"{name}Range"]))
             chances.append(tuple(values[f"{name}VarProb"]))
             if any(not 0 <= chance <= 1 for chance in chances[-1]):
-                raise N2D2Error(
-                    "E417",
-                    f"{name}VarProb is not a probability",
-                    where=values.where(f"{name}VarProb"),
-                    remedy="give values from 0 to 1",
-                )
+                raise values.fail("E417", f"{name}VarProb is not a probability", "give values from 0 to 1", f"{name}VarProb")
         return cls(tuple(ranges), tuple(chances), values["DisjointGamma"], tuple(bool(one) for one in values["ChannelsMask"]))
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
@@ -226,14 +205,22 @@ class _ResizedPart(Transformation):
     columns: int
     height: int
     width: int
-    type: ClassVar[str] = "RandomResizeCropTransformation"
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         part = image[self.top : self.top + self.rows, self.left : self.left + self.columns]
         return resize_bilinear(part, self.height, self.width)
 
 
-@register
+@transformation(
+    "RandomResizeCrop",
+    Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
+    Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
+    Key("ScaleMin", Kind.FLOAT, 1.0, "Smallest fraction of the image area.", minimum=0.0, maximum=1.0),
+    Key("ScaleMax", Kind.FLOAT, 1.0, "Largest fraction of the image area.", minimum=0.0, maximum=1.0),
+    Key("RatioMin", Kind.FLOAT, 1.0, "Smallest ratio of width to height."),
+    Key("RatioMax", Kind.FLOAT, 1.0, "Largest ratio of width to height. The distribution is log-uniform."),
+    doc="Training only: crop a random region and resize it.",
+)
 @dataclass(frozen=True)
 class RandomResizeCrop(RandomTransformation):
     """A part whose share of the image's area and aspect ratio are drawn, at a drawn place, rescaled.
@@ -245,19 +232,6 @@ class RandomResizeCrop(RandomTransformation):
     height: int
     scale: tuple[float, float] = (1.0, 1.0)
     ratio: tuple[float, float] = (1.0, 1.0)
-    type: ClassVar[str] = "RandomResizeCropTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
-            Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
-            Key("ScaleMin", Kind.FLOAT, 1.0, "Smallest fraction of the image area.", minimum=0.0, maximum=1.0),
-            Key("ScaleMax", Kind.FLOAT, 1.0, "Largest fraction of the image area.", minimum=0.0, maximum=1.0),
-            Key("RatioMin", Kind.FLOAT, 1.0, "Smallest ratio of width to height."),
-            Key("RatioMax", Kind.FLOAT, 1.0, "Largest ratio of width to height. The distribution is log-uniform."),
-        ),
-        doc="Training only: crop a random region and resize it.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> RandomResizeCrop:
@@ -296,7 +270,6 @@ class _Compressed(Transformation):
     """The image of bytes as a JPEG of this quality gives it back."""
 
     quality: int
-    type: ClassVar[str] = "CompressionNoiseTransformation"
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         from PIL import Image
@@ -314,18 +287,16 @@ class _Compressed(Transformation):
         return read[:, :, None] if read.ndim == 2 else read[:, :, ::-1]
 
 
-@register
+@transformation(
+    "CompressionNoise",
+    Key("CompressionRange", Kind.FLOATS, (0.0, 100.0), "Range of 100 minus the JPEG quality.", minimum=0, maximum=100),
+    doc="Training only: add the artifacts of JPEG compression.",
+)
 @dataclass(frozen=True)
 class CompressionNoise(RandomTransformation):
     """The image of bytes after a JPEG of drawn quality."""
 
     compression: tuple[float, float]
-    type: ClassVar[str] = "CompressionNoiseTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (Key("CompressionRange", Kind.FLOATS, (0.0, 100.0), "Range of 100 minus the JPEG quality.", minimum=0, maximum=100),),
-        doc="Training only: add the artifacts of JPEG compression.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> CompressionNoise:

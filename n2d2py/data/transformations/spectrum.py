@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
-from n2d2py.errors import N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
+from n2d2py.ini import Key, Kind, Values
 
 WINDOWS = ("Rectangular", "Hann", "Hamming", "Cosine", "Gaussian", "Blackman", "Kaiser")
 _PARAMETERS = {"Gaussian": ("Sigma", 0.4), "Blackman": ("Alpha", 0.16), "Kaiser": ("Beta", 5.0)}
@@ -71,7 +69,15 @@ def _gray(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
     return result
 
 
-@register
+@transformation(
+    "Apodization",
+    Key("Size", Kind.UINT, doc="Number of samples of the window. Must equal the width of the image.", minimum=1),
+    Key("WindowName", Kind.ENUM, "Rectangular", "Shape of the window.", WINDOWS),
+    Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Standard deviation of Gaussian, relative to half the window."),
+    Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Parameter of Blackman."),
+    Key("WindowName.Beta", Kind.FLOAT, 5.0, "Parameter of Kaiser."),
+    doc="Multiply each row of the image (a frame of a signal) by a window.",
+)
 @dataclass(frozen=True)
 class Apodization(Transformation):
     """Each row times a window; integers are rounded down to their type afterwards."""
@@ -79,18 +85,6 @@ class Apodization(Transformation):
     size: int
     name: str = "Rectangular"
     parameter: float | None = None
-    type: ClassVar[str] = "ApodizationTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Size", Kind.UINT, doc="Number of samples of the window. Must equal the width of the image.", minimum=1),
-            Key("WindowName", Kind.ENUM, "Rectangular", "Shape of the window.", WINDOWS),
-            Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Standard deviation of Gaussian, relative to half the window."),
-            Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Parameter of Blackman."),
-            Key("WindowName.Beta", Kind.FLOAT, 5.0, "Parameter of Kaiser."),
-        ),
-        doc="Multiply each row of the image (a frame of a signal) by a window.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> Apodization:
@@ -98,11 +92,8 @@ class Apodization(Transformation):
         key = _PARAMETERS[name][0] if name in _PARAMETERS else None
         parameter = values[f"WindowName.{key}"] if key else None
         if key == "Sigma" and parameter is not None and parameter <= 0:
-            raise N2D2Error(
-                "E417",
-                f"WindowName.Sigma={parameter:g} is not positive",
-                where=values.where("WindowName.Sigma"),
-                remedy="give a number above 0",
+            raise values.fail(
+                "E417", f"WindowName.Sigma={parameter:g} is not positive", "give a number above 0", "WindowName.Sigma"
             )
         return cls(values["Size"], name, parameter)
 
@@ -134,7 +125,12 @@ class _Transform(Transformation):
 _TWO = Key("TwoDimensional", Kind.BOOL, True, "1: transform the whole image. 0: transform each row.")
 
 
-@register
+@transformation(
+    "DFT",
+    _TWO,
+    doc="Fourier transform of a one-channel image. The result has two channels, the real and the imaginary part. Zero "
+    "padding extends sizes to 2^a 3^b 5^c.",
+)
 @dataclass(frozen=True)
 class DFT(_Transform):
     """Real and imaginary part, as two channels, of the discrete Fourier transform.
@@ -144,13 +140,6 @@ class DFT(_Transform):
     """
 
     two_dimensional: bool = True
-    type: ClassVar[str] = "DFTTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (_TWO,),
-        doc="Fourier transform of a one-channel image. The result has two channels, the real and the imaginary part. Zero "
-        "padding extends sizes to 2^a 3^b 5^c.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         padded = _gray(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
@@ -158,7 +147,9 @@ class DFT(_Transform):
         return np.stack([result.real, result.imag], axis=2).astype(np.float32)
 
 
-@register
+@transformation(
+    "DCT", _TWO, doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c."
+)
 @dataclass(frozen=True)
 class DCT(_Transform):
     """The orthonormal discrete cosine transform (type II), of sizes as OpenCV wants them.
@@ -167,12 +158,6 @@ class DCT(_Transform):
     """
 
     two_dimensional: bool = True
-    type: ClassVar[str] = "DCTTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (_TWO,),
-        doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows, columns = (2 * fast_size((size + 1) // 2) for size in image.shape[:2])
@@ -192,19 +177,17 @@ def _cosines(size: int) -> np.ndarray:
     return matrix
 
 
-@register
+@transformation(
+    "MagnitudePhase",
+    Key("LogScale", Kind.BOOL, False, "Return the logarithm of 1 + magnitude."),
+    doc="Compute magnitude and phase from the real and imaginary part. To keep one of them, use "
+    "ChannelExtractionTransformation with CSChannel=Blue (magnitude) or Green (phase).",
+)
 @dataclass(frozen=True)
 class MagnitudePhase(Transformation):
     """Magnitude (ln(1 + magnitude) with `log_scale`) and phase in [-pi, pi], as two channels."""
 
     log_scale: bool = False
-    type: ClassVar[str] = "MagnitudePhaseTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (Key("LogScale", Kind.BOOL, False, "Return the logarithm of 1 + magnitude."),),
-        doc="Compute magnitude and phase from the real and imaginary part. To keep one of them, use "
-        "ChannelExtractionTransformation with CSChannel=Blue (magnitude) or Green (phase).",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 2:

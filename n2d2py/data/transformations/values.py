@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
-from n2d2py.errors import N2D2Error
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
+from n2d2py.ini import Key, Kind, Values
 
 _OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 _THRESHOLDS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
 _TINY = float(np.finfo(np.float64).eps)
 
 
-@register
+@transformation(
+    "RangeAffine",
+    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
+    Key(
+        "FirstValue",
+        Kind.FLOATS,
+        doc="Value of the first operation: one value, or one per channel in the channel order at this point.",
+    ),
+    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
+    Key("SecondValue", Kind.FLOATS, (), "Value of the second operation. Without it, only the first operation is applied."),
+    Key("Truncate", Kind.BOOL, False, "Truncate to integers."),
+    doc="Apply one or two operations to each value. The result is float.",
+)
 @dataclass(frozen=True)
 class RangeAffine(Transformation):
     """(x first_operator first) second_operator second, in float32; per channel or alike for all.
@@ -29,38 +39,15 @@ class RangeAffine(Transformation):
     second_operator: str = "Plus"
     second: tuple[float, ...] = ()
     truncate: bool = False
-    type: ClassVar[str] = "RangeAffineTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
-            Key(
-                "FirstValue",
-                Kind.FLOATS,
-                doc="Value of the first operation: one value, or one per channel in the channel order at this point.",
-            ),
-            Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
-            Key(
-                "SecondValue",
-                Kind.FLOATS,
-                (),
-                "Value of the second operation. Without it, only the first operation is applied.",
-            ),
-            Key("Truncate", Kind.BOOL, False, "Truncate to integers."),
-        ),
-        doc="Apply one or two operations to each value. The result is float.",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> RangeAffine:
         steps = (("FirstOperator", "FirstValue"), ("SecondOperator", "SecondValue"))
         for operator, value in steps:
             if values[operator] == "Divides" and 0.0 in values[value]:
-                raise N2D2Error("E417", f"{value} divides by 0", where=values.where(value), remedy="give a value other than 0")
+                raise values.fail("E417", f"{value} divides by 0", "give a value other than 0", value)
         if not values["FirstValue"]:
-            raise N2D2Error(
-                "E417", "FirstValue is empty", where=values.where("FirstValue"), remedy="give one value, or one per channel"
-            )
+            raise values.fail("E417", "FirstValue is empty", "give one value, or one per channel", "FirstValue")
         return cls(
             values["FirstOperator"], values["FirstValue"], values["SecondOperator"], values["SecondValue"], values["Truncate"]
         )
@@ -88,7 +75,15 @@ class RangeAffine(Transformation):
         return float(ends.min()), float(ends.max())
 
 
-@register
+@transformation(
+    "Normalize",
+    Key("Norm", Kind.ENUM, "MinMax", "Norm to use.", ("L1", "L2", "Linf", "MinMax")),
+    Key("NormValue", Kind.FLOAT, 1.0, "Norm of the result for L1, L2 and Linf."),
+    Key("NormMin", Kind.FLOAT, 0.0, "Minimum of the result for MinMax."),
+    Key("NormMax", Kind.FLOAT, 1.0, "Maximum of the result for MinMax."),
+    Key("PerChannel", Kind.BOOL, False, "Normalize each channel separately."),
+    doc="Scale each image to the same norm or range. The result is float.",
+)
 @dataclass(frozen=True)
 class NormalizeTransformation(Transformation):
     """The image divided by its norm and times `value`, or mapped from its range to [low, high].
@@ -101,18 +96,6 @@ class NormalizeTransformation(Transformation):
     low: float = 0.0
     high: float = 1.0
     per_channel: bool = False
-    type: ClassVar[str] = "NormalizeTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Norm", Kind.ENUM, "MinMax", "Norm to use.", ("L1", "L2", "Linf", "MinMax")),
-            Key("NormValue", Kind.FLOAT, 1.0, "Norm of the result for L1, L2 and Linf."),
-            Key("NormMin", Kind.FLOAT, 0.0, "Minimum of the result for MinMax."),
-            Key("NormMax", Kind.FLOAT, 1.0, "Maximum of the result for MinMax."),
-            Key("PerChannel", Kind.BOOL, False, "Normalize each channel separately."),
-        ),
-        doc="Scale each image to the same norm or range. The result is float.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)
@@ -139,33 +122,24 @@ class NormalizeTransformation(Transformation):
         return (0.0 if bounds[0] >= 0 else -self.value), self.value
 
 
-@register
+@transformation(
+    "RangeClipping",
+    Key("RangeMin", Kind.FLOAT, None, "Lower bound. Default: minimum of the image."),
+    Key("RangeMax", Kind.FLOAT, None, "Upper bound. Default: maximum of the image."),
+    doc="Clip values to a range and map the range to [0, 1].",
+)
 @dataclass(frozen=True)
 class RangeClipping(Transformation):
     """Values clipped to [low, high] and mapped to [0, 1]; bounds not given are the image's own."""
 
     low: float | None = None
     high: float | None = None
-    type: ClassVar[str] = "RangeClippingTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("RangeMin", Kind.FLOAT, None, "Lower bound. Default: minimum of the image."),
-            Key("RangeMax", Kind.FLOAT, None, "Upper bound. Default: maximum of the image."),
-        ),
-        doc="Clip values to a range and map the range to [0, 1].",
-    )
 
     @classmethod
     def from_values(cls, values: Values) -> RangeClipping:
         low, high = values["RangeMin"], values["RangeMax"]
         if low is not None and high is not None and low >= high:
-            raise N2D2Error(
-                "E417",
-                f"RangeMin={low:g} is not below RangeMax={high:g}",
-                where=values.where("RangeMin"),
-                remedy="swap both values",
-            )
+            raise values.fail("E417", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
         return cls(low, high)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -180,7 +154,14 @@ class RangeClipping(Transformation):
         return 0.0, 1.0
 
 
-@register
+@transformation(
+    "Threshold",
+    Key("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high."),
+    Key("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method."),
+    Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", _THRESHOLDS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "Value of the Binary result for high values."),
+    doc="Apply a threshold.",
+)
 @dataclass(frozen=True)
 class Threshold(Transformation):
     """Where x > threshold: `maximum` else 0 (Binary), or as the operation says; type unchanged.
@@ -193,17 +174,6 @@ class Threshold(Transformation):
     otsu: bool = False
     operation: str = "Binary"
     maximum: float = 1.0
-    type: ClassVar[str] = "ThresholdTransformation"
-    schema: ClassVar[Schema] = Schema(
-        type,
-        (
-            Key("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high."),
-            Key("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method."),
-            Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", _THRESHOLDS),
-            Key("MaxValue", Kind.FLOAT, 1.0, "Value of the Binary result for high values."),
-        ),
-        doc="Apply a threshold.",
-    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         threshold, maximum = self.threshold, self.maximum

@@ -7,7 +7,7 @@ import re
 from n2d2py.exports.cpp.identifiers import KEYWORDS
 from n2d2py.ini.kinds import Unreadable
 from n2d2py.ini.schema import Key, Kind, Schema
-from n2d2py.memory.parameters import MEMORY_PARAMETERS
+from n2d2py.memory.settings import MEMORY_PARAMETERS
 
 WEIGHTS_FORMATS = ("auto", "text", "string", "binary")
 

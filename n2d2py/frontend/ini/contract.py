@@ -136,8 +136,7 @@ class LayerContext:
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
         """The error for this section, at the line of `key` when given."""
-        where = self.values.where(key) if key else self.values.section.location
-        return N2D2Error(code, what, where=where, remedy=remedy)
+        return self.values.fail(code, what, remedy, key)
 
     def cannot_run(self, code: str, what: str, remedy: str, key: str | None = None) -> None:
         """Refuses a layer whose dimensions are known but which cannot be computed.

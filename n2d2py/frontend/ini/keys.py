@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.trained import (
     QUANTIZED_ACTIVATION,
     QUANTIZED_ELSEWHERE,
@@ -174,12 +173,7 @@ def read_window(
         if line is not None and len(dims) == 1:
             return line, dims[0]
         if len(dims) != 2:
-            raise N2D2Error(
-                "E211",
-                f"{base}Dims has {len(dims)} values instead of 2",
-                where=values.where(f"{base}Dims"),
-                remedy="give X and Y",
-            )
+            raise values.fail("E211", f"{base}Dims has {len(dims)} values instead of 2", "give X and Y", f"{base}Dims")
         return dims[1], dims[0]
     if values[square] is not None:
         return values[square] if line is None else line, values[square]
@@ -187,10 +181,5 @@ def read_window(
     vertical = values[y] if values.given(y) or line is None else line
     vertical = default if vertical is None else vertical
     if horizontal is None or vertical is None:
-        raise N2D2Error(
-            "E212",
-            f"the layer has no {base.lower()} dimensions",
-            where=values.section.location,
-            remedy=f"add {base}Dims=X Y or {square}=N",
-        )
+        raise values.fail("E212", f"the layer has no {base.lower()} dimensions", f"add {base}Dims=X Y or {square}=N")
     return vertical, horizontal

@@ -6,7 +6,6 @@ from math import lcm
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
 from n2d2py.ini.schema import Key, Kind, Values
 
 MAPPING_KEYS = (
@@ -38,11 +37,10 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
     """
     total = outputs * sum(channels for _, channels in parents)
     if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
-        raise N2D2Error(
+        raise values.fail(
             "E229",
             f"the mapping has {total:,} connections, more than the limit of {MAX_CONNECTIONS:,}",
-            where=values.section.location,
-            remedy="reduce NbOutputs, or correct the Mapping keys",
+            "reduce NbOutputs, or correct the Mapping keys",
         )
     blocks = [_one_parent(values, name, channels, outputs) for name, channels in parents]
     if all(block is None for block in blocks):
@@ -59,11 +57,8 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
 def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
     groups, per_group = values["Mapping.NbGroups"], values["Mapping.ChannelsPerGroup"]
     if groups is not None and per_group is not None:
-        raise N2D2Error(
-            "E213",
-            "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other",
-            where=values.where("Mapping.NbGroups"),
-            remedy="keep one of them",
+        raise values.fail(
+            "E213", "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other", "keep one of them", "Mapping.NbGroups"
         )
     if groups is not None:
         return _grouped(values, "Mapping.NbGroups", groups, channels, outputs)
@@ -82,19 +77,17 @@ def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.
 
 def _unsigned(values: Values, key: str, text: str) -> int:
     if not text.strip().isdecimal() or int(text) >= 1 << 32:
-        raise N2D2Error(
-            "E213", f"{key}={text} is not an unsigned integer", where=values.where(key), remedy="give an unsigned integer"
-        )
+        raise values.fail("E213", f"{key}={text} is not an unsigned integer", "give an unsigned integer", key)
     return int(text)
 
 
 def _grouped(values: Values, key: str, divisor: int, channels: int, outputs: int) -> np.ndarray:
     if channels % divisor:
-        raise N2D2Error(
+        raise values.fail(
             "E213",
             f"{key}={divisor} does not divide the {channels} input channels",
-            where=values.where(key),
-            remedy="choose a divisor of the number of channels",
+            "choose a divisor of the number of channels",
+            key,
         )
     count = divisor if key == "Mapping.NbGroups" else channels // divisor
     small, larger = outputs // count, outputs % count
@@ -108,18 +101,15 @@ def _explicit(values: Values, key: str, channels: int, outputs: int) -> np.ndarr
     try:
         numbers = [int(word) for word in values[key].split()]
     except ValueError:
-        raise N2D2Error(
-            "E213",
-            f"{key} contains values other than 0 and 1",
-            where=values.where(key),
-            remedy="give one row per input channel and one column per output",
+        raise values.fail(
+            "E213", f"{key} contains values other than 0 and 1", "give one row per input channel and one column per output", key
         ) from None
     if len(numbers) != channels * outputs:
-        raise N2D2Error(
+        raise values.fail(
             "E213",
             f"{key} has {len(numbers)} values, but {channels} input channels x {outputs} outputs require {channels * outputs}",
-            where=values.where(key),
-            remedy="give one row per input channel and one column per output",
+            "give one row per input channel and one column per output",
+            key,
         )
     return np.array(numbers, bool).reshape(channels, outputs).T
 

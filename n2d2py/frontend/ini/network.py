@@ -18,10 +18,9 @@ from n2d2py.frontend.ini.trained import check_trained_keys, warn_of_other_quanti
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, Precision, Tensor
 from n2d2py.graph.shapes import Shape, channels, height, width
-from n2d2py.ini.document import Document
+from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
 from n2d2py.ini.schema import Key, Kind, Schema, Values
-from n2d2py.ini.section import Section
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.quantize import grid_of
 

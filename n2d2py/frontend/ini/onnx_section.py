@@ -6,19 +6,17 @@ from math import prod
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
 from n2d2py.frontend.ini.quantizers import quantize_output, trained_weights
 from n2d2py.frontend.ini.recipes import read_recipe
 from n2d2py.frontend.ini.trained import warn_of_other_quantizers, with_trained_activation, with_trained_weights
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.ini.document import Document
+from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
 from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
-from n2d2py.ini.section import Section
 from n2d2py.operators.base import make_operator
 
 ONNX_SECTION = Schema(
@@ -120,11 +118,11 @@ def attach_section(
     )
     for name in outputs if values["Transpose"] else ():
         if prod(graph.shape(name)[2:]) > 1:
-            raise N2D2Error(
+            raise values.fail(
                 "E227",
                 f"Transpose=1 is not supported for the output '{name}', which is a feature map",
-                where=values.where("Transpose"),
-                remedy="remove it, and put layers of Type=Transpose before and after the ONNX section",
+                "remove it, and put layers of Type=Transpose before and after the ONNX section",
+                "Transpose",
             )
     nodes = [node for node in graph.nodes[before:] if not node.helper]
     if weights is not None:
@@ -146,11 +144,11 @@ def _transposed(graph: Graph, tensor: str, section: Section) -> str:
 def _existing(document: Document, values: Values, key: str, code: str, what: str) -> Path:
     path = resolve_path(values[key], document.folder)
     if path is None:
-        raise N2D2Error(
+        raise values.fail(
             code,
             f"{what} '{values[key]}' does not exist",
-            where=values.where(key),
-            remedy="give the path relative to the working directory or the INI file, or set N2D2_MODELS",
+            "give the path relative to the working directory or the INI file, or set N2D2_MODELS",
+            key,
         )
     return path
 
@@ -201,9 +199,7 @@ def _apply(graph: Graph, node: Node, sections: list[Section], section: Section, 
         raise _FROM_FILE.error("NoBias", values.where("NoBias"))
     if values["QWeight"] and not has_weights:
         if any(base.has("QWeight") for base in sections if not base.name.endswith("_def")):
-            raise N2D2Error(
-                "E242", f"'{node.name}' has no weights to quantize", where=values.where("QWeight"), remedy="remove QWeight"
-            )
+            raise values.fail("E242", f"'{node.name}' has no weights to quantize", "remove QWeight", "QWeight")
     warn_of_other_quantizers(values)
     if values["ActivationFunction"] == "Linear":
         if not values["QAct"]:

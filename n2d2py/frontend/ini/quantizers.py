@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.trained import bits_of, lsq_first_steps, lsq_weights, normalized, read_grid, sat_gain, sat_weights
-from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.recipes import refuse_untaught
 from n2d2py.frontend.ini.weights import QUANTIZED_WEIGHTS, WeightStore
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.ini.schema import Values
@@ -21,7 +21,8 @@ from n2d2py.operators.base import make_operator
 
 _WEIGHT_STEP = "QWeight_LSQ_StepSize"
 _ACTIVATION = {"SAT": ("QAct_SAT_Alpha", "QAct.Alpha"), "LSQ": ("QAct_LSQ_StepSize", "QAct.StepSize")}
-_GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
+GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
+"""QWeight.QuantMode -> grid of `n2d2py.arithmetic.trained`."""
 _UNLIKE = 0.05
 """Where more than this share of the weights is several steps apart, the stored ones are of another network or another quantizer."""
 
@@ -40,20 +41,13 @@ def trained_weights(
     """
     kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location
     if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != len(rows)):
-        raise N2D2Error(
+        raise values.fail(
             "E124",
             "QWeight.PerChannel=1 requires weights that are stored by output channel",
-            where=values.where("QWeight.PerChannel"),
-            remedy="store the weights in the order OCHW without a mapping",
+            "store the weights in the order OCHW without a mapping",
+            "QWeight.PerChannel",
         )
-    if kind == "Prune" or values["QWeight.QuantMode"] == "Asymmetric":
-        key = "QWeight" if kind == "Prune" else "QWeight.QuantMode"
-        raise N2D2Error(
-            "E124",
-            f"{key}={values[key]} is not supported, as it changes the result",
-            where=values.where(key),
-            remedy="use SAT or LSQ with symmetric weights",
-        )
+    refuse_untaught(values)
     stored = next((role for role in QUANTIZED_WEIGHTS if store.has(name, role)), None)
     if stored is not None and not store.has(name, "weights"):
         if kind == "LSQ":
@@ -66,7 +60,7 @@ def trained_weights(
         return _real(lsq_weights(real, steps, step), step), step
     if not values["QWeight.ApplyQuantization"]:
         return normalized(real).astype(np.float32), None
-    grid, kept = _GRIDS[values["QWeight.QuantMode"]], None
+    grid, kept = GRIDS[values["QWeight.QuantMode"]], None
     if stored is not None:
         kept = _read(values, store, name, stored, initial, rows, order)
         grid = kept[0]
@@ -89,13 +83,13 @@ def _read(
 ) -> tuple[str, np.ndarray, float]:
     found = store.load(name, stored, initial, values.section.location, rows, order)
     steps = values["QWeight.Range"]
-    read = read_grid(found, steps, _GRIDS[values["QWeight.QuantMode"]])
+    read = read_grid(found, steps, GRIDS[values["QWeight.QuantMode"]])
     if read is None:
-        raise N2D2Error(
+        raise values.fail(
             "E425",
             f"layer '{name}': the stored quantized weights '{name}_{stored}' are not on the grid of QWeight.Range={steps}",
-            where=values.where("QWeight.Range"),
-            remedy="set QWeight.Range to the value used in training",
+            "set QWeight.Range to the value used in training",
+            "QWeight.Range",
         )
     return read
 
@@ -124,11 +118,11 @@ def _compare(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, gr
 def refuse_binary_lsq(values: Values) -> None:
     """Raises E124 for LSQ weights of one bit."""
     if bits_of(values["QWeight.Range"]) < 2:
-        raise N2D2Error(
+        raise values.fail(
             "E124",
             "QWeight=LSQ with QWeight.Range=1 would have the integers -1 and 0",
-            where=values.where("QWeight.Range"),
-            remedy="use SAT with its binary weights -1 and 1, or a QWeight.Range of 3 or more",
+            "use SAT with its binary weights -1 and 1, or a QWeight.Range of 3 or more",
+            "QWeight.Range",
         )
 
 
@@ -140,16 +134,14 @@ def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -
     if values.given("QWeight.StepSize") and not store.has(name, _WEIGHT_STEP):
         return np.full(count, values["QWeight.StepSize"], np.float32)
     initial = lsq_first_steps(real.astype(np.float64), count, steps).astype(np.float32)
-    return _checked(store.load(name, _WEIGHT_STEP, initial, values.section.location), name, _WEIGHT_STEP, values)
+    return positive(store.load(name, _WEIGHT_STEP, initial, values.section.location), name, _WEIGHT_STEP, values)
 
 
-def _checked(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
+def positive(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
+    """Stored steps or alphas, checked: E425 for one that is not positive."""
     if not (found > 0).all():
-        raise N2D2Error(
-            "E425",
-            f"'{name}_{role}' is {float(found.min()):g}, but must be above 0",
-            where=values.section.location,
-            remedy="check the training of the layer",
+        raise values.fail(
+            "E425", f"'{name}_{role}' is {float(found.min()):g}, but must be above 0", "check the training of the layer"
         )
     return found
 
@@ -170,7 +162,7 @@ def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node
     if not known and values["QAct"] == "LSQ" and values.given(key):
         found = float(initial[0])
     else:
-        found = float(_checked(store.load(name, role, initial, values.where("QAct")), name, role, values)[0])
+        found = float(positive(store.load(name, role, initial, values.where("QAct")), name, role, values)[0])
     scale = np.float32(found) / np.float32(steps) if values["QAct"] == "SAT" else np.float32(found)
     kind = NumType(8, False, scale=float(scale), most=None if steps == 255 else steps)
     tensor = node.output

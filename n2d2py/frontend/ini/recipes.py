@@ -15,10 +15,10 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.ini.config import MergedSection, merge_config
+from n2d2py.ini.document import Section
 from n2d2py.ini.ignored import TRAINING, Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.schema import Key, Values
-from n2d2py.ini.section import Section
 
 POLICIES = ("None", "StepDecay", "ExponentialDecay", "InvTDecay", "PolyDecay", "InvDecay", "CosineDecay")
 
@@ -142,6 +142,18 @@ class LayerRecipe:
     back_propagates: bool = True
 
 
+def refuse_untaught(values: Values) -> None:
+    """Raise E124 for quantizers of weights that are not supported: Prune, and asymmetric ones."""
+    for key, refused in (("QWeight", "Prune"), ("QWeight.QuantMode", "Asymmetric")):
+        if values[key] == refused:
+            raise values.fail(
+                "E124",
+                f"{key}={refused} is not supported, as it changes the result",
+                "use SAT or LSQ with symmetric weights",
+                key,
+            )
+
+
 def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns: bool = True) -> LayerRecipe:
     """The recipe of the layer in a section.
 
@@ -149,21 +161,15 @@ def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns
         N2D2Error: E109, E122 values of a solver that cannot be read, E124 what is not trained here.
     """
     section = values.section
-    if "QWeight" in values and (values["QWeight"] == "Prune" or values["QWeight.QuantMode"] == "Asymmetric"):
-        key = "QWeight" if values["QWeight"] == "Prune" else "QWeight.QuantMode"
-        raise N2D2Error(
-            "E124",
-            f"{key}={values[key]} is not supported, as it changes the result",
-            where=values.where(key),
-            remedy="use SAT or LSQ with symmetric weights",
-        )
+    if "QWeight" in values:
+        refuse_untaught(values)
     for key, plain in (("WeightsExportFormat", ("OCHW", "OC")), ("WeightsExportFlip", (False,)), ("OutputsRemap", ("",))):
         if key in values and values[key] not in plain:
-            raise N2D2Error(
+            raise values.fail(
                 "E124",
                 f"{key}={values[key]} is not supported in training, which stores weights by output channel",
-                where=values.where(key),
-                remedy="remove it",
+                "remove it",
+                key,
             )
     merged = merge_config(section, section.document, model)
     solvers = {role: _solver(merged, section, names) for role, names in _PREFIXES.items()}

@@ -11,11 +11,10 @@ from dataclasses import replace
 from n2d2py import log
 from n2d2py.arithmetic.trained import RANGES
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.ini.document import Document, wildcard_match
+from n2d2py.ini.document import Document, Section, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.kinds import Unreadable
 from n2d2py.ini.schema import Key, Kind, Schema, Values
-from n2d2py.ini.section import Section
 
 _QAT = Ignored(
     "",

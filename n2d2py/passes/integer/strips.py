@@ -16,8 +16,17 @@ from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece
 from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
 from n2d2py.graph.shapes import channels, width
 from n2d2py.memory.access import MEMORY_ACCESSES, Window
-from n2d2py.memory.slices import Channels, SliceCut, slice_name
-from n2d2py.memory.strips import Columns, Cut, beginning_at, read_columns, strip_name, window_columns
+from n2d2py.memory.strips import (
+    Channels,
+    Columns,
+    Cut,
+    SliceCut,
+    beginning_at,
+    read_columns,
+    slice_name,
+    strip_name,
+    window_columns,
+)
 from n2d2py.operators.base import make_operator
 
 _WINDOWS = ("Conv", "Pool")
