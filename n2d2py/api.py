@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from n2d2py import log, pipeline
-from n2d2py.data.given import as_array, as_data
+from n2d2py.data.input_data import as_array, as_data
 from n2d2py.exports import find_target, target_names
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.options import checked, python_words
@@ -68,7 +68,7 @@ __all__ = [
 Target = Literal["CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite"]
 """Exports of this package; others may add theirs."""
 AnyData = Data | Iterable[Any]
-"""Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.given.as_data`)."""
+"""Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.input_data.as_data`)."""
 
 
 def load(
@@ -82,7 +82,7 @@ def load(
     strict: bool = False,
     progress: bool = False,
 ) -> Model:
-    """Reads an INI, ONNX or TFLite file, or a model in memory, and starts a run: what warnings it gives is part of later reports.
+    """Read an INI, ONNX or TFLite file, or a model in memory, and start a run: what warnings it gives is part of later reports.
 
     Args:
         model: NET.ini, NET.onnx or NET.tflite; an `onnx.ModelProto`, an `onnx_ir.Model`, or a `torch.nn.Module`.
@@ -115,7 +115,7 @@ def calibrate(
     *,
     options: CalibrationOptions = CalibrationOptions(),
 ) -> CalibratedModel:
-    """Fuses a network and collects the statistics of its tensors, over its own data or the given ones.
+    """Fuse a network and collects the statistics of its tensors, over its own data or the given ones.
 
     Args:
         data: a folder of images, an .npy or .npz file, an array (N, C, H, W), arrays by name, a DataLoader of PyTorch, or an
@@ -143,7 +143,7 @@ def quantize(
     bits: int | None = None,
     options: QuantizationOptions = QuantizationOptions(),
 ) -> QuantizedModel:
-    """Gives every tensor a number type: integers by a calibration, or floating point.
+    """Give every tensor a number type: integers by a calibration, or floating point.
 
     Args:
         model: the network; with a calibration, the one that was calibrated.
@@ -209,7 +209,7 @@ def export(
     quiet: bool = True,
     progress: bool = False,
 ) -> ExportedModel:
-    """Writes a project of a target into FOLDER/export_TARGET_<int|float><bits>; of a file or a network all steps before too.
+    """Write a project of a target into FOLDER/export_TARGET_<int|float><bits>; of a file or a network all steps before too.
 
     Args:
         model: what `load` takes, a loaded or a quantized network; of the last one, data and the options of the steps before have
@@ -259,7 +259,7 @@ def export(
 
 
 def compare(exported: ExportedModel | QuantizedModel, stimuli: int = 10) -> ComparedExport:
-    """Compares every layer over `stimuli` stimuli: float and simulated; an export, which is built and run, compiled too.
+    """Compare every layer over `stimuli` stimuli: float and simulated; an export, which is built and run, compiled too.
 
     Raises:
         N2D2Error: E509 no stimuli, E80x where the export cannot be built or run.

@@ -30,7 +30,7 @@ _COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line `words` (sys.argv without the program by default); the exit status.
+    """Run the command line `words` (sys.argv without the program by default); the exit status.
 
     0 success, 1 an error of the input or the environment, 2 a wrong command line, 3 an internal
     error, 130 interrupted.

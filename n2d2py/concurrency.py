@@ -34,7 +34,7 @@ class _Shared:
 
     @classmethod
     def forget(cls) -> None:
-        """Makes new threads when the next are asked for."""
+        """Make new threads when the next are asked for."""
         cls.pool = None
 
 
@@ -49,7 +49,7 @@ def _taken(future: Future[R], function: Callable[..., R], *arguments: object) ->
 
 
 def _stop(futures: Iterable[Future[R]]) -> None:
-    """Cancels what has not begun, and waits for the rest: nothing continues after the caller's back."""
+    """Cancel what has not begun, and wait for the rest: nothing continues after the caller's back."""
     wait([future for future in futures if not future.cancel()])
 
 

@@ -112,7 +112,7 @@ class ErrorList(N2D2Error):
 
     @staticmethod
     def raise_if(errors: list[N2D2Error]) -> None:
-        """Raises nothing for no error, the error itself for one, an ErrorList for more."""
+        """Raise nothing for no error, the error itself for one, an ErrorList for more."""
         if len(errors) == 1:
             raise errors[0]
         if errors:

@@ -66,7 +66,7 @@ class _Handler(logging.StreamHandler):
 
 
 def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False, bars: bool = False, words: Words = None) -> None:
-    """Starts a run: sets what is shown and forgets the warnings of an earlier run.
+    """Start a run: set what is shown and forget the warnings of an earlier run.
 
     `bars`: progress bars are drawn wherever the run is, in notebooks as widgets where they are installed. `words`: what names
     options of the command line in messages otherwise.
@@ -119,7 +119,7 @@ def raise_on_strict() -> None:
 
 
 def report_error(error: N2D2Error) -> None:
-    """Prints an error, or each error of a list, as one line on stderr."""
+    """Print an error, or each error of a list, as one line on stderr."""
     for one in error.errors:
         _logger.error("%s", one)
 

@@ -27,7 +27,7 @@ from n2d2py.exports import (
 )
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner
-from n2d2py.stages.built import Built, measured
+from n2d2py.stages.build_metrics import BuildMetrics, measured
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage
 from n2d2py.stages.export import export_folder_name, export_request, export_stage, exported_stimuli, stored_stimuli
@@ -275,7 +275,7 @@ def _written(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelCh
 def _checked(project: ExportJob, folder: Path) -> Checked:
     """The scores in Python and compiled, the comparison and the costs of layers, as far as they were asked for."""
     score, tested = project.options.score, project.tested
-    scores, compared, built = Scores(), Comparison(), Built()
+    scores, compared, built = Scores(), Comparison(), BuildMetrics()
     if tested is not None:
         scores = _simulated(project, tested, folder / "statistics")
     if score.test or score.compare or score.latency:
@@ -301,7 +301,7 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
     """Raises E706 where a network has states that the export cannot keep, or whose input would come row by row."""
     if not network.graph.states:
         return
-    target, what = _target(options), f"the network '{network.graph.name}' keeps {network.graph.states} states between calls"
+    target, what = _target(options), f"the network '{network.graph.name}' keeps state between calls"
     if not target.keeps_states:
         able = [name for name in target_names() if find_target(name).keeps_states]
         raise N2D2Error(
@@ -340,7 +340,7 @@ def _simulated(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
     return scores
 
 
-def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Comparison, Built]:
+def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Comparison, BuildMetrics]:
     """Builds and runs the export: its scores on the exported stimuli, added to `scores`, the layers compared, what was measured."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
     compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
@@ -349,7 +349,7 @@ def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Compari
         tester = None
     wanted = project.stored.count or compared is not None or score.latency
     with _running(tester if wanted else None, folder, project.manifest.details) as run:
-        built = Built() if run is None else measured(run, score.latency)
+        built = BuildMetrics() if run is None else measured(run, score.latency)
         if run is not None and score.test and project.stored.count:
             compiled_scores(quantized.network, quantized.graph, run, project.stored, project.positions, scores)
         if compared is None:

@@ -35,7 +35,7 @@ class Registry(Generic[T]):
         return self._added
 
     def add(self, name: str, entry: T) -> T:
-        """Adds an entry and returns it; the same entry may be added again.
+        """Add an entry and return it; the same entry may be added again.
 
         Raises:
             Duplicate: when the name has another entry.
@@ -69,5 +69,5 @@ class Registry(Generic[T]):
         return dict(self._entries)
 
     def restore(self, entries: dict[str, T]) -> None:
-        """Puts back what `snapshot` gave."""
+        """Put back what `snapshot` gave."""
         self._added = dict(entries)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py import pipeline
-from n2d2py.data.given import as_array
+from n2d2py.data.input_data import as_array
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import target_names
 from n2d2py.graph import Graph, QuantGraph
@@ -419,7 +419,7 @@ class ComparedExport(_Shown):
         return error_figure(self.layers)
 
     def check(self) -> None:
-        """Raises E812 where the compiled values of a layer are not those of Python."""
+        """Raise E812 where the compiled values of a layer are not those of Python."""
         refuse_differences(self.layers)
 
     def __repr__(self) -> str:

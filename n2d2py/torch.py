@@ -38,6 +38,6 @@ def from_ini(path: str | Path, weights: str | Path = "/dev/null", seed: int = 1)
 
 
 def to_weights(module: GraphModule, folder: str | Path) -> Path:
-    """Writes the weights, statistics, steps and clipping values of a module as a folder that `-w` reads; the folder."""
+    """Write the weights, statistics, steps and clipping values of a module as a folder that `-w` reads; the folder."""
     write_weights(Path(folder), module.arrays())
     return Path(folder)

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: the contributor guide and the changelog, which lie in the root of the repository, as pages of the site; its version in the footer."""
+"""Hooks of MkDocs: the contributor guide and the changelog from the root of the repository as pages, a page for each INI section, the version."""
 
 from __future__ import annotations
 
@@ -12,8 +12,33 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
 
 
+def section_pages() -> list[object]:
+    """Navigation of the INI sections: the groups and pages that their index lists."""
+    found: list[object] = ["sections/index.md"]
+    group: list[dict[str, str]] = []
+    for line in (ROOT / "docs" / "sections" / "index.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            group = []
+            found.append({line[3:]: group})
+        elif entry := re.match(r"- \[(.+)\]\((.+?)\): ", line):
+            group.append({entry[1]: f"sections/{entry[2]}"})
+    return found
+
+
+def with_sections(entry: object) -> object:
+    """Replace the index of the INI sections in the navigation by all their pages."""
+    if isinstance(entry, list):
+        return [with_sections(one) for one in entry]
+    if isinstance(entry, dict):
+        return {
+            title: section_pages() if value == "sections/index.md" else with_sections(value) for title, value in entry.items()
+        }
+    return entry
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Name the version in the footer."""
+    """Add the INI sections to the navigation, and name the version in the footer."""
+    config.nav = with_sections(config.nav)
     version = re.search(r'__version__ = "(.+)"', (ROOT / "n2d2py" / "version.py").read_text(encoding="utf-8"))
     assert version
     config.copyright = f"n2d2py {version[1]}"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from n2d2py.commands.chosen import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
+from n2d2py.commands.cli_common import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
 from n2d2py.errors import N2D2Error
 from n2d2py.executor import Executor, add_options, of_options
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.commands.chosen import build_tools_missing, run_tool, weights_of
+from n2d2py.commands.cli_common import build_tools_missing, run_tool, weights_of
 from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.executor import Executor, add_options, of_options
 from n2d2py.exports.parameters import known_parameters
@@ -217,7 +217,7 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
 
 
 def run_setting(setting: Setting) -> Outcome:
-    """Exports one setting and writes its result; one that is there is read."""
+    """Export one setting and write its result; one that is there is read."""
     result = setting.folder / "result.json"
     if (known := _known(setting, result)) is not None:
         return known
@@ -319,7 +319,7 @@ def _figure(value: float | None) -> str:
 
 
 def write_results(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], folder: Path) -> list[list[str]]:
-    """Writes the table, and the plot where there are two objectives; the table."""
+    """Write the table, and the plot where there are two objectives; the table."""
     lines = table(sweep, rows)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)

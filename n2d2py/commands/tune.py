@@ -25,7 +25,7 @@ import sys
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from n2d2py.commands.chosen import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
+from n2d2py.commands.cli_common import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
 from n2d2py.concurrency import cores
 
 MOMENT = 0.15

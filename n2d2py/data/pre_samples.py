@@ -14,7 +14,7 @@ from n2d2py.errors import N2D2Error
 
 
 def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, set_name: str = "Test") -> list[Path]:
-    """Writes `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's way.
+    """Write `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's way.
 
     Bytes of 1, 3 or 4 channels are images. Other values are arrays (H, W, C), exact, and images
     too where they have 1 or 3 channels, their range stretched to black and white. The written

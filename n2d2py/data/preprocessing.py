@@ -80,7 +80,7 @@ class Preprocessing:
         return 1 / 255 if self.scale is None else self.scale
 
     def check(self, channels: int) -> None:
-        """Raises E417 for a range or a formula that cannot be meant."""
+        """Raise E417 for a range or a formula that cannot be meant."""
         low, high = self.input_range
         if not (np.isfinite(self.input_range).all() and low < high):
             raise N2D2Error("E417", f"-input-range {low:g}:{high:g} is empty", remedy="give LOW:HIGH with LOW below HIGH")

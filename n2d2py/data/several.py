@@ -22,7 +22,7 @@ import numpy as np
 
 from n2d2py.data.arrays import check_integers, check_type, open_npy, open_npz, plain
 from n2d2py.data.database.numpy_file import label_ids
-from n2d2py.data.given import GivenData, given_data
+from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.preprocessing import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
@@ -36,7 +36,7 @@ _Real = Callable[[str, np.ndarray], np.ndarray]
 
 
 def open_several(
-    source: GivenData | Path | str,
+    source: InputData | Path | str,
     inputs: Inputs,
     input_range: tuple[float, float] = (0.0, 1.0),
     integers: Collection[str] = (),
@@ -62,7 +62,7 @@ def open_several(
             return scaled_bytes(plain(part), input_range)
         return plain(part).astype(np.float32)
 
-    given = given_data(source)
+    given = open_data(source)
     path = given.path
     if given.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
@@ -120,7 +120,7 @@ def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarra
 
 
 def _stacked(
-    arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, ports: Mapping[str, FilePort], real: _Real
+    arrays: Mapping[str, np.ndarray], source: InputData, inputs: Inputs, ports: Mapping[str, FilePort], real: _Real
 ) -> Stimuli:
     """Arrays with an axis of stimuli in front; y has the labels, unless an input is called so."""
     path = source.path

@@ -20,7 +20,7 @@ from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, read_picture
-from n2d2py.data.given import GivenData, given_data
+from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scaled_bytes
 from n2d2py.data.stimuli import Stimuli
@@ -34,7 +34,7 @@ _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
 def open_source(
-    source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: FilePort | None = None
+    source: InputData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: FilePort | None = None
 ) -> Stimuli:
     """The stimuli of a folder of images (searched deeply, by name), an .npy or an .npz file, or of arrays.
 
@@ -48,15 +48,15 @@ def open_source(
         N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 nothing
             there, E417 a range that is none; in streaming E403, E408, E415 and E418.
     """
-    given = given_data(source)
+    given = open_data(source)
     port = port or plain_port((1, *shape))
-    axes = port.picture if given.is_folder and len(shape) == 3 else (0, 1, 2)
+    axes = port.image_axes if given.is_folder and len(shape) == 3 else (0, 1, 2)
     how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
     _check_path(given)
     return _folder(given, shape, how, axes) if given.is_folder else _array(given, shape, how, port)
 
 
-def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
+def source_database(given: InputData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
     """The stimuli of a folder of images or of an array of bytes as a database, for the pipeline of an INI.
 
     They validate, and test too when all have labels. With `fit`, images get the size and the channels of `shape`
@@ -95,7 +95,7 @@ class _FittedItems(FileItems):
         return _fitted(self.root, self.files, self.shape, _BGR, index)
 
 
-def _check_path(given: GivenData) -> None:
+def _check_path(given: InputData) -> None:
     path = given.path
     if given.arrays is not None or path.is_dir():
         return
@@ -125,7 +125,7 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     )
 
 
-def _folder(given: GivenData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
+def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
     """Images for an input of shape `taken`, which has channels, height and width at `axes`."""
     folder = given.path
     shape = tuple(taken[axis] for axis in axes) if len(taken) == 3 else taken
@@ -165,7 +165,7 @@ def _pictures(folder: Path) -> list[str]:
     return files
 
 
-def _picture_labels(given: GivenData, count: int) -> np.ndarray:
+def _picture_labels(given: InputData, count: int) -> np.ndarray:
     """The label of each image, in the order of their names: -1 unless labels are given."""
     if given.labels is None:
         return np.full(count, -1, np.int64)
@@ -206,7 +206,7 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
         raise N2D2Error("E408", f"image {name}: {problem.what}", remedy=problem.remedy) from None
 
 
-def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
+def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
     pictures = [name for name, value in (("resize", how.resize), ("crop", how.crop), ("bgr", how.bgr)) if value]
     if pictures:

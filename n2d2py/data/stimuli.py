@@ -118,7 +118,7 @@ class Stimuli:
             yield x, self.labels[start:stop], list(self.names[start:stop])
 
     def _chunks(self, size: int, workers: int) -> Iterator[list[np.ndarray]]:
-        """Runs of stimuli in order; no run crosses a multiple of `size`."""
+        """Run of stimuli in order; no run crosses a multiple of `size`."""
         runs = (
             range(first, min(first + _CHUNK, start + size, len(self)))
             for start in range(0, len(self), size)

@@ -121,7 +121,7 @@ class QuantDefaults:
         full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
         file_types: whether inputs and outputs have the 8-bit type of a pre-quantized file; else the type that its kernels prefer.
         integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
-            (quant/real_between.py); None: all that have an integer form compute in integers.
+            (quant/float_regions.py); None: all that have an integer form compute in integers.
     """
 
     unsigned: bool = True
@@ -176,7 +176,7 @@ class Prepared(Generic[ResultT]):
             return cls(request, [problem])
 
     def check(self) -> None:
-        """Raises the problems, all together."""
+        """Raise the problems, all together."""
         ErrorList.raise_if(list(self.problems))
 
     @property
@@ -270,7 +270,7 @@ class Target(Generic[ResultT]):
         )
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
-        """Writes the project into an existing folder, without its manifest.
+        """Write the project into an existing folder, without its manifest.
 
         Returns what runs each layer, for the report; None where there is no choice.
 
@@ -280,7 +280,7 @@ class Target(Generic[ResultT]):
         raise NotImplementedError
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """Raises E808 where `-tune` has nothing to measure."""
+        """Raise E808 where `-tune` has nothing to measure."""
         raise N2D2Error(
             "E808",
             f"-tune is not supported by {self.name}, which has no tiles",

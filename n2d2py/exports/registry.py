@@ -26,7 +26,7 @@ _found: Registry[Target[Any]] = Registry("the installed export")
 
 
 def register(new: Target[Any]) -> None:
-    """Makes a target known under its name; raises InternalError when the name is taken."""
+    """Make a target known under its name; raise InternalError when the name is taken."""
     _targets.add(new.name, new)
 
 

@@ -43,7 +43,7 @@ def digest(path: Path) -> str:
 
 
 def refuse_replacement(path: Path, network: str, force: bool, shown: str | None = None) -> None:
-    """Raises an error when a new export of `network` at `path` would lose something; `shown` is how it is named.
+    """Raise an error when a new export of `network` at `path` would lose something; `shown` is how it is named.
 
     `force` takes the network and the files of an export for granted, not a folder that is none.
 

@@ -40,7 +40,7 @@ class StoredStimuli:
         return len(self.inputs[0]) if self.inputs else 0
 
     def check(self, graph: QuantGraph) -> None:
-        """Raises InternalError where arrays do not fit each other or the inputs of `graph`."""
+        """Raise InternalError where arrays do not fit each other or the inputs of `graph`."""
         if not self.inputs:
             return
         if len(self.inputs) != len(graph.fed):
@@ -63,7 +63,7 @@ def hwc(values: np.ndarray) -> np.ndarray:
 
 
 def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str], folder: Path) -> None:
-    """Writes `stimuli/<name><number>.pgm|ppm`, `stimuli.list` and `stimuli.link` into `folder`.
+    """Write `stimuli/<name><number>.pgm|ppm`, `stimuli.list` and `stimuli.link` into `folder`.
 
     `names` are the file stems, one per network input. A line of `stimuli.list` is the path of a stimulus, or
     the paths of all its inputs with blanks between; the labels stand in the first. Lines of `stimuli.link`:
@@ -109,7 +109,7 @@ def _array_files(inputs: int) -> list[str]:
 
 
 def write_arrays(stimuli: StoredStimuli, folder: Path, dtype: np.dtype | type | None = None) -> None:
-    """Writes the stored values of each input as a NumPy file, in the type `dtype` or unchanged."""
+    """Write the stored values of each input as a NumPy file, in the type `dtype` or unchanged."""
     for name, values in zip(_array_files(len(stimuli.inputs)), stimuli.inputs, strict=True):
         np.save(folder / name, values if dtype is None else values.astype(dtype))
 

@@ -26,7 +26,7 @@ def is_big(graph: QuantGraph) -> bool:
 
 
 def write_weights(graph: QuantGraph, folder: Path) -> None:
-    """Writes <layer>_weights.syntxt and <layer>_biases.syntxt of every layer that has them into `folder`.
+    """Write <layer>_weights.syntxt and <layer>_biases.syntxt of every layer that has them into `folder`.
 
     Weights have a line for each output: input channels, lines, columns (OCHW, OC). Biases have a value on each
     line. Integers of an integer network: a weight in units of its output's scale, a bias in those of the

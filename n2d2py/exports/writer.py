@@ -116,7 +116,7 @@ class ExportFolder:
         self._swap()
 
     def _remove_leftovers(self) -> None:
-        """Removes what killed runs left here; puts back a previous export that one had moved aside."""
+        """Remove what killed runs left here; put back a previous export that one had moved aside."""
         for path in self._path.parent.glob(f".{self._path.name}.*-*"):
             stem, _, pid = path.name.rpartition("-")
             if not pid.isdigit() or (int(pid) != os.getpid() and _alive(int(pid))):
@@ -140,7 +140,7 @@ class ExportFolder:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turns the failures of writing into E712 and E713; other exceptions pass."""
+        """Turn the failures of writing into E712 and E713; other exceptions pass."""
         try:
             yield
         except OSError as reason:

@@ -155,7 +155,7 @@ def _mapped_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
 
 
 def _check_sum(file: IO[bytes], info: zipfile.ZipInfo) -> None:
-    """Compares the CRC-32 of a stored member, from where the file stands, with that of the archive."""
+    """Compare the CRC-32 of a stored member, from where the file stands, with that of the archive."""
     found, left = 0, info.file_size
     while left > 0 and (block := file.read(min(_BLOCK, left))):
         found, left = zlib.crc32(block, found), left - len(block)
@@ -189,7 +189,7 @@ def _check_room(size: int) -> None:
 
 
 def _header(file: IO[bytes], length: int) -> _Header:
-    """Reads and checks the header; `length` is that of the whole file or member."""
+    """Read and check the header; `length` is that of the whole file or member."""
     magic = file.read(min(8, length))
     if magic[:6] != _MAGIC:
         raise DamagedArray("it is a zip archive" if magic[:2] == b"PK" else "it does not begin as NumPy's files do")

@@ -43,7 +43,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes UTF-8 with LF, creating the folder; bytes of names that are not UTF-8 become escapes."""
+    """Write UTF-8 with LF, creating the folder; bytes of names that are not UTF-8 become escapes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 

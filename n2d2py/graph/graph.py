@@ -93,7 +93,7 @@ class Graph(Ends):
 
     # ---- building -------------------------------------------------------------------------
     def add_input(self, name: str, shape: Shape, kind: str = "") -> str:
-        """Declares a network input; returns its name.
+        """Declare a network input; return its name.
 
         Raises:
             N2D2Error: E240 when its size is 0 or beyond what can be handled.
@@ -104,7 +104,7 @@ class Graph(Ends):
         return name
 
     def add(self, node: Node, at: int | None = None) -> Node:
-        """Appends a node (or inserts it at index `at`), computing the shapes of its outputs.
+        """Append a node (or inserts it at index `at`), computing the shapes of its outputs.
 
         Raises:
             N2D2Error: when the operator cannot take these shapes; E240 when its result would be empty or huge.
@@ -210,12 +210,12 @@ class Graph(Ends):
 
     # ---- rewriting ------------------------------------------------------------------------
     def bypass(self, node: Node) -> None:
-        """Removes a one-input, one-output node: its readers read its first input instead."""
+        """Remove a one-input, one-output node: its readers read its first input instead."""
         self.remove(node)
         self.redirect(node.output, node.inputs[0])
 
     def remove(self, node: Node) -> None:
-        """Takes a node out of the list; its output tensors stay until they are redirected."""
+        """Take a node out of the list; its output tensors stay until they are redirected."""
         links = self._links
         self.nodes.remove(node)
         links.remove(node)
@@ -256,7 +256,7 @@ class Graph(Ends):
         self.aliases[between] = result
 
     def prune(self) -> list[Node]:
-        """Removes the nodes whose results reach no output; returns them."""
+        """Remove the nodes whose results reach no output; return them."""
         needed, kept, dropped = set(self.outputs), [], []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
@@ -286,7 +286,7 @@ class Graph(Ends):
 
     # ---- checking and dumping ---------------------------------------------------------------
     def verify(self) -> None:
-        """Checks order, producers, shapes and names.
+        """Check order, producers, shapes and names.
 
         Raises:
             InternalError: with the first broken invariant.

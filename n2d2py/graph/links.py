@@ -26,7 +26,7 @@ class Links:
             self.append(node)
 
     def append(self, node: Node) -> None:
-        """Appends a node."""
+        """Append a node."""
         self.members.add(id(node))
         for name in node.outputs:
             self.writer.setdefault(name, node)
@@ -34,13 +34,13 @@ class Links:
             self.readers.setdefault(name, []).append(node)
 
     def insert(self, node: Node, nodes: list[Node]) -> None:
-        """Takes a node up that stands somewhere in `nodes`."""
+        """Take a node up that stands somewhere in `nodes`."""
         self.append(node)
         for name in dict.fromkeys(node.inputs):
             self._in_order(name, nodes)
 
     def remove(self, node: Node) -> None:
-        """Forgets a node."""
+        """Forget a node."""
         self.members.discard(id(node))
         for name in node.outputs:
             if self.writer.get(name) is node:

@@ -21,7 +21,7 @@ class FilePort:
         axis: the batch axis; None for a file without one.
         is_free: the file leaves the size of the batch open.
         channels_last: the file has height, width, channels.
-        picture: where a tensor (C, H, W) of the graph has the channels, height and width of images.
+        image_axes: where a tensor (C, H, W) of the graph has the channels, height and width of images.
         type: integers of the file, and the real numbers that they stand for; None for real numbers.
     """
 
@@ -30,7 +30,7 @@ class FilePort:
     is_free: bool = True
     channels_last: bool = False
     type: NumType | None = None
-    picture: tuple[int, int, int] = (0, 1, 2)
+    image_axes: tuple[int, int, int] = (0, 1, 2)
 
     @property
     def sample(self) -> Shape:
@@ -88,7 +88,7 @@ class FilePort:
             **{
                 **fields,
                 "dims": tuple(fields["dims"]),
-                "picture": tuple(fields["picture"]),
+                "image_axes": tuple(fields["image_axes"]),
                 "type": None if kind is None else NumType(**kind),
             }
         )

@@ -263,7 +263,7 @@ class QuantGraph(Ends):
         return self.bits > 0 and any(not self.is_integer(node) for node in self.nodes)
 
     def verify(self) -> None:
-        """Checks order, types and bounds.
+        """Check order, types and bounds.
 
         Raises:
             InternalError: with the first broken invariant.

@@ -20,7 +20,7 @@ MAX_ERRORS = 20
 
 
 def load_document(path: Path | str) -> Document:
-    """Reads an INI file with the templates that it includes.
+    """Read an INI file with the templates that it includes.
 
     Raises:
         N2D2Error: E101 to E107, E116 to E118 and E120 with file and line; an ErrorList for several (20 at most);
@@ -43,7 +43,7 @@ class _Builder:
         self._inclusions = Inclusions(document)
 
     def add_lines(self, lines: Sequence[lexer.SourceLine], includer: Section | None) -> None:
-        """Builds the sections of one text; those of a template know the section including it."""
+        """Build the sections of one text; those of a template know the section including it."""
         logical = list(lexer.join_lines(lines))
         section = self._document.globals
         header = None
@@ -69,7 +69,7 @@ class _Builder:
         self.errors.extend(error.errors)
 
     def _detached(self, line: lexer.SourceLine) -> Section:
-        """Takes the properties below an unreadable header, so that they harm no other section."""
+        """Take the properties below an unreadable header, so that they harm no other section."""
         return Section(self._document, "", Location(line.file, line.line))
 
     def _open(self, header: lexer.Header, includer: Section | None, lines: Sequence[lexer.SourceLine], index: int) -> Section:

@@ -51,7 +51,7 @@ class MergedSection:
         self._owners: dict[str, Section] = {}
 
     def add(self, section: Section) -> None:
-        """Puts the properties of a section over those added before."""
+        """Put the properties of a section over those added before."""
         section.mark_used()
         for key in section.keys():
             self._owners[key] = section

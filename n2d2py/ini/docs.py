@@ -44,7 +44,7 @@ def layer_table(refused: Mapping[str, str], forms: Mapping[str, str]) -> str:
     """A Markdown page: each value of Type=, with the reason why it is refused ("" where it works), and refused forms of others."""
     rows = [f"| `{name}` | {f'refused: {why}' if why else 'works'} |" for name, why in sorted(refused.items())]
     rows += [f"| {name} | refused: {why} |" for name, why in forms.items()]
-    head = "# Layer types of N2D2\n\n`-describe` knows the dimensions of all but `LSTM` and `Rbf`. Keys: [sections](sections.md).\n\n"
+    head = "# Layer types of N2D2\n\n`-describe` knows the dimensions of all but `LSTM` and `Rbf`. Keys: [sections](sections/index.md).\n\n"
     return head + "\n".join(["| Type or key | Here |", "| --- | --- |", *rows]) + "\n"
 
 

@@ -76,7 +76,7 @@ class Document:
         return name in self._sections
 
     def add(self, section: Section) -> None:
-        """Appends a section.
+        """Append a section.
 
         Raises:
             N2D2Error: E106 when the name is taken, E123 when there are too many sections.
@@ -134,7 +134,7 @@ class Document:
         return True
 
     def notice_unused(self) -> None:
-        """Says which sections were never read: to be called when everything has been built."""
+        """Say which sections were never read: to be called when everything has been built."""
         for section in self.sections:
             if not section.used:
                 log.notice("%s: this section is unused", section.location)

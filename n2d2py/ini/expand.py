@@ -62,7 +62,7 @@ class Expandable(Protocol):
         ...
 
     def mark_used(self) -> None:
-        """Says that it was read."""
+        """Say that it was read."""
         ...
 
     def missing(self, key: str, where: Location) -> N2D2Error:

@@ -79,7 +79,7 @@ class IgnoredKeys:
             self._met.setdefault(entry.kind, []).append((entry, name, where))
 
     def strike(self, kind: str, computed: Callable[[str], bool]) -> None:
-        """Forgets the keys of a kind that have an effect after all."""
+        """Forget the keys of a kind that have an effect after all."""
         self._met[kind] = [each for each in self._met.get(kind, []) if not computed(each[1])]
         if not self._met[kind]:
             del self._met[kind]

@@ -177,7 +177,7 @@ class Params:
         return self._places.get(f"[{layer}]")
 
     def check_layers(self, names: Iterable[str]) -> None:
-        """Warns W107 for each section that is not the name of a layer."""
+        """Warn W107 for each section that is not the name of a layer."""
         known = list(names)
         for layer in self._layers:
             if layer not in known:
@@ -220,7 +220,7 @@ class _Text:
         }
 
     def _scan(self, lines: list[lexer.SourceLine]) -> None:
-        """Keeps each line without comment, and the line of each key and section."""
+        """Keep each line without comment, and the line of each key and section."""
         errors = []
         section: str | None = None
         for line in lexer.join_lines(lines):

@@ -85,7 +85,7 @@ class Section:
         return f"Section({self.name!r}, {self.location})"
 
     def assign(self, key: str, value: str, where: Location) -> None:
-        """Gives a property its value; warns W101 when this section itself gave it one before."""
+        """Give a property its value; warn W101 when this section itself gave it one before."""
         old = self._properties.get(key)
         again = old is not None and (old.value, old.where) == (value, where)
         if old is not None and not old.inherited and not again:
@@ -138,11 +138,11 @@ class Section:
         return self.location
 
     def set_automatic(self, key: str, value: object) -> None:
-        """Sets a property known at build time only, such as `_OutputsWidth`, for references."""
+        """Set a property known at build time only, such as `_OutputsWidth`, for references."""
         self._automatic[key] = str(value)
 
     def mark_used(self) -> None:
-        """Keeps the section out of the notice on unused sections."""
+        """Keep the section out of the notice on unused sections."""
         self.used = True
 
     def missing(self, key: str, where: Location) -> N2D2Error:

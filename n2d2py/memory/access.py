@@ -327,7 +327,7 @@ MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.
 
 
 def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
-    """Says, as a decorator, how layers of these operator kinds go through memory; a second one for a kind is an InternalError."""
+    """Say, as a decorator, how layers of these operator kinds go through memory; a second one for a kind is an InternalError."""
 
     def register(function: Accessing) -> Accessing:
         for kind in kinds:

@@ -55,7 +55,7 @@ def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violati
 
 
 def refuse_violations(violations: list[Violation]) -> None:
-    """Raises E604, once per fault, unless the plan is proved."""
+    """Raise E604, once per fault, unless the plan is proved."""
     ErrorList.raise_if(
         [
             N2D2Error(

@@ -389,7 +389,7 @@ def _gain(pairs: dict[tuple[str, str], Reach], backwards: bool) -> int:
     for y in dict.fromkeys(partner.values()):
         over = [pairs[x, y] for x in partner if partner[x] == y]
         room = over[0].output
-        shifts = [max(0, r.behind + room - r.source if backwards else -r.ahead) for r in over]
+        shifts = [max(0, r.backward + room - r.source if backwards else -r.ahead) for r in over]
         end = 0
         for shift, found in sorted(zip(shifts, over, strict=True), key=lambda each: each[0]):
             end = max(end, shift) + found.source

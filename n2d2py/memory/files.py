@@ -16,7 +16,7 @@ from n2d2py.memory.problem import MemoryProblem
 
 
 def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
-    """Writes memory_graph.json, memory_map.json, memory_mapping.log and memory_mapping.png into
+    """Write memory_graph.json, memory_map.json, memory_mapping.log and memory_mapping.png into
     `folder`.
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -65,13 +65,13 @@ def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placem
             model.add(at[j] + sizes[j] <= at[i]).only_enforce_if(above)
             choices = [below, above]
             if pair is not None:
-                ahead, behind = model.new_bool_var(""), model.new_bool_var("")
+                ahead, backward = model.new_bool_var(""), model.new_bool_var("")
                 distance = at[pair.output] - at[pair.source]
                 model.add(distance <= pair.reach.ahead // unit).only_enforce_if(ahead)
-                model.add(distance >= pair.reach.behind // unit).only_enforce_if(behind)
+                model.add(distance >= pair.reach.backward // unit).only_enforce_if(backward)
                 model.add_implication(ahead, back[pair.op].negated())
-                model.add_implication(behind, back[pair.op])
-                choices += [ahead, behind]
+                model.add_implication(backward, back[pair.op])
+                choices += [ahead, backward]
             model.add_bool_or(choices)
     model.minimize(arena)
     for variable, offset in zip(at, start.offsets, strict=True):

@@ -3,7 +3,7 @@
 With d = (address of the output) - (address of the input), the operator is safe when its loops run
 
     forwards   and d <= Reach.ahead, or
-    backwards  and d >= Reach.behind, or
+    backwards  and d >= Reach.backward, or
     either way and the two do not share a byte.
 
 Windows and concatenations: the line rule. Lines are stored in order, any order inside a line, so
@@ -25,13 +25,13 @@ class Reach:
     """The safe distances of an output of `output` bytes from an input of `source` bytes."""
 
     ahead: int
-    behind: int
+    backward: int
     source: int
     output: int
 
     def span(self, backwards: bool) -> int:
         """The fewest bytes that hold both: forwards at any distance up to `ahead`, backwards from the other limit on."""
-        at = max(self.behind, 0) if backwards else min(self.ahead, 0)
+        at = max(self.backward, 0) if backwards else min(self.ahead, 0)
         return max(self.source, at + self.output) - min(0, at)
 
     def gain(self, backwards: bool) -> int:
@@ -59,20 +59,20 @@ def reach(
     """
     overlay = op.access.over(source, output)
     if overlay is Overlay.POINTWISE:
-        ahead, behind = _elements(source, source_form, output, output_form)
+        ahead, backward = _elements(source, source_form, output, output_form)
     elif overlay is Overlay.WINDOW:
         reads = line_reads(op, source, output.height)
-        ahead, behind = _lines(reads, source_form.line, output_form.line)
-        return _limited(ahead, behind, source_form, output_form)
+        ahead, backward = _lines(reads, source_form.line, output_form.line)
+        return _limited(ahead, backward, source_form, output_form)
     else:
         return None
     shift = source_part - output_part
-    return _limited(ahead + shift, behind + shift, source_form, output_form)
+    return _limited(ahead + shift, backward + shift, source_form, output_form)
 
 
-def _limited(ahead: int, behind: int, source: PlaneLayout, output: PlaneLayout) -> Reach:
+def _limited(ahead: int, backward: int, source: PlaneLayout, output: PlaneLayout) -> Reach:
     """Distances beyond those of disjoint buffers are replaced by them."""
-    return Reach(max(ahead, -output.bytes), min(behind, source.bytes), source.bytes, output.bytes)
+    return Reach(max(ahead, -output.bytes), min(backward, source.bytes), source.bytes, output.bytes)
 
 
 def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:
@@ -84,13 +84,13 @@ def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int,
             needed = reads[y].start if needed is None else min(needed, reads[y].start)
         if needed is not None:
             ahead = min(ahead, needed * source_line - (y + 1) * output_line)
-    behind, needed = -free, None
+    backward, needed = -free, None
     for y, rows in enumerate(reads):
         if rows:
             needed = rows.stop if needed is None else max(needed, rows.stop)
         if needed is not None:
-            behind = max(behind, needed * source_line - y * output_line)
-    return ahead, behind
+            backward = max(backward, needed * source_line - y * output_line)
+    return ahead, backward
 
 
 def _elements(source: TensorSpec, source_form: PlaneLayout, output: TensorSpec, output_form: PlaneLayout) -> tuple[int, int]:
@@ -109,13 +109,13 @@ def _elements(source: TensorSpec, source_form: PlaneLayout, output: TensorSpec, 
     if pixels > 1:
         ahead += [(p + 1) * source_form.stride - p * output_form.stride - channels * width for p in {0, pixels - 2}]
     # backwards: element i is stored before the elements in front of it are read
-    behind = [-free]
+    backward = [-free]
     if channels > 1:
-        behind += [
+        backward += [
             p * source_form.stride + c * size - p * output_form.stride - c * width
             for p in {0, pixels - 1}
             for c in {1, channels - 1}
         ]
     if pixels > 1:
-        behind += [(p - 1) * source_form.stride + channels * size - p * output_form.stride for p in {1, pixels - 1}]
-    return min(ahead), max(behind)
+        backward += [(p - 1) * source_form.stride + channels * size - p * output_form.stride for p in {1, pixels - 1}]
+    return min(ahead), max(backward)

@@ -56,13 +56,13 @@ Range = tuple[int, int]
 
 class Closed(NamedTuple):
     """Range that block number `block` closes to a neighbour: addresses between two bounds, counted from that of the block. `op`: the operator
-    between the two, -1 without one; the bounds when it runs ahead, and `behind`, that is backwards.
+    between the two, -1 without one; the bounds where it runs forwards (`ahead`) and `backward`.
     """
 
     block: int
     op: int
     ahead: Range
-    behind: Range
+    backward: Range
 
 
 class Move(NamedTuple):
@@ -117,7 +117,7 @@ class Packing:
         self.bound = self._bound()
 
     def _collect(self) -> None:
-        """Sets blocks and pairs."""
+        """Set blocks and pairs."""
         self.blocks = [
             Block(self._up(self.buffers.form(b).bytes), b.birth, b.death, b) for b in self.buffers.distinct() if not b.external
         ]
@@ -180,8 +180,8 @@ class Packing:
         """The pair of two blocks, its distances rounded to the safe side."""
         size, room = self.blocks[source].size, self.blocks[output].size
         ahead = max(found.ahead // self.step * self.step, -room)
-        behind = min(self._up(found.behind), size)
-        return Pair(number, source, output, Reach(ahead, behind, size, room), exact)
+        backward = min(self._up(found.backward), size)
+        return Pair(number, source, output, Reach(ahead, backward, size, room), exact)
 
     def _make_neighbours(self) -> list[dict[int, Pair | None]]:
         neighbours: list[dict[int, Pair | None]] = [{} for _ in self.blocks]
@@ -200,10 +200,10 @@ class Packing:
         low, high = -self.blocks[i].size, self.blocks[j].size
         if pair is None:
             return Closed(j, -1, (low, high), (low, high))
-        ahead, behind = pair.reach.ahead, pair.reach.behind
+        ahead, backward = pair.reach.ahead, pair.reach.backward
         if i == pair.output:
-            return Closed(j, pair.op, (max(low, ahead), high), (low, min(high, behind)))
-        return Closed(j, pair.op, (low, min(high, -ahead)), (max(low, -behind), high))
+            return Closed(j, pair.op, (max(low, ahead), high), (low, min(high, backward)))
+        return Closed(j, pair.op, (low, min(high, -ahead)), (max(low, -backward), high))
 
     def _make_live(self) -> list[int]:
         """Of each clock from -1 on."""
@@ -278,10 +278,10 @@ class Packing:
             at = offsets[j]
             if at >= 0:
                 closed.append((at + low, at + high))
-        for j, op, ahead, behind in self._near[i]:
+        for j, op, ahead, backward in self._near[i]:
             at = offsets[j]
             if at >= 0:
-                low, high = behind if backwards[op] else ahead
+                low, high = backward if backwards[op] else ahead
                 if low < high:
                     closed.append((at + low, at + high))
         closed.sort()

@@ -20,7 +20,7 @@ _WRAPPED, _RING = "///", "..."
 
 @plain_text()
 def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
-    """Writes the PNG of `plan_figure`.
+    """Write the PNG of `plan_figure`.
 
     Raises:
         N2D2Error: E605 without matplotlib.

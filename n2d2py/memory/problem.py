@@ -124,7 +124,7 @@ class MemoryProblem:
         return replace(self, ops=tuple(replace(op, access=Whole()) if op.name in names else op for op in self.ops))
 
     def validate(self) -> None:
-        """Raises E602, once per fault, where the graph is not one that can be planned."""
+        """Raise E602, once per fault, where the graph is not one that can be planned."""
         ErrorList.raise_if(
             [N2D2Error("E602", what, where=where, remedy="correct the memory graph") for where, what in self._faults()]
         )

@@ -75,7 +75,7 @@ class _Near(NamedTuple):
     exact: bool
     apart: Range
     ahead: Range
-    behind: Range
+    backward: Range
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class _Fitter:
         self.some_cost_nothing = any(cost == 0 for cost in self.costs.values())
         self.near = [
             [
-                _Near(j, op, pair is not None and pair.exact, (-self.sizes[i], self.sizes[j]), ahead, behind)
-                for j, op, ahead, behind in packing.closed[i]
+                _Near(j, op, pair is not None and pair.exact, (-self.sizes[i], self.sizes[j]), ahead, backward)
+                for j, op, ahead, backward in packing.closed[i]
                 for pair in [packing.neighbours[i][j]]
             ]
             for i in range(len(self.sizes))
@@ -178,10 +178,10 @@ class _Fitter:
     def _lowest(placed: list[tuple[int, _Near]], free: set[int], backwards: list[bool]) -> int:
         """The lowest address of a block where only the operators in `free` overlap, or exact places do."""
         closed, exact = [], []
-        for at, (_, op, is_exact, apart, ahead, behind) in placed:
+        for at, (_, op, is_exact, apart, ahead, backward) in placed:
             low, high = apart
             if op in free:
-                low, high = behind if backwards[op] else ahead
+                low, high = backward if backwards[op] else ahead
             elif is_exact:
                 exact.append((at, len(closed)))
             if low < high:

@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom
@@ -26,7 +26,6 @@ from n2d2py.operators.arrays.emitting import flat, operands
 from n2d2py.operators.arrays.lowering import output_pointer, pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import moved, peak, rescaled
@@ -119,24 +118,6 @@ def joins(node: Node | QuantNode) -> bool:
 
 
 # ---- ONNX import -------------------------------------------------------------------------------
-@onnx("Concat")
-def _concat(node: OnnxNode, builder: Builder) -> None:
-    tensors = [node.tensor(index) for index in range(len(node.inputs))]
-    axis = node.axis_of(node.attribute("axis"), len(node.shape()))
-    if len(tensors) == 1:
-        builder.layer(node, Identity(), tensors)
-        return
-    if axis == 0:
-        raise Unsupported("it concatenates along the batch axis", "join another axis")
-    seen = [channels_first(tensor, builder.graph) for tensor in tensors]
-    permutation = seen[0][1]
-    if axis != 1 and permutation[axis] != axis and all(order == permutation for _, order in seen):
-        joined = builder.layer(node, Concat(permutation[axis]), [source for source, _ in seen], part="channels")
-        builder.layer(node, Transpose(permutation), [joined])
-    else:
-        builder.layer(node, Concat(axis), tensors)
-
-
 def join(a: Arrays, values: list[Value], axis: int) -> Value:
     """Return the values one after the other along `axis`."""
     first = values[0].dims
@@ -144,7 +125,7 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
         len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
         for v in values
     ):
-        raise Unsupported("its inputs have shapes that do not fit each other")
+        raise Unsupported("its inputs differ in more than the concatenated axis")
     values = [value for value in values if value.dims[axis]]
     constants = [value.constant for value in values if value.constant is not None]
     if len(constants) == len(values):
@@ -160,11 +141,25 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
     return a.add(op, values, dims, label="joined")
 
 
-@onnx_array("Concat")
-def _from_array(a: Arrays) -> None:
-    axis = a.node.axis_of(a.node.attribute("axis", 1), len(a.value(0).dims))
-    a.builder.guard_batch(a.node, 0, axis, "joins")
-    a.bind(join(a, a.values(), axis))
+@onnx_array("Concat", images=True)
+def _from_onnx(a: Arrays) -> None:
+    """Images one after the other, before a transposition that all of them have; else arrays."""
+    node, graph = a.node, a.builder.graph
+    axis = node.axis_of(node.attribute("axis", 1), len(a.input().dims))
+    a.builder.guard_batch(node, 0, axis, "joins")
+    images = [a.builder.names[name] for name in node.inputs if name in a.builder.names]
+    if axis == 0 or len(images) < len(node.inputs):
+        a.bind(join(a, a.values(), axis))
+        return
+    seen = [channels_first(image, graph) for image in images]
+    order = seen[0][1]
+    if len(images) == 1:
+        a.bind(a.input())
+    elif axis != 1 and order[axis] != axis and all(other == order for _, other in seen):
+        joined = a.builder.layer(node, Concat(order[axis]), [source for source, _ in seen], part="channels")
+        a.builder.layer(node, Transpose(order), [joined])
+    else:
+        a.builder.layer(node, Concat(axis), images)
 
 
 @onnx_emitter("Concat")

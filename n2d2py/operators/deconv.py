@@ -21,7 +21,7 @@ from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.windows import image_size, pair, windowed_layer
+from n2d2py.frontend.onnx.windows import cut_off, image_size, pair, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
@@ -161,42 +161,14 @@ def _deconv(node: OnnxNode, builder: Builder) -> None:
     windowed_layer(node, builder, Deconv(stride, pads, dilation, groups), {"weights": weights, "bias": bias})
 
 
-def _values(node: OnnxNode, name: str, missing: int) -> list[int] | None:
-    """One value for each of height and width; `missing` for the height of 1-D layers."""
-    values, axes = node.attribute(name), len(node.shape()) - 2
-    if not values:
-        return None
-    if name == "output_shape":
-        values = values[-axes:]
-    if len(values) != axes:
-        raise Unsupported(f"its {name} is for {len(values)} axes, not for {axes}")
-    return [missing] * (2 - axes) + [int(v) for v in values]
-
-
-def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> tuple[int, int, int, int]:
+def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> Pads:
     """(top, left, bottom, right) cut off the full result."""
-    size, axes = image_size(node), len(node.shape()) - 2
-    added = _values(node, "output_padding", 0) or [0, 0]
-    target, mode = _values(node, "output_shape", 1), node.attribute("auto_pad", "NOTSET")
-    if target is None and mode.startswith("SAME"):
-        target = [n * s for n, s in zip(size, stride, strict=True)]
-    if target is None:
-        given = [int(p) for p in node.attribute("pads") or [0] * 2 * axes]
-        if mode == "VALID":
-            given = [0] * 2 * axes
-        if len(given) != 2 * axes or min(given) < 0:
-            raise Unsupported("its pads are negative, or not two for each axis")
-        begin, end = [0] * (2 - axes) + given[:axes], [0] * (2 - axes) + given[axes:]
-    else:
-        begin, end = [], []
-        for n, s, e, a, wanted in zip(size, stride, extent, added, target, strict=True):
-            total = s * (n - 1) + a + e - wanted
-            if total < 0:
-                raise Unsupported("its output_shape is larger than its full result")
-            first = total // 2 if mode == "SAME_UPPER" else total - total // 2
-            begin.append(first)
-            end.append(total - first)
-    return begin[0], begin[1], end[0] - added[0], end[1] - added[1]
+    line = 4 - len(node.shape())
+    begin, end, added = cut_off(node, image_size(node)[line:], extent[line:], stride[line:])
+    if min(begin + end) < 0:
+        raise Unsupported("its pads are negative, or its output_shape is larger than its full result")
+    (top, left), (bottom, right) = [0] * line + begin, [0] * line + [e - a for e, a in zip(end, added, strict=True)]
+    return top, left, bottom, right
 
 
 # ---- integers ------------------------------------------------------------------------------------

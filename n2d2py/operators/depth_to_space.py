@@ -11,10 +11,11 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import moving_epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
@@ -96,19 +97,27 @@ class SpaceToDepth(Op):
         return self.run(inputs, node)
 
 
-def _blocks(kind: type[DepthToSpace] | type[SpaceToDepth]):
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        node.require_rank(4)
-        block = int(node.attribute("blocksize", 0))
-        if block < 1:
-            raise Unsupported(f"its blocksize is {block}")
-        builder.layer(node, kind(block, node.attribute("mode", "DCR") == "CRD"), [node.tensor()])
-
-    return convert
-
-
-onnx("DepthToSpace", images=True)(_blocks(DepthToSpace))
-onnx("SpaceToDepth", images=True)(_blocks(SpaceToDepth))
+@onnx_array("DepthToSpace", "SpaceToDepth", images=True)
+def _from_onnx(a: Arrays) -> None:
+    x, block, channels_first = a.image(), int(a.node.attribute("blocksize", 0)), a.node.attribute("mode", "DCR") == "CRD"
+    if block < 1:
+        raise Unsupported(f"blocksize={block} is not supported")
+    kind = DepthToSpace if a.node.type == "DepthToSpace" else SpaceToDepth
+    if x.image is not None and len(x.dims) == 4:
+        a.bind(a.layer(kind(block, channels_first), x, "blocks"))
+        return
+    n, c, h, w = x.dims
+    if kind is SpaceToDepth:
+        split = a.reshape(x, (n, c, h // block, block, w // block, block))
+        turned = a.transpose(split, (0, 1, 3, 5, 2, 4) if channels_first else (0, 3, 5, 1, 2, 4))
+        a.bind(a.reshape(turned, (n, c * block * block, h // block, w // block)))
+        return
+    depth = c // (block * block)
+    if channels_first:
+        turned = a.transpose(a.reshape(x, (n, depth, block, block, h, w)), (0, 1, 4, 2, 5, 3))
+    else:
+        turned = a.transpose(a.reshape(x, (n, block, block, depth, h, w)), (0, 3, 4, 1, 5, 2))
+    a.bind(a.reshape(turned, (n, depth, h * block, w * block)))
 
 
 @onnx_emitter("DepthToSpace", "SpaceToDepth")

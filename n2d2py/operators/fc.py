@@ -123,7 +123,7 @@ def _build(context: LayerContext) -> None:
 def _weights(node: OnnxNode) -> np.ndarray:
     """Input 1 as constant matrix."""
     if node.is_constant(0):
-        raise Unsupported("its first operand is a constant", "put the weights second")
+        raise Unsupported("a constant as first operand is not supported", "put the weights second")
     weights = node.constant(1, "second operand")
     if weights.ndim != 2:
         raise Unsupported(f"its weights have rank {weights.ndim}, only rank 2 is supported")

@@ -457,7 +457,7 @@ def _gelu(node: OnnxSource) -> FunctionRow:
     forms = {"none": Gelu(), "tanh": GeluTanh()}
     form = node.attribute("approximate", "none")
     if form not in forms:
-        raise ValueError(f"its approximation is {form}")
+        raise ValueError(f"approximate={form} is not supported")
     return forms[form]
 
 

@@ -12,8 +12,6 @@ from n2d2py.exports.cpp.layer import cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.tensors import element_name
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
@@ -49,33 +47,6 @@ class Dropout(Identity):
 
     ratio: float = 0.5
     kind: ClassVar[str] = "Dropout"
-
-
-_FLOATS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
-
-
-@onnx("Identity")
-def _identity(node: OnnxNode, builder: Builder) -> None:
-    builder.layer(node, Identity(), [node.tensor()])
-
-
-@onnx("Dropout")
-def _dropout(node: OnnxNode, builder: Builder) -> None:
-    node.require_single_output()
-    if node.has(2) and bool(node.constant(2, "training mode").item()):
-        raise Unsupported("it is in training mode", "export the model for inference")
-    ratio = node.attribute("ratio", 0.5)
-    if node.is_constant(1):
-        ratio = node.constant(1, "ratio").item()
-    builder.layer(node, Dropout(float(ratio)), [node.tensor()])
-
-
-@onnx("Cast")
-def _cast(node: OnnxNode, builder: Builder) -> None:
-    target = element_name(node.attribute("to"))
-    if target not in _FLOATS:
-        raise Unsupported(f"it casts to {target}, which changes values", "keep the tensors of the network in floating point")
-    builder.layer(node, Identity(), [node.tensor()])
 
 
 _SHARE = Key("Dropout", Kind.FLOAT, 0.5, "Fraction of values dropped in training.")

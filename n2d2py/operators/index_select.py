@@ -1,9 +1,10 @@
-"""Chosen positions of each axis: slices, splits, reversals, repetitions, borders that mirror or repeat the image."""
+"""Chosen positions: slices, splits, reversals, repetitions, borders; of arrays every order of the elements, with a fill value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -12,16 +13,13 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import moving_epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Expression
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.tensors import check_lines
+from n2d2py.exports.cpp.parts import Array, Constants, Expression
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.emitting import typed
+from n2d2py.operators.arrays.lowering import loops
 from n2d2py.operators.base import Op, register
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -32,21 +30,37 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class IndexSelect(Op):
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...].
 
+    An array, a vector (1, E), is taken apart further: y = x[indices[0][i] + indices[1][j] + ...] for any number of axes, and `fill`
+    where one of the indices is negative. Transpositions, slices, repetition and padding of arrays are all of this form.
+
     Attributes:
         indices: for each axis after the batch the positions to take, in order, repetitions allowed; None for
-            all of them.
+            all of them. Of an array: the offsets that add up to a position.
     """
 
     indices: tuple[tuple[int, ...] | None, ...]
+    fill: float = 0.0
     kind: ClassVar[str] = "IndexSelect"
     moves_values: ClassVar[bool] = True
+    same_bits: ClassVar[bool] = True
+
+    @property
+    def fills(self) -> bool:
+        """True if an index is negative."""
+        return any(taken is not None and min(taken, default=0) < 0 for taken in self.indices)
+
+    def by_axes(self, shape: Shape) -> bool:
+        """True if each axis of an input of `shape` has its own positions, none of them filled."""
+        return len(self.indices) == len(shape) - 1 and not self.fills
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        shape = inputs[0]
-        fits = len(self.indices) == len(shape) - 1 and all(
-            taken is None or (taken and min(taken) >= 0 and max(taken) < size)
-            for taken, size in zip(self.indices, shape[1:], strict=True)
-        )
+        shape, taken = inputs[0], self.indices
+        if self.by_axes(shape):
+            sizes = [size if one is None else len(one) for one, size in zip(taken, shape[1:], strict=True)]
+            fits = all(one is None or (one and max(one) < size) for one, size in zip(taken, shape[1:], strict=True))
+        else:
+            fits = len(shape) == 2 and all(taken) and sum(max(0, max(one or (0,))) for one in taken) < shape[1]
+            sizes = [prod(len(one or ()) for one in taken)]
         if not fits:
             raise N2D2Error(
                 "E243",
@@ -54,156 +68,60 @@ class IndexSelect(Op):
                 where=node.location,
                 remedy="correct the layer before it",
             )
-        return [
-            (shape[0], *(size if taken is None else len(taken) for taken, size in zip(self.indices, shape[1:], strict=True)))
-        ]
+        return [(shape[0], *sizes)]
+
+    def positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """(offset of each element of the result, whether it is filled) of an array, flat; the offset is one within x in either case."""
+        axes = [np.asarray(axis, np.int64) for axis in self.indices]
+
+        def spread(combine, first, parts):
+            return reduce(lambda a, b: combine(a[:, None], b[None]).reshape(-1), parts, first)
+
+        filled = spread(np.logical_or, np.zeros(1, bool), (axis < 0 for axis in axes))
+        return spread(np.add, np.zeros(1, np.int64), (np.maximum(axis, 0) for axis in axes)), filled
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0]
-        for axis, taken in enumerate(self.indices, 1):
-            if taken is not None:
-                x = np.take(x, taken, axis)
-        return [np.ascontiguousarray(x)]
+        return [self._taken(inputs[0], inputs[0].dtype.type(self.fill))]
+
+    def _taken(self, x: np.ndarray, fill) -> np.ndarray:
+        if self.by_axes(x.shape):
+            for axis, taken in enumerate(self.indices, 1):
+                if taken is not None:
+                    x = np.take(x, taken, axis)
+            return np.ascontiguousarray(x)
+        positions, filled = self.positions()
+        result = x[:, positions]
+        result[:, filled] = fill
+        return result
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """The same integers."""
-        return self.run(inputs, node)
+        """The same integers; the fill value as the type stores it."""
+        return [self._taken(inputs[0], self.stored_fill(graph.type(node.output)))]
 
-
-_ENDLESS = 2**31 - 1
-_BATCH = "keep the batch axis whole"
-
-
-def take(
-    node: OnnxNode, builder: Builder, chosen: Mapping[int, Sequence[int]], *, part: str | None = None, output: str | None = None
-) -> str:
-    """A layer that takes the positions chosen[axis] of some axes after the batch; returns its tensor.
-
-    After a transposition it is put before it. `part` and `output` as in `Builder.layer`.
-
-    Raises:
-        Unsupported: when nothing is left of an axis.
-    """
-    if any(not len(positions) for positions in chosen.values()):
-        raise Unsupported("its result has no elements")
-    tensor, shape = node.tensor(), node.shape()
-    chosen = {
-        axis: tuple(int(p) for p in positions)
-        for axis, positions in chosen.items()
-        if list(positions) != list(range(shape[axis]))
-    }
-    if not chosen:
-        return builder.layer(node, Identity(), [tensor], part=part, output=output)
-    source, permutation = channels_first(tensor, builder.graph)
-    indices: list[tuple[int, ...] | None] = [None] * (len(shape) - 1)
-    for axis, positions in chosen.items():
-        indices[permutation[axis] - 1] = positions
-    op = IndexSelect(tuple(indices))
-    if source == tensor:
-        return builder.layer(node, op, [tensor], part=part, output=output)
-    inner = builder.layer(node, op, [source], part=f"{part or output or 'taken'}_channels")
-    return builder.layer(node, Transpose(permutation), [inner], part=part, output=output)
-
-
-@onnx("Slice")
-def _slice(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    starts, ends = node.integers("starts", 1), node.integers("ends", 2)
-    axes = node.integers("axes", 3, range(len(starts)))
-    steps = node.integers("steps", 4, [1] * len(starts))
-    if not len(starts) == len(ends) == len(axes) == len(steps):
-        raise Unsupported("its starts, ends, axes and steps differ in number")
-    if 0 in steps:
-        raise Unsupported("one of its steps is 0")
-    chosen = {}
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        axis = node.axis_of(axis, len(shape))
-        if axis == 0:
-            if start != 0 or step != 1 or end < (builder.model.batch or _ENDLESS):
-                raise Unsupported("it cuts the batch axis", _BATCH)
-            continue
-        chosen[axis] = range(*slice(start, end, step).indices(shape[axis]))
-    take(node, builder, chosen)
-
-
-@onnx("Split")
-def _split(node: OnnxNode, builder: Builder) -> None:
-    shape, count = node.shape(), len(node.outputs)
-    axis = node.axis_of(node.attribute("axis", 0), len(shape))
-    if axis == 0:
-        raise Unsupported("it cuts the batch axis", _BATCH)
-    sizes = node.integers("split", 1)
-    if not sizes:
-        size = -(-shape[axis] // count)
-        sizes = [size] * (count - 1) + [shape[axis] - size * (count - 1)]
-    if len(sizes) != count or sum(sizes) != shape[axis] or min(sizes) < 0:
-        raise Unsupported(f"its sizes {sizes} do not divide an axis of {shape[axis]} among {count} outputs")
-    first = 0
-    for name, size in zip(node.outputs, sizes, strict=True):
-        if builder.is_read(name) or name == node.name:
-            take(node, builder, {axis: range(first, first + size)}, output=name)
-        first += size
-
-
-@onnx("Gather")
-def _gather(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    axis = node.axis_of(node.attribute("axis", 0), len(shape))
-    indices = node.constant(1, "indices")
-    if axis == 0:
-        raise Unsupported("it selects samples of the batch", _BATCH)
-    if indices.ndim > 1:
-        raise Unsupported(f"its indices have rank {indices.ndim}, only 0 and 1 are supported")
-    check_lines([indices.size])
-    flat = indices.reshape(-1).astype(np.int64)
-    if flat.size and (flat.min() < -shape[axis] or flat.max() >= shape[axis]):
-        raise Unsupported("its indices are outside the axis")
-    chosen = {axis: (flat % shape[axis]).tolist()}
-    if indices.ndim == 1:
-        take(node, builder, chosen)
-    elif len(shape) == 2:
-        raise Unsupported("its result has no channels", "take an axis of length 1 instead")
-    else:
-        taken = take(node, builder, chosen, part="taken")
-        builder.layer(node, Reshape(tuple(size for i, size in enumerate(shape) if i not in (0, axis))), [taken])
-
-
-@onnx("Tile")
-def _tile(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    repeats = node.constant(1, "repeats").reshape(-1).tolist()
-    if len(repeats) != len(shape):
-        raise Unsupported("its repeats are not one for each axis")
-    if repeats[0] != 1:
-        raise Unsupported("it repeats the batch", _BATCH)
-    check_lines(size * int(count) for size, count in zip(shape, repeats, strict=True))
-    take(node, builder, {axis: list(range(shape[axis])) * repeats[axis] for axis in range(1, len(shape))})
-
-
-@onnx("Expand")
-def _expand(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    target = node.constant(1, "shape").reshape(-1).tolist()
-    if len(target) > len(shape):
-        raise Unsupported("it adds axes", "keep the rank")
-    target = [1] * (len(shape) - len(target)) + target
-    if target[0] not in (1, builder.model.batch):
-        raise Unsupported("it repeats the batch", _BATCH)
-    if any(1 not in (new, old) and new != old for new, old in zip(target[1:], shape[1:], strict=True)):
-        raise Unsupported(f"its shape {target} does not fit a tensor of shape {'x'.join(map(str, shape[1:]))}")
-    check_lines(map(int, target))
-    take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape)) if shape[axis] == 1 and target[axis] != 1})
+    def stored_fill(self, kind) -> int:
+        """The fill value in a number type."""
+        if kind.is_float or kind.plain:
+            return kind.dtype.type(self.fill)
+        return kind.quantize(np.array([self.fill]))[0]
 
 
 @onnx_emitter("IndexSelect")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    chosen = [(axis, taken) for axis, taken in enumerate(node.op.indices, 1) if taken is not None]
-    x = node.inputs[0]
-    for axis, taken in chosen:
-        last = axis == chosen[-1][0]
-        x = writer.emit("Gather", [x, writer.constant(list(taken))], output if last else None, axis=axis)
-    if not chosen:
-        writer.emit("Identity", node.inputs, output)
+    op, x = node.op, node.inputs[0]
+    if op.by_axes(writer.graph.shape(x)):
+        chosen = [(axis, taken) for axis, taken in enumerate(op.indices, 1) if taken is not None]
+        for axis, taken in chosen[:-1]:
+            x = writer.emit("Gather", [x, writer.constant(list(taken))], axis=axis)
+        for axis, taken in chosen[-1:]:
+            writer.emit("Gather", [x, writer.constant(list(taken))], output, axis=axis)
+        if not chosen:
+            writer.emit("Identity", node.inputs, output)
+        return
+    positions, filled = op.positions()
+    if filled.any():
+        positions = np.where(filled, writer.graph.shape(x)[1], positions)
+        x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), typed(writer, np.array(op.fill), writer.graph.kind(x))])
+    writer.emit("Gather", [x, writer.constant(positions.tolist())], output, axis=1)
 
 
 memory_access("IndexSelect")(whole)
@@ -224,6 +142,8 @@ def _lower(layer: Layer) -> LayerCode:
         N2D2Error: E703 for a tensor of more than three axes after the batch.
     """
     rank = len(layer.input_shape)
+    if not layer.op.by_axes(layer.input_shape):
+        return _of_array(layer)
     if rank not in _AXES:
         raise layer.beyond_axes(layer.input_shape)
     taken = {role: Expression("n2d2::TakeRange<0, 1>") for role in _AXES[4]}
@@ -234,6 +154,38 @@ def _lower(layer: Layer) -> LayerCode:
     types = {name: Expression.of(str(taken[role]), *taken.values()) for name, role in names.items()}
     types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
     return layer.code("index_select", layer.call("indexSelect", layer.config("chosen positions", types, {"Serial": 0})))
+
+
+def _of_array(layer: Layer) -> LayerCode:
+    """The C++ of a reordering: progressions as loops, everything else by tables."""
+    op, first = layer.op, 0
+    runs: list[Array | list[tuple[int, int]]] = []
+    for index, offsets in enumerate(op.indices):
+        line = np.asarray(offsets, np.int64)
+        if line.min() < 0 or (line.size > 2 and len(set(np.diff(line).tolist())) > 1):
+            runs.append(layer.array(f"offsets{index}", line, "std::int32_t"))
+            continue
+        first += int(line[0])
+        axis = (line.size, int(line[1] - line[0]) if line.size > 1 else 0)
+        if runs and isinstance(runs[-1], list):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    text = "n2d2::AxisEnd"
+    for run in reversed(runs):
+        if isinstance(run, Array):
+            text = f"n2d2::TakeAxis<{run.values.size}, {run}, {text} >"
+        else:
+            text = loops([size for size, _ in run], [[step for _, step in run]], text)
+    kind, fill = layer.output, op.stored_fill(layer.output)
+    value = Constants(f"{layer.identifier}_fill", kind.cpp, {"value": fill if kind.is_float else int(fill)}, constexpr=False)
+    types = {
+        **layer.planes,
+        "Axes": Expression.of(text, *(run for run in runs if isinstance(run, Array))),
+        "Fill": Expression(value.name, (value,)),
+    }
+    config = layer.config("elements in another order", types, {"First": first})
+    return layer.code("array_move", layer.call("arrayIndexSelect", config))
 
 
 def _positions(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:

@@ -6,7 +6,6 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
@@ -16,7 +15,7 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.view import MemoryView
 
-_MOVES = (ArrayIndexSelect, IndexSelect, Reshape, Transpose, MemoryView)
+_MOVES = (IndexSelect, Reshape, Transpose, MemoryView)
 
 _TINY = 1e-12
 _LEAST_GAIN = 1e-30
@@ -101,7 +100,7 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Weighted
     found: WeightedReaders = []
     for reader in graph.consumers(tensor):
         if isinstance(reader.op, _MOVES) and reader.activation is None:
-            if isinstance(reader.op, ArrayIndexSelect) and reader.op.positions()[1].any():
+            if isinstance(reader.op, IndexSelect) and reader.op.fills:
                 return f"{reader.name} fills positions"
             further = weighted_readers(graph, reader.output, reader.op.run([numbers], reader)[0])
             if isinstance(further, str):

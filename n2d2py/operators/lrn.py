@@ -15,7 +15,7 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
@@ -65,32 +65,21 @@ class LRN(Op):
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]
 
 
-@onnx("LRN", images=True)
-def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-    size, alpha, beta, bias = _settings(node)
-    builder.layer(node, LRN(window_within(size, channels(node.shape())), alpha / size, beta, bias), [node.tensor()])
-
-
-def _settings(node: OnnxNode) -> tuple[int, float, float, float]:
-    """(size, alpha, beta, bias) of an LRN.
-
-    Raises:
-        Unsupported: for an empty window, and where it could divide by 0 or less.
-    """
+@onnx_array("LRN", images=True)
+def _from_onnx(a: Arrays) -> None:
+    """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta, spelled out of an array."""
+    x, node = a.image(), a.node
     size, alpha, bias = int(node.attribute("size", 0)), node.attribute("alpha", 1e-4), node.attribute("bias", 1.0)
+    beta = node.attribute("beta", 0.75)
     if size < 1:
-        raise Unsupported("its size is not positive")
+        raise Unsupported("its size is below 1")
     if alpha < 0 or bias < SMALLEST_K:
-        raise Unsupported(f"with its alpha of {alpha:g} and its bias of {bias:g} it may divide by 0 or less")
-    return size, alpha, node.attribute("beta", 0.75), bias
-
-
-@onnx_array("LRN")
-def _from_onnx_array(a: Arrays) -> None:
-    """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta."""
-    x, (size, alpha, beta, bias) = a.value(0), _settings(a.node)
+        raise Unsupported(f"alpha={alpha:g} and bias={bias:g} allow a division by 0 or less")
     if len(x.dims) < 2:
         raise Unsupported("its input has no channels")
+    if x.image is not None:
+        a.bind(a.layer(LRN(window_within(size, x.dims[1]), alpha / size, beta, bias), x, "normed"))
+        return
     squares = a.map("Mul", x, x)
     before, channels, total = (size - 1) // 2, x.dims[1], None
     for step in range(max(-before, 1 - channels), min(size - before, channels)):
@@ -113,7 +102,7 @@ def _from_onnx_array(a: Arrays) -> None:
     CONFIGURATION.extended(
         Key("N", Kind.UINT, 5, "Number of channels in the window.", minimum=1),
         Key("Alpha", Kind.FLOAT, 1e-4, "Factor of the sum of squares. The sum is not divided by N.", minimum=0),
-        Key("Beta", Kind.FLOAT, 0.75, "exponent"),
+        Key("Beta", Kind.FLOAT, 0.75, "Exponent of the sum."),
         Key("K", Kind.FLOAT, 2.0, "Constant added to the sum.", minimum=SMALLEST_K),
         name="LRN configuration",
     ),

@@ -13,16 +13,15 @@ from n2d2py.exports.cpp.common import move
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
 from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, PoolWindow, memory_access
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register, require_rank
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.index_select import take
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import channels_first
 from n2d2py.operators.windows import Pads, pad
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
@@ -59,53 +58,37 @@ class Padding(Op):
         return [pad(inputs[0], self.pads, graph.type(node.inputs[0]).zero_point)]
 
 
-@onnx("Pad")
-def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-    rank = len(node.shape())
-    begin, end = _amounts(node, rank)
-    if not any(begin) and not any(end):
-        builder.layer(node, Identity(), [node.tensor()])
-        return
-    mode = node.attribute("mode", "constant")
-    if mode != "constant":
-        _repeat(node, builder, mode, begin, end)
-        return
+@onnx_array("Pad", images=True)
+def _from_onnx(a: Arrays) -> None:
+    """Zeros around an image are a Padding; borders of images and arrays chosen positions, filled where there is none."""
+    node, x = a.node, a.input()
+    begin, end = _amounts(node, len(x.dims))
     value = node.optional_constant(2, "value")
-    number = float(node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
-    if number != 0:
-        raise Unsupported(f"it pads with {number:g}, only 0 is supported", "pad with zeros")
-    node.require_rank(4)
-    source, permutation = channels_first(node.tensor(), builder.graph)
-    position = [permutation.index(axis) for axis in range(4)]
-    if any(begin[position[axis]] or end[position[axis]] for axis in (0, 1)):
-        raise Unsupported("it pads the batch or the channels; only height and width are supported")
-    y, x = position[2:]
-    op = Padding((begin[y], begin[x], end[y], end[x]))
-    if source == node.tensor():
-        builder.layer(node, op, [source])
-    else:
-        builder.layer(node, Transpose(permutation), [builder.layer(node, op, [source], part="channels")])
-
-
-def _repeat(node: OnnxNode, builder: Builder, mode: str, begin: list[int], end: list[int]) -> None:
-    """The positions of the input that the padded axes show."""
-    if mode not in ("reflect", "edge", "wrap"):
-        raise Unsupported(f"its mode is {mode}")
-    if begin[0] or end[0]:
-        raise Unsupported("it pads the batch")
-    if min(*begin, *end) < 0:
-        raise Unsupported(f"it crops in the mode {mode}", "crop with a Slice")
-    shape = node.shape()
-    if mode != "edge" and any(
-        max(pads) >= size for size, *pads in zip(shape[1:], begin[1:], end[1:], strict=True) if any(pads)
-    ):
-        raise Unsupported("it repeats more than the image has", "reduce its pads")
-    check_lines([*map(int, begin), *map(int, end)])
-    take(
-        node,
-        builder,
-        {axis: np.pad(np.arange(shape[axis]), (begin[axis], end[axis]), mode).tolist() for axis in range(1, len(shape))},
-    )
+    fill = float(node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
+    mode = node.attribute("mode", "constant")
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        raise Unsupported(f"mode={mode} is not supported")
+    check_lines(map(abs, [*begin, *end]))
+    a.builder.guard_batch(node, 0, 0, "pads", begin[:1] == end[:1] == [0])
+    padded = {axis for axis, amounts in enumerate(zip(begin, end, strict=True)) if any(amounts)}
+    if x.image is not None and len(x.dims) == 4 and mode == "constant" and fill == 0 and padded:
+        _, order = channels_first(x.image, a.builder.graph)
+        top, left = order.index(2), order.index(3)
+        if padded <= {top, left}:
+            op = Padding((begin[top], begin[left], end[top], end[left]))
+            a.bind(a.before_turn(lambda _: op, x))
+            return
+    chosen = {}
+    for axis in padded:
+        before, after, size = begin[axis], end[axis], x.dims[axis]
+        line = np.arange(size)[max(0, -before) : size - max(0, -after)]
+        ends = (max(0, before), max(0, after))
+        if mode == "constant":
+            line = np.pad(line, ends, constant_values=-1)
+        elif line.size:
+            line = np.pad(line, ends, mode)  # type: ignore[call-overload]
+        chosen[axis] = line.tolist()
+    a.bind(a.axes(x, chosen, fill))
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:

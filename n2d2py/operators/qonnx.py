@@ -28,16 +28,16 @@ def _limits(node: OnnxNode) -> tuple[int, int, int, bool]:
     """(bits, lowest, highest integer, signed)."""
     given = node.constant(3, "bit width").reshape(-1)
     if given.size != 1 or float(given[0]) != int(given[0]) or not 1 <= int(given[0]) <= 32:
-        raise Unsupported(f"its bit width is {given.tolist()}", "give one whole number of bits")
+        raise Unsupported(f"its bit width {given.tolist()} is not supported", "give one whole number of bits")
     bits, signed = int(given[0]), bool(node.attribute("signed", 1))
     mode = str(node.attribute("rounding_mode", "ROUND"))
     if mode.upper() not in ("ROUND", "HALF_EVEN"):
-        raise Unsupported(f"its rounding_mode is {mode}", "round to the nearest integer, ties to even (ROUND)")
+        raise Unsupported(f"rounding_mode={mode} is not supported", "round to the nearest integer, ties to even (ROUND)")
     low, high = limits_of(bits, signed)
     if node.attribute("narrow", 0):
         low, high = (low + 1, high) if signed else (low, high - 1)
     if low >= high:
-        raise Unsupported(f"{bits} bits leave it one integer", "use BipolarQuant for binary weights")
+        raise Unsupported(f"{bits} bits leave a single integer", "use BipolarQuant for binary weights")
     return bits, low, high, signed
 
 
@@ -54,9 +54,9 @@ def _quant(node: OnnxNode, builder: Builder) -> None:
         builder.weight_scales[node.name] = np.broadcast_to(scale, values.shape)
         return
     if bits > _MOST_BITS:
-        raise Unsupported(f"it quantizes a tensor of the network to {bits} bits", f"use {_MOST_BITS} or fewer")
+        raise Unsupported(f"{bits}-bit activations are not supported", f"use {_MOST_BITS} or fewer")
     if scale.size != 1 or zero.size != 1:
-        raise Unsupported("it quantizes a tensor of the network by channel", "quantize activations per tensor")
+        raise Unsupported("activations quantized per channel are not supported", "quantize activations per tensor")
     stored = 8 if bits <= 8 else 16
     value = int(zero.item())
     if not low <= value <= high:
@@ -69,7 +69,7 @@ def _quant(node: OnnxNode, builder: Builder) -> None:
 @onnx(*(f"{domain}::BipolarQuant" for domain in _DOMAINS))
 def _bipolar(node: OnnxNode, builder: Builder) -> None:
     if not node.is_constant(0):
-        raise Unsupported("it gives signs of a tensor of the network", "quantize activations to unsigned integers")
+        raise Unsupported("binary activations (signs) are not supported", "quantize activations to unsigned integers")
     scale, values = _positive(node), node.constant(0, "input")
     builder.constants[node.name] = (np.where(values >= 0, 1.0, -1.0) * scale).astype(np.float32)
     builder.weight_scales[node.name] = np.broadcast_to(scale, values.shape)
@@ -77,6 +77,4 @@ def _bipolar(node: OnnxNode, builder: Builder) -> None:
 
 @onnx(*(f"{domain}::Trunc" for domain in _DOMAINS))
 def _trunc(node: OnnxNode, builder: Builder) -> None:
-    raise Unsupported(
-        "it drops the lowest bits of its input, which is not supported", "quantize what follows the average pool with Quant"
-    )
+    raise Unsupported("it drops the lowest bits of its input, which is not supported", "put a Quant after the average pool")

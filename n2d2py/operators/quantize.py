@@ -113,7 +113,7 @@ def _zero_point(node: OnnxNode, default: np.dtype) -> np.ndarray:
 def _along(values: np.ndarray, node: OnnxNode, shape: tuple[int, ...]) -> np.ndarray:
     """One value, or one for each position of the node's axis, so that it broadcasts to `shape`."""
     if block := node.attribute("block_size", 0):
-        raise Unsupported(f"its scales are those of blocks of {block}", "quantize per tensor or per channel")
+        raise Unsupported(f"block quantization (block_size={block}) is not supported", "quantize per tensor or per channel")
     if values.size == 1:
         return values.reshape((1,) * len(shape))
     axis = node.axis_of(node.attribute("axis", 1), len(shape))
@@ -126,10 +126,10 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
     """The type of a tensor of the network; int8 and uint8 are brought to the one whose zero point is nearer to 0."""
     scale, zero = _scale(node), _zero_point(node, default)
     if scale.size != 1 or zero.size != 1:
-        raise Unsupported("it quantizes a tensor of the network by channel", "quantize activations per tensor")
+        raise Unsupported("activations quantized per channel are not supported", "quantize activations per tensor")
     width, signed = integer_type(zero.dtype) or (0, False)
     if not 0 < width <= 16:
-        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize activations to 2, 4, 8 or 16 bits")
+        raise Unsupported(f"integers of type {zero.dtype.name} are not supported", "quantize activations to 2, 4, 8 or 16 bits")
     value = int(zero.astype(np.int32).item())
     if width < 8:  # stored in bytes, of which they use a part
         least, most = limits_of(width, signed)
@@ -167,7 +167,7 @@ def _quantize(node: OnnxNode, builder: Builder) -> None:
     values, zero = node.constant(0, "input"), _zero_point(node, _integers(node))
     known = integer_type(zero.dtype)
     if known is None:
-        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize weights to 8 bits")
+        raise Unsupported(f"integers of type {zero.dtype.name} are not supported", "quantize weights to 8 bits")
     least, most = limits_of(*known)
     scale, offset = _along(_scale(node), node, values.shape), _along(zero.astype(np.int64), node, values.shape)
     stored = np.rint(values.astype(np.float32) / scale).astype(np.int64) + offset
@@ -179,7 +179,7 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
     if node.is_constant(0):
         stored = node.constant(0, "input")
         if integer_type(stored.dtype) is None:
-            raise Unsupported(f"its integers are of type {stored.dtype.name}", "quantize weights to 8 bits")
+            raise Unsupported(f"integers of type {stored.dtype.name} are not supported", "quantize weights to 8 bits")
         scale = _along(_scale(node), node, stored.shape)
         zero = _along(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
         builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
@@ -188,14 +188,14 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
     kind, tensor = _type(node, _written(node.inputs[0], builder)), node.tensor()
     grid = grid_of(builder.graph, tensor)
     if grid is None and moved_from(builder.graph, tensor) not in builder.graph.inputs:
-        raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")
+        raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     if grid is None:
         builder.layer(node, Quantize(kind), [tensor])
     elif kind in (grid, replace(grid, least=None, most=None)):
         builder.layer(node, Identity(), [tensor])
     else:
         raise Unsupported(
-            "it reads integers as others than were written: scale, zero point or type differ", "quantize the model again"
+            "its scale, zero point or type differs from that of the QuantizeLinear before it", "quantize the model again"
         )
 
 
@@ -212,7 +212,7 @@ def _clip(node: OnnxNode, builder: Builder) -> None:
     tensor = node.tensor()
     kind = grid_of(builder.graph, tensor)
     if kind is None:
-        raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")
+        raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
     given = next((limit.dtype for limit in limits if limit is not None), None)
     # `_type` may have moved the integers by half of their range
@@ -221,7 +221,7 @@ def _clip(node: OnnxNode, builder: Builder) -> None:
     least = kind.qmin if low is None else max(low, kind.qmin)
     most = kind.qmax if high is None else min(high, kind.qmax)
     if least > most:
-        raise Unsupported("its limits leave no integer", "quantize the model again")
+        raise Unsupported("no integer lies between its limits", "quantize the model again")
     narrower = kind if (least, most) == (kind.qmin, kind.qmax) else replace(kind, least=least, most=most)
     builder.layer(node, Quantize(narrower), [tensor])
 

@@ -15,7 +15,6 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, elements, n2d2_dims
 from n2d2py.ini.schema import Key, Kind
@@ -50,72 +49,6 @@ class Reshape(Op):
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         return self.run(inputs, node)
-
-
-_MIXES = "it mixes the batch axis with others"
-_KEEP_BATCH = "keep the batch axis first"
-
-
-def _add(node: OnnxNode, builder: Builder, shape: list[int]) -> None:
-    """A Reshape to `shape`, batch axis included."""
-    if min(shape, default=0) < 0:
-        raise Unsupported(f"its shape {shape} has a negative size")
-    if len(shape) < 2 or shape[0] != 1:
-        raise Unsupported(_MIXES if len(shape) > 1 else "its result has no batch axis", _KEEP_BATCH)
-    builder.layer(node, Reshape(tuple(shape[1:])), [node.tensor()])
-
-
-@onnx("Reshape")
-def _reshape(node: OnnxNode, builder: Builder) -> None:
-    given = node.shape()
-    target = [int(size) for size in node.constant(1, "shape").reshape(-1)]
-    if not node.attribute("allowzero", 0):
-        if any(size == 0 and axis >= len(given) for axis, size in enumerate(target)):
-            raise Unsupported("its shape copies an axis that its input does not have")
-        target = [given[axis] if size == 0 else size for axis, size in enumerate(target)]
-    if target and target[0] == builder.model.batch and -1 not in target and prod(target) == prod(given) * target[0]:
-        target[0] = 1
-    if -1 in target:
-        rest = -prod(target)
-        if target[0] == builder.model.batch and rest > 0 and prod(given) % rest:
-            target[0], rest = 1, rest // target[0]
-        if rest <= 0 or prod(given) % rest:
-            raise Unsupported(f"its shape {target} does not fit its input of {prod(given)} elements")
-        target[target.index(-1)] = prod(given) // rest
-    _add(node, builder, target)
-
-
-@onnx("Flatten")
-def _flatten(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    axis = node.attribute("axis", 1)
-    axis = len(shape) if axis == len(shape) else node.axis_of(axis, len(shape))
-    if axis == 0 and builder.model.batch != 1:
-        raise Unsupported(_MIXES, _KEEP_BATCH)
-    _add(node, builder, [prod(shape[:axis]), prod(shape[axis:])])
-
-
-@onnx("Squeeze")
-def _squeeze(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    axes = node.axes(len(shape))
-    if axes is None:
-        axes = [axis for axis, size in enumerate(shape) if size == 1]
-    if any(shape[axis] != 1 for axis in axes):
-        raise Unsupported("it removes an axis whose size is not 1")
-    if 0 in axes:
-        raise Unsupported("it removes the batch axis", "squeeze named axes only")
-    _add(node, builder, [size for axis, size in enumerate(shape) if axis not in axes])
-
-
-@onnx("Unsqueeze")
-def _unsqueeze(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    axes = node.new_axes(len(shape))
-    if 0 in axes:
-        raise Unsupported("it adds an axis before the batch axis", _KEEP_BATCH)
-    sizes = iter(shape)
-    _add(node, builder, [1 if axis in axes else next(sizes) for axis in range(len(shape) + len(axes))])
 
 
 _SCHEMA = LAYER.extended(

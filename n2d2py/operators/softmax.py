@@ -18,7 +18,6 @@ from n2d2py.exports.cpp.parts import Expression
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Exponentials, MaskedExponentials
 from n2d2py.graph.layout import axis_along, in_memory_order, of_memory_order, rows_along
@@ -30,7 +29,7 @@ from n2d2py.operators.arrays.emitting import flat, shaped, typed
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import channels_first
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import activation_clamp, formed
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -131,38 +130,22 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 
 
 # ---- ONNX and INI files ------------------------------------------------------------------------
-def _axis(node: OnnxNode, rank: int) -> tuple[int, bool]:
-    """Return (axis, True if all axes after it are normalized together)."""
+@onnx_array("Softmax", "LogSoftmax", images=True)
+def _from_onnx(a: Arrays) -> None:
+    """Along an axis; before opset 13, along all from that one on."""
+    node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"
     flattens = node.opset < 13
-    return node.axis_of(node.attribute("axis", 1 if flattens else -1), rank) if rank else 0, flattens
-
-
-@onnx("Softmax", "LogSoftmax")
-def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-    shape, is_log = node.shape(), node.type == "LogSoftmax"
-    axis, flattens = _axis(node, len(shape))
-    source, permutation = channels_first(node.tensor(), builder.graph)
-    if flattens and prod(shape[axis:]) != shape[axis]:
-        raise Unsupported(
-            f"it normalizes over all axes from {axis} on", "export with opset 13 or newer, where Softmax has one axis"
-        )
-    if axis == 0:
-        raise Unsupported("it normalizes over the batch", "normalize over another axis")
-    if permutation[axis] == 1 != axis:
-        result = builder.layer(node, Softmax(shape[axis], is_log), [source], part="channels")
-        builder.layer(node, Transpose(permutation), [result])
-    else:
-        _, size, inner = rows_along(shape, axis)
-        builder.layer(node, Softmax(size, is_log, inner), [node.tensor()])
-
-
-@onnx_array("Softmax", "LogSoftmax")
-def _from_array(a: Arrays) -> None:
-    x = a.tensor(a.value(0))
-    axis, flattens = _axis(a.node, len(x.dims))
-    a.builder.guard_batch(a.node, 0, axis, "normalises over")
+    axis = node.axis_of(node.attribute("axis", 1 if flattens else -1), len(x.dims)) if x.dims else 0
+    a.builder.guard_batch(node, 0, axis, "normalises over")
     size, inner = (prod(x.dims[axis:]), 1) if flattens or not x.dims else (x.dims[axis], prod(x.dims[axis + 1 :]))
-    a.bind(a.add(Softmax(size, a.node.type == "LogSoftmax", inner), [x], x.dims, label="softmax"))
+    if x.image is None or axis == 0 or size != x.dims[axis]:
+        x = a.tensor(x)
+        a.bind(a.add(Softmax(size, is_log, inner), [x], x.dims, label="softmax"))
+    elif channels_first(x.image, a.builder.graph)[1][axis] == 1 != axis:
+        a.bind(a.before_turn(lambda _: Softmax(size, is_log), x))
+    else:
+        _, size, inner = rows_along(x.dims, axis)
+        a.bind(a.layer(Softmax(size, is_log, inner), x, "rows"))
 
 
 _SCHEMA = LAYER.extended(

@@ -14,13 +14,11 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
-from n2d2py.operators.identity import Identity
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -63,24 +61,6 @@ def channels_first(tensor: str, graph: Graph) -> tuple[str, tuple[int, ...]]:
     if producer is not None and isinstance(producer.op, Transpose):
         return producer.inputs[0], producer.op.perm
     return tensor, tuple(range(len(graph.shape(tensor))))
-
-
-_KEEP_BATCH = "keep the batch axis first"
-
-
-@onnx("Transpose")
-def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-    rank = len(node.shape())
-    perm = tuple(int(axis) for axis in node.attribute("perm") or range(rank - 1, -1, -1))
-    if sorted(perm) != list(range(rank)) or perm[0] != 0:
-        raise Unsupported(f"its permutation {list(perm)} moves the batch axis", _KEEP_BATCH)
-    tensor = node.tensor()
-    producer = builder.graph.producer(tensor)
-    if producer is not None and isinstance(producer.op, Transpose):
-        before = producer.op.perm
-        tensor, perm = producer.inputs[0], tuple(before[axis] for axis in perm)
-    op = Identity() if perm == tuple(range(rank)) else Transpose(perm)
-    builder.layer(node, op, [tensor])
 
 
 _BATCH = 3

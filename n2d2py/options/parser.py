@@ -52,7 +52,7 @@ def _convert(option: Option, text: str) -> Any:
 
 
 def refuse(option: Option, value: Any) -> None:
-    """Raises E004 for a mode that there is not, E003 for a number that is too small."""
+    """Raise E004 for a mode that there is not, E003 for a number that is too small."""
     if option.choices and value not in option.choices:
         like = nearest(str(value), option.choices)
         remedy = f"did you mean {like}?" if like else f"give one of {listed(option.choices)}"

@@ -179,7 +179,7 @@ CHOICES = tuple(
 
 
 def _warn_without_effect(a: Arguments) -> None:
-    """Says which of the given options have no effect with the others."""
+    """Say which of the given options have no effect with the others."""
     # those of States and Constants hold for every run of a model file
     parameters = () if a.network.endswith(MODEL_ENDINGS) else ("export-parameters",)
     target = _target_options(a.export) if a.export and a.nbbits in (8, 16) else ()
@@ -214,7 +214,7 @@ def _target_options(name: str) -> tuple[str, ...]:
 
 
 def _check_together(a: Arguments) -> None:
-    """Raises E003 and E007 for what single options cannot know, and the stages need not."""
+    """Raise E003 and E007 for what single options cannot know, and the stages need not."""
     if "testQAT" in a.fused and not a.test:
         raise N2D2Error("E007", "-testQAT requires -test", remedy="add -test, which scores the integers of an export")
     if a.act_rescale_per_output not in (0, 1):

@@ -1,10 +1,14 @@
-"""Products of two arrays, and sums with an operand that repeats, have the integers of images.
+"""Sums and products of arrays have the integers of images.
 
+    ArrayMap Add or Sub of two arrays of one shape                         =>  ElemWise Sum
     ArrayMap Mul of two arrays of one shape                                =>  ElemWise Prod
     ArrayMap Mul, Add or Sub of an array and one with axes of length 1     =>  MemoryView(ElemWise(MemoryView of both))
+    ArrayMap Mul of (..., A, 1) and (..., 1, B)                            =>  ArrayMatMul of the same, sums of a single product
+    ArrayMap Add or Sub of an array (..., *S) and constants (*S)           =>  AddConstants
 
 The memory of (H, W, C) is that of an image of C channels; axes side by side that repeat alike are one of these. Gates of rows (a weight
-of each element, row or line) are such products.
+of each element, row or line) are such products, and a vector of channels times a map of gates (focal modulation). Constants are the biases
+of attention and embeddings of positions; one for each channel or row is left to the layers that have gains too (`gains.py`).
 """
 
 from __future__ import annotations
@@ -12,39 +16,85 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from n2d2py.graph import Graph, Node
+from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.quantize import is_quantized
+from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.neighbours import gets_integers, left_in_floats
+from n2d2py.passes.neighbours import GivesIntegers
 from n2d2py.passes.views import over_images
 
 _OPS = {"Mul": ("Prod", ()), "Add": ("Sum", ()), "Sub": ("Sum", (1.0, -1.0))}
+_LARGEST_SCORE = 128.0
+"""Larger constants in front of a softmax are a mask, whose 8-bit steps would be too coarse for the others."""
 
 
 @dataclass(frozen=True)
-class Images:
-    """The operator, its operands, and the shapes (H, W, C) of these as images; () where both have one shape."""
+class Replacement:
+    """The operator that a layer gets, its operands, and the shapes (H, W, C) of these as images; () where both have one shape."""
 
-    op: ElemWise
+    op: ElemWise | ArrayMatMul
     operands: tuple[str, str]
-    shapes: tuple[tuple[int, int, int], ...]
+    shapes: tuple[tuple[int, int, int], ...] = ()
 
 
-class ArrayElemWise(Pass):
-    """ArrayMap Mul, Add or Sub of two arrays => ElemWise; not in pre-quantized networks, nor next to layers that have no integers."""
+def _map_of(node: Node, slots: list[int]) -> ArrayMap | None:
+    """The sum or product of real numbers that a layer is, of operands at `slots` in any order."""
+    op = node.op
+    fits = isinstance(op, ArrayMap) and op.function in _OPS and not op.result and node.activation is None
+    return op if fits and sorted(op.slots) == slots else None
+
+
+def _combined(node: Node) -> Replacement | None:
+    """Replacement of a layer that combines two arrays, one of which may repeat; None where they repeat in more ways than an image has axes."""
+    op = _map_of(node, [0, 1])
+    shapes = None if op is None else images(op.dims, op.shapes)
+    if op is None or shapes is None:
+        return None
+    return Replacement(ElemWise(*_OPS[op.function]), (node.inputs[op.slots[0]], node.inputs[op.slots[1]]), shapes)
+
+
+class ArraySums(Pass):
+    """ArrayMap Add or Sub => ElemWise Sum, in front of a normalisation AddConstants; not in pre-quantized networks."""
+
+    name = "array-sums"
+    summary = "sums of arrays turned into layers that have integers"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        found, constants = _combined(node), _constants(node)
+        if found is not None and not found.shapes and node.op.function != "Mul":
+            return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(found)
+        readers = graph.consumers(node.output)
+        if constants is None or len(constants) < prod(node.op.dims) or is_quantized(graph):
+            return None
+        return Match(constants) if any(isinstance(reader.op, Normalize) for reader in readers) else None
+
+    def rewrite(self, graph: Graph, node: Node, found: Replacement | np.ndarray) -> str:
+        if isinstance(found, Replacement):
+            node.op, node.inputs, node.params = found.op, list(found.operands), {}
+        else:
+            node.op, node.params = AddConstants(), {"constants": found}
+        return f"it is {node.op.kind}"
+
+
+class ArrayElemWise(GivesIntegers):
+    """ArrayMap Mul, and Add or Sub with an operand that repeats => ElemWise."""
 
     name = "array-elemwise"
     summary = "products of arrays, and sums with operands that repeat, turned into layers that have integers"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        found = _images_of(node)
-        if found is None:
-            return None
-        reason = left_in_floats(graph, node)
-        return Match(found) if reason is None else Match.no(reason)
+    @staticmethod
+    def find(node: Node) -> Replacement | None:
+        found = _combined(node)
+        return found if found is not None and (found.shapes or node.op.function == "Mul") else None
 
-    def rewrite(self, graph: Graph, node: Node, found: Images) -> str:
+    def rewrite(self, graph: Graph, node: Node, found: Replacement) -> str:
         node.op, node.inputs, node.params = found.op, list(found.operands), {}
         if not found.shapes:
             return f"it is {found.op.kind}"
@@ -53,25 +103,66 @@ class ArrayElemWise(Pass):
         return f"it is {found.op.kind} of images"
 
 
-def _images_of(node: Node) -> Images | None:
-    """Replacement of a layer; None where it is not a product, and not a sum with an operand that repeats, or repeats in more ways than an image has
-    axes.
-    """
-    op = node.op
-    if not isinstance(op, ArrayMap) or op.function not in _OPS or op.result or node.activation is not None:
-        return None
-    if sorted(op.slots) != [0, 1]:
-        return None
-    shapes = images(op.dims, op.shapes)
-    if shapes is None or (not shapes and op.function != "Mul"):
-        return None
-    operation, weights = _OPS[op.function]
-    return Images(ElemWise(operation, weights), (node.inputs[op.slots[0]], node.inputs[op.slots[1]]), shapes)
+class OuterProduct(GivesIntegers):
+    """ArrayMap Mul of two arrays, each repeated along the last axes of the other => ArrayMatMul."""
+
+    name = "outer-product"
+    summary = "products of arrays that repeat each other turned into products of matrices"
+
+    @staticmethod
+    def find(node: Node) -> Replacement | None:
+        op = _map_of(node, [0, 1])
+        groups = axis_groups(op.dims, op.shapes) if op is not None and op.function == "Mul" else []
+        ways = [repeats for _, repeats in groups]
+        if op is None or len(ways) < 2 or sorted(ways[-2:]) != [(False, True), (True, False)]:
+            return None
+        if any(repeats != (False, False) for repeats in ways[:-2]):
+            return None
+        *outer, (rows, _), (columns, _) = groups
+        count, first = prod(size for size, _ in outer), ways[-2].index(False)
+        product = ArrayMatMul((count, rows, 1), (count, 1, columns), (0, 1))
+        return Replacement(product, (node.inputs[op.slots[first]], node.inputs[op.slots[1 - first]]))
+
+    def rewrite(self, graph: Graph, node: Node, found: Replacement) -> str:
+        node.op, node.inputs = found.op, list(found.operands)
+        return f"it is {found.op.kind}"
 
 
-@gets_integers
-def _is_elemwise(node: Node) -> bool:
-    return _images_of(node) is not None
+class AddedConstants(GivesIntegers):
+    """ArrayMap Add or Sub of constants => AddConstants."""
+
+    name = "added-constants"
+    summary = "constants added to arrays turned into layers that have integers"
+
+    @staticmethod
+    def find(node: Node) -> np.ndarray | None:
+        return _constants(node)
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        constants = _constants(node)
+        if constants is not None and np.abs(constants).max() > _LARGEST_SCORE:
+            if any(isinstance(reader.op, Softmax) for reader in graph.consumers(node.output)):
+                return Match.no("its constants are a mask")
+        return super().match(graph, node)
+
+    def rewrite(self, graph: Graph, node: Node, found: np.ndarray) -> str:
+        node.op, node.params = AddConstants(), {"constants": found}
+        return "it is AddConstants"
+
+
+def _constants(node: Node) -> np.ndarray | None:
+    """The constants (C) that a layer adds to each C elements of its only input; None where it does something else."""
+    op = _map_of(node, [-1, 0])
+    if op is None or not (op.function == "Add" or (op.function == "Sub" and op.slots == (0, -1))):
+        return None
+    index = op.slots.index(-1)
+    shape, values = op.shapes[index], node.params[f"operand{index}"]
+    first = next((axis for axis, size in enumerate(shape) if size > 1), None)
+    if first is None or shape[first:] != op.dims[first:] or op.shapes[1 - index] != op.dims:
+        return None
+    if values.dtype.kind != "f" or values.size != prod(shape) or not np.isfinite(values).all():
+        return None
+    return values.reshape(-1) if op.function == "Add" else -values.reshape(-1)
 
 
 def images(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int, int], ...] | None:

@@ -61,7 +61,7 @@ class FuseReport:
         return counts
 
     def refuse(self, rewrite: str, refusals: Iterable[Entry]) -> None:
-        """Replaces the refusals of a pass by those of its latest run."""
+        """Replace the refusals of a pass by those of its latest run."""
         self.refused = [entry for entry in self.refused if entry.rewrite != rewrite] + list(refusals)
 
     def lines(self) -> list[str]:
@@ -109,7 +109,7 @@ class Pass:
         raise NotImplementedError
 
     def run(self, graph: Graph, report: FuseReport) -> bool:
-        """Applies the rewrite until no node matches; returns whether anything changed.
+        """Apply the rewrite until no node matches; return whether anything changed.
 
         Raises:
             InternalError: when order, names and shapes of the graph are not consistent before or after.
@@ -139,7 +139,7 @@ class Pass:
 
 
 def drop(graph: Graph, node: Node) -> None:
-    """Removes a node that passes its only input on; the name of a network output is kept where possible.
+    """Remove a node that passes its only input on; the name of a network output is kept where possible.
 
     The shape of what remains is that of the node's input.
 
@@ -164,7 +164,7 @@ def drop(graph: Graph, node: Node) -> None:
 
 
 def recompute_shapes(graph: Graph) -> None:
-    """Sets the shapes of all computed tensors from those of the inputs.
+    """Set the shapes of all computed tensors from those of the inputs.
 
     Raises:
         N2D2Error: when an operator cannot take its new input shapes.

@@ -1,21 +1,203 @@
-"""Which products with a constant matrix the passes may rewrite."""
+"""Products with constant matrices are convolutions of 1x1 over rows as pixels: what torch's Linear becomes.
+
+    ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1)
+    ... of a single row (1, K)                        =>  Fc(x), weights (N, K): class tokens, steps of a sequence
+    ... and an ArrayMap Add of a constant (N) after it  =>  its bias
+    ... and an ArrayMap Mul by a constant (N) after it  =>  in its weights and its bias
+    ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N)  =>  Conv of 1x1 in G groups over T pixels of G K channels, rows turned
+                                                          from (G, T, K) to (T, G K) before it and back after it
+    ArrayMatMul(W, x) of W (M, K) and x (..., K, N)   =>  (ArrayMatMul(x transposed, W transposed)) transposed
+    ArrayMatMul(W, x) of W (M, K) and x (K, 1)        =>  ArrayMatMul(x, W transposed), x as a row
+
+A single number counts as such a constant, subtracted and divided by too. So products have the integers, the corrections and the kernels of
+convolutions; the views cost nothing. Groups are the heads of an attention with relative positions, and experts. A matrix on the left has the
+neighbours of a graph network's nodes, mixes the tokens of an MLP-Mixer, or resamples a line.
+"""
 
 from __future__ import annotations
 
-from n2d2py.graph import Graph, Node
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.passes.base import Match
+from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.views import as_array, over_images, turn_rows
 
 
-def constant_product(node: Node, slots: tuple[int, int]) -> ArrayMatMul | None:
-    """The product that a layer is, with operands in these slots (-1: a constant) and nothing after it in the layer; None where it is none."""
-    op = node.op
-    if not isinstance(op, ArrayMatMul) or op.slots != slots or op.result or node.activation is not None:
+class _ConstantProduct(Pass):
+    """A rewrite of ArrayMatMul with a constant; not in pre-quantized networks, whose layers have their own rules."""
+
+    slots: ClassVar[tuple[int, int]] = (0, -1)
+
+    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+        """The match of a product with nothing after it in the layer."""
+        raise NotImplementedError
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != self.slots or op.result or node.activation is not None:
+            return None
+        found = self.found(graph, node, op)
+        return Match.no("it computes in integers of the file") if found is not None and is_quantized(graph) else found
+
+
+@dataclass(frozen=True)
+class Product:
+    """Weights (K, N) of a product, and the layers that add a constant `bias` (N) to its rows and multiply them by `gain`, if any."""
+
+    weights: np.ndarray
+    added: Node | None
+    bias: np.ndarray | None
+    scaled: Node | None
+    gain: np.ndarray | None
+
+
+class MatMulToConv(_ConstantProduct):
+    """ArrayMatMul with constant weights => Conv 1x1 or Fc."""
+
+    name = "matmul-to-conv"
+    summary = "matrix products with constant weights turned into 1x1 convolutions"
+
+    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+        if prod(op.right[:-2]) != 1:
+            return None
+        weights = node.params["operand1"].reshape(op.right[-2:])
+        added, bias = _behind(graph, node, "Add", op.right[-1])
+        scaled, gain = _behind(graph, added or node, "Mul", op.right[-1])
+        return Match(Product(weights, added, bias, scaled, gain))
+
+    def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
+        width = found.weights.shape[1]
+        for behind in (found.added, found.scaled):
+            if behind is not None:
+                graph.absorb(node, behind)
+        weights, bias = found.weights, np.zeros(width) if found.bias is None else found.bias
+        if found.gain is not None:
+            weights, bias = (weights * found.gain).astype(weights.dtype), bias * found.gain
+        node.params = {"weights": np.ascontiguousarray(weights.T), "bias": bias.astype(weights.dtype)}
+        rows = graph.shape(node.output)[1] // width
+        if rows == 1:
+            node.op = Fc()
+        else:
+            depth = len(weights)
+            node.op, node.params["weights"] = Conv(), node.params["weights"].reshape(width, depth, 1, 1)
+            over_images(graph, node, [(depth, 1, rows)], (width, 1, rows))
+        return (
+            (f"product of {rows} rows turned into a Conv of 1x1" if rows > 1 else "product of a row turned into an Fc")
+            + (f", with {found.added.name} as bias" if found.added else "")
+            + (f", times the gains of {found.scaled.name}" if found.scaled else "")
+        )
+
+
+def _behind(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:
+    """The layer that combines the rows of `node` alone with a constant, and that constant (N); two None where there is none."""
+    reader = graph.sole_consumer(node.output)
+    constant = None if reader is None else _constant(reader, function, width)
+    return (None, None) if reader is None or constant is None else (reader, constant)
+
+
+def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
+    """The constant (N) that a layer combines with every row, None where it does something else."""
+    op, number = layer.op, scale_and_shift(layer)
+    if number is not None and op.dims[-1] == width:
+        gain, shift = number
+        if function == "Add":
+            return np.full(width, shift) if gain == 1 else None
+        return np.full(width, gain) if shift == 0 and np.isfinite(gain) else None
+    if not isinstance(op, ArrayMap) or op.function != function or op.result or sorted(op.slots) != [-1, 0] or layer.activation:
         return None
-    return op
+    index = op.slots.index(-1)
+    constant, shape = layer.params[f"operand{index}"], op.shapes[index]
+    alone = prod(shape) == width and shape[-1:] == (width,) and op.dims[-1] == width
+    return constant.reshape(-1) if alone and op.shapes[1 - index] == op.dims else None
 
 
-def kept_by_the_file(graph: Graph, node: Node) -> Match | None:
-    """Why a product stays unchanged in a pre-quantized network, whose layers have their own rules; None in others."""
-    return Match.no("it computes in integers of the file") if is_quantized(graph) else None
+_SWAPPED = (0, 1, 3, 2)
+"""Lines and columns change places."""
+
+
+class GroupedMatMul(_ConstantProduct):
+    """ArrayMatMul with a constant matrix for each group => grouped Conv 1x1."""
+
+    name = "grouped-matmul"
+    summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"
+
+    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+        if prod(op.right[:-2]) == 1:
+            return None
+        end = 1 + max(axis for axis, size in enumerate(op.right[:-2]) if size > 1)
+        if op.left[:end] != op.right[:end]:
+            return Match.no("its matrices do not belong to the outermost groups of its rows")
+        return Match((prod(op.right[:end]), prod(op.left[end:-1])))
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
+        groups, rows = found
+        (source,), output = node.inputs, node.output
+        assert isinstance(node.op, ArrayMatMul)
+        depth, width = node.op.right[-2:]
+        weights = node.params["operand1"].reshape(groups, depth, width).transpose(0, 2, 1).reshape(groups * width, depth, 1, 1)
+        node.op, node.params = Conv(groups=groups), {"weights": np.ascontiguousarray(weights)}
+        node.params["bias"] = np.zeros(groups * width, weights.dtype)
+        turned = source
+        if rows > 1:
+            turned = turn_rows(
+                graph, node, graph.nodes.index(node), source, (depth, groups, rows), _SWAPPED, f"{output}_operand"
+            )
+        node.inputs = [turned]
+        text = f"products of {groups} matrices"
+        if rows == 1:
+            over_images(graph, node, [(groups * depth, 1, 1)], (groups * width, 1, 1))
+            return f"{text} turned into a Conv of as many groups"
+        lines = graph.fresh_name(f"{output}_product")
+        graph.tensors[lines] = Tensor(lines, graph.shape(output))
+        node.outputs = [lines]
+        over_images(graph, node, [(groups * depth, 1, rows)], (groups * width, 1, rows))
+        at = graph.nodes.index(node) + 2
+        back = turn_rows(graph, node, at, lines, (width, rows, groups), _SWAPPED, f"{output}_back", rows=False)
+        as_array(graph, back, output, node, at + 2)
+        return f"{text} with {rows} rows each turned into a Conv of as many groups"
+
+
+_TURNED = (0, 3, 2, 1)
+"""Channels and columns change places."""
+
+
+class LeftMatMul(_ConstantProduct):
+    """ArrayMatMul with a constant left matrix => with a constant right one."""
+
+    name = "left-matmul"
+    summary = "matrix products with constant left matrices turned into ones with constant right ones"
+    slots = (-1, 0)
+
+    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+        if prod(op.left[:-2]) != 1:
+            return Match.no("it has a matrix for each of several products")
+        return Match((prod(op.right[:-2]), op.right[-1]))
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
+        products, columns = found
+        op, (source,), output = node.op, node.inputs, node.output
+        assert isinstance(op, ArrayMatMul)
+        outputs, depth = op.left[-2:]
+        weights = node.params["operand0"].reshape(outputs, depth)
+        node.op = ArrayMatMul((products * columns, depth), (depth, outputs), (0, -1))
+        node.params = {"operand1": np.ascontiguousarray(weights.T)}
+        text = f"its matrix of {outputs} x {depth} multiplies from the right"
+        if products * columns == 1:
+            return text
+        at, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
+        turned = turn_rows(graph, node, at, source, (columns, products, depth), _TURNED, f"{output}_operand")
+        graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
+        node.inputs, node.outputs = [turned], [product]
+        at = graph.nodes.index(node) + 1
+        line = turn_rows(graph, node, at, product, (outputs, products, columns), _TURNED, product, rows=False)
+        as_array(graph, line, output, node, at + 2)
+        return text

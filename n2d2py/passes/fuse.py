@@ -12,11 +12,10 @@ from n2d2py.graph.shapes import elements
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
-from n2d2py.passes.added_constants import AddedConstants
-from n2d2py.passes.array_elemwise import ArrayElemWise
-from n2d2py.passes.array_sums import ArraySums
+from n2d2py.passes.array_elemwise import AddedConstants, ArrayElemWise, ArraySums, OuterProduct
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
+from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
@@ -26,15 +25,11 @@ from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, RemoveGain, WeighSums
-from n2d2py.passes.grouped_matmul import GroupedMatMul
-from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.magnitude import FuseMagnitude
 from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
-from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
-from n2d2py.passes.outer_product import OuterProduct
 from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize

@@ -47,8 +47,8 @@ class FuseGate(Pass):
         if isclose(factor, 1.0, rel_tol=1e-5):
             return Match(Gate(x, function, None))
         reader = graph.sole_consumer(node.output)
-        behind = None if reader is None else scale_and_shift(reader)
-        if behind is None or behind[1] != 0 or not isclose(factor * behind[0], 1.0, rel_tol=1e-5):
+        after = None if reader is None else scale_and_shift(reader)
+        if after is None or after[1] != 0 or not isclose(factor * after[0], 1.0, rel_tol=1e-5):
             return Match.no(f"it is {factor:g} times {function.kind}")
         return Match(Gate(x, function, reader))
 

@@ -27,7 +27,7 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
-from n2d2py.passes.neighbours import gets_integers, left_in_floats
+from n2d2py.passes.neighbours import GivesIntegers, left_in_floats
 from n2d2py.passes.views import over_images
 
 
@@ -141,29 +141,13 @@ class RemoveGain(Pass):
         return "it changes nothing"
 
 
-class _Gains(Pass):
-    """ArrayMap => Affine; not in pre-quantized networks, nor next to layers that have no integers."""
-
-    @staticmethod
-    def gains(node: Node) -> Gains | None:
-        """Function of a layer, where the rewrite takes it."""
-        raise NotImplementedError
-
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        found = self.gains(node)
-        if found is None:
-            return None
-        reason = left_in_floats(graph, node)
-        return Match(found) if reason is None else Match.no(reason)
-
-
-class GainsOfChannels(_Gains):
-    """ArrayMap => Affine of an image; not in pre-quantized networks, nor next to layers that have no integers."""
+class GainsOfChannels(GivesIntegers):
+    """ArrayMap => Affine of an image."""
 
     name = "gains-of-channels"
     summary = "gains and shifts of the channels of arrays turned into layers that have integers"
 
-    gains = staticmethod(gains_of_channels)
+    find = staticmethod(gains_of_channels)
 
     def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
         channels, at, (source,) = len(found.gain), graph.nodes.index(node), node.inputs
@@ -181,13 +165,13 @@ class GainsOfChannels(_Gains):
         return f"gains of {channels} channels"
 
 
-class GainsOfRows(_Gains):
-    """ArrayMap => Affine; not in pre-quantized networks, nor next to layers that have no integers."""
+class GainsOfRows(GivesIntegers):
+    """ArrayMap => Affine."""
 
     name = "gains-of-rows"
     summary = "gains and shifts of arrays turned into layers that have integers"
 
-    gains = staticmethod(gains_of_rows)
+    find = staticmethod(gains_of_rows)
 
     def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
         width = len(found.gain)
@@ -254,8 +238,3 @@ class GainsOfParts(Pass):
         node.op, node.inputs, node.params = Concat(), made, {}
         graph.prune()
         return f"its gains are those of {len(made)} parts"
-
-
-@gets_integers
-def _has_gains(node: Node) -> bool:
-    return gains_of_rows(node) is not None or gains_of_channels(node) is not None

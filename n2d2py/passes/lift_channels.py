@@ -1,6 +1,6 @@
 """Channels of an image that are moved as a vector are moved as channels: images keep their layout, and no transposition is left.
 
-    ArrayIndexSelect(Reshape(image)) that takes whole channels  =>  Reshape(IndexSelect(image)): a channel shuffle, a split
+    IndexSelect(Reshape(image)) that takes whole channels  =>  Reshape(IndexSelect(image)): a channel shuffle, a split
     Concat(Reshape(image), Reshape(image), ...)          =>  Reshape(Concat(image, image, ...)) for images of one size
     Activation(Reshape(image)), ElemWise(Reshape(image), Reshape(image))   =>  Reshape of the same of the images
     IndexSelect(IndexSelect(x))                                        =>  IndexSelect(x)
@@ -16,7 +16,6 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.base import Op
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
@@ -35,13 +34,13 @@ def _image_behind(graph: Graph, tensor: str) -> str | None:
     return producer.inputs[0] if len(graph.shape(tensor)) == 2 and len(shape) == 4 and prod(shape[2:]) > 1 else None
 
 
-def _channels_taken(op: ArrayIndexSelect, pixels: int) -> tuple[int, ...] | None:
+def _channels_taken(op: IndexSelect, pixels: int) -> tuple[int, ...] | None:
     """The channels that `op` takes from images of `pixels`, in order; None where it takes no whole ones."""
-    if op.output_size() % pixels:
+    positions, _ = op.positions()
+    if op.fills or len(positions) % pixels:
         return None
-    positions, filled = op.positions()
     rows = positions.reshape(-1, pixels)
-    if filled.any() or (rows[:, :1] % pixels).any() or (rows != rows[:, :1] + np.arange(pixels)).any():
+    if (rows[:, :1] % pixels).any() or (rows != rows[:, :1] + np.arange(pixels)).any():
         return None
     return tuple(int(first) // pixels for first in rows[:, 0])
 
@@ -54,7 +53,7 @@ class LiftChannels(Pass):
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         if (
-            not isinstance(node.op, (ArrayIndexSelect, Concat, Activation, ElemWise))
+            not isinstance(node.op, (IndexSelect, Concat, Activation, ElemWise))
             or not (node.activation is None or isinstance(node.activation, Clip))
             or len(graph.shape(node.output)) != 2
             or (isinstance(node.op, Concat) and node.op != Concat())
@@ -66,7 +65,7 @@ class LiftChannels(Pass):
         sizes = {graph.shape(image)[2:] for image in images}
         if len(sizes) > 1:
             return Match.no("its images differ in size")
-        if not isinstance(node.op, ArrayIndexSelect):
+        if not isinstance(node.op, IndexSelect):
             return Match((node.op, images))
         channels = _channels_taken(node.op, prod(sizes.pop()))
         return (
@@ -97,7 +96,8 @@ class MergeTake(Pass):
         before = graph.producer(node.inputs[0])
         if before is None or not isinstance(before.op, IndexSelect) or before.activation is not None:
             return None
-        return Match(before)
+        plain = before.op.by_axes(graph.shape(before.inputs[0])) and node.op.by_axes(graph.shape(before.output))
+        return Match(before) if plain else None
 
     def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
         node.op = IndexSelect(

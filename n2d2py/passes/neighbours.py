@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.passes.base import Match, Pass
 from n2d2py.quant.contract import refused
 
-Rule = Callable[[Node], bool]
-_RULES: list[Rule] = []
+_RULES: list[Callable[[Node], Any]] = []
 
 
-def gets_integers(rule: Rule) -> Rule:
-    """Registers a rule: layers that some rewrite gives integers, where those after them have integers too."""
-    _RULES.append(rule)
-    return rule
+class GivesIntegers(Pass):
+    """A rewrite that gives layers on arrays integers, where those next to them have integers too; not in pre-quantized networks."""
+
+    @staticmethod
+    def find(node: Node) -> Any:
+        """What the layer becomes; None where the rewrite has nothing to say about it."""
+        raise NotImplementedError
+
+    def __init_subclass__(cls) -> None:
+        _RULES.append(cls.find)
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        found = self.find(node)
+        if found is None:
+            return None
+        reason = left_in_floats(graph, node)
+        return Match(found) if reason is None else Match.no(reason)
 
 
 def left_in_floats(graph: Graph, node: Node) -> str | None:
@@ -39,6 +53,6 @@ def _has_integers(graph: Graph, node: Node) -> bool:
     """True if a layer has an integer form, or gets one by a rewrite because those after it have."""
     if graph.precision(node).quantize is False:
         return False
-    if any(rule(node) for rule in _RULES):
+    if any(find(node) is not None for find in _RULES):
         return all(_has_integers(graph, reader) for reader in graph.consumers(node.output))
     return refused(node) is None

@@ -2,7 +2,7 @@
 
     ArrayReduce Mean or Max of (A, R, C) over R   =>  MemoryView(Pool 1xR(MemoryView(x)))
     ArrayReduce Sum                               =>  the mean, times R
-    ... over axes with others between them        =>  ArrayIndexSelect first, which brings them together
+    ... over axes with others between them        =>  IndexSelect first, which brings them together
 
 The memory of (A, R, C) is that of an image of C channels, one line and A * R columns.
 """
@@ -17,11 +17,10 @@ import numpy as np
 from n2d2py.frontend.onnx.tensors import strides
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
-from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.neighbours import gets_integers, left_in_floats
+from n2d2py.passes.neighbours import GivesIntegers
 from n2d2py.passes.views import over_images
 
 _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
@@ -29,47 +28,32 @@ _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
 @dataclass(frozen=True)
 class Axes:
-    """The array as (A, R, C) with the reduced elements in the middle; the order that brings them there, if it is another one."""
+    """The array as (A, R, C) with the reduced elements in the middle; the order of its axes that brings them there, () if they are."""
 
     outer: int
     reduced: int
     inner: int
-    order: ArrayIndexSelect | None
+    order: tuple[int, ...]
 
 
-def _axes_of(op: ArrayReduce) -> Axes:
-    first, last = min(op.axes), max(op.axes)
-    between = [axis for axis in range(first, last) if axis not in op.axes]
-    before, behind = list(range(first)), [*between, *range(last + 1, len(op.dims))]
-    order = None
-    if any(op.dims[axis] > 1 for axis in between):
-        steps = strides(op.dims)
-        offsets = tuple(tuple(step * steps[axis] for step in range(op.dims[axis])) for axis in (*before, *op.axes, *behind))
-        order = ArrayIndexSelect(prod(op.dims), offsets)
-    outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, behind))
-    return Axes(outer, reduced, inner, order)
-
-
-@gets_integers
-def _is_pool(node: Node) -> bool:
-    """True if a layer is a reduction of several elements to their mean, sum or maximum."""
-    op = node.op
-    if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
-        return False
-    return prod(op.dims[axis] for axis in op.axes) > 1
-
-
-class PooledArrays(Pass):
-    """ArrayReduce Mean, Sum or Max => Pool; not in pre-quantized networks, nor next to layers that have no integers."""
+class PooledArrays(GivesIntegers):
+    """ArrayReduce Mean, Sum or Max of several elements => Pool."""
 
     name = "pooled-arrays"
     summary = "reductions of arrays turned into pools"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        if not _is_pool(node):
+    @staticmethod
+    def find(node: Node) -> Axes | None:
+        op = node.op
+        if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
             return None
-        reason = left_in_floats(graph, node)
-        return Match(_axes_of(node.op)) if reason is None else Match.no(reason)
+        if prod(op.dims[axis] for axis in op.axes) == 1:
+            return None
+        before, between = range(min(op.axes)), [axis for axis in range(min(op.axes), max(op.axes)) if axis not in op.axes]
+        after = [*between, *range(max(op.axes) + 1, len(op.dims))]
+        outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, after))
+        turns = any(op.dims[axis] > 1 for axis in between)
+        return Axes(outer, reduced, inner, (*before, *op.axes, *after) if turns else ())
 
     def rewrite(self, graph: Graph, node: Node, found: Axes) -> str:
         function, window = node.op.function, (1, found.reduced)
@@ -79,8 +63,10 @@ class PooledArrays(Pass):
             graph.add(Node(name, op, [source], [name], params or {}, location=node.location, helper=True), at=at)
             return name
 
-        if found.order is not None:
-            node.inputs = [layer(found.order, "order", node.inputs[0], graph.nodes.index(node))]
+        if found.order:
+            dims, steps = node.op.dims, strides(node.op.dims)
+            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in found.order))
+            node.inputs = [layer(order, "order", node.inputs[0], graph.nodes.index(node))]
         node.op = Pool(_MODES[function], window, window)
         output = node.output
         over_images(graph, node, [(found.inner, 1, found.outer * found.reduced)], (found.inner, 1, found.outer))

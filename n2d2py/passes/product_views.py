@@ -1,7 +1,7 @@
 """Products of two activations read and write where the data lie: what only moves or scales their matrices disappears.
 
-ArrayMatMul(ArrayIndexSelect(x), y)   =>  ArrayMatMul(x, y) with a view of x, where the order is one of steps
-ArrayIndexSelect(ArrayMatMul(x, y))   =>  ArrayMatMul with a view of its result
+ArrayMatMul(IndexSelect(x), y)   =>  ArrayMatMul(x, y) with a view of x, where the order is one of steps
+IndexSelect(ArrayMatMul(x, y))   =>  ArrayMatMul with a view of its result
 ArrayMatMul(c * x, y), c * (x y)      =>  ArrayMatMul(x, y) times c, c a number above 0
 
 So heads of attention need no transposition, and their temperature is part of the rescale.
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map.op import scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.matmul.op import positions
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.passes.base import Match, Pass
 
 
@@ -34,12 +34,7 @@ def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
 
 def _moves(node: Node | None) -> bool:
     """True if a layer only changes the order of elements, or repeats or leaves out some."""
-    return (
-        node is not None
-        and isinstance(node.op, ArrayIndexSelect)
-        and node.activation is None
-        and not node.op.positions()[1].any()
-    )
+    return node is not None and isinstance(node.op, IndexSelect) and node.activation is None and not node.op.fills
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,7 @@ class ProductOperand(Pass):
                 return Match(Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}"))
             if _moves(producer):
                 places = producer.op.positions()[0][positions(view, dims)]
-                taken = steps_of_order(places, producer.op.size)
+                taken = steps_of_order(places, graph.shape(producer.inputs[0])[1])
                 if taken is not None:
                     return Match(Operand(index, producer.inputs[0], taken, 1.0, f"the order of {producer.name}"))
         return None
@@ -103,10 +98,10 @@ class ProductResult(Pass):
         scaled = scale_and_shift(reader)
         if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
             return Match((reader, replace(op, scale=op.scale * scaled[0])))
-        if not _moves(reader) or reader.op.output_size() != op.output_size():
+        if not _moves(reader):
             return None
         order = reader.op.positions()[0]
-        if len(np.unique(order)) != len(order):
+        if len(order) != op.output_size() or len(np.unique(order)) != len(order):
             return None
         views = op.placed()
         back = np.argsort(order)  # where each element of the result goes

@@ -35,7 +35,7 @@ def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> Non
 def turn_rows(
     graph: Graph, node: Node, at: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str, rows: bool = True
 ) -> str:
-    """Adds, for `node` and at position `at`, layers that read the rows of `source` as an image of `shape` (C, H, W) and permute
+    """Add, for `node` and at position `at`, layers that read the rows of `source` as an image of `shape` (C, H, W) and permute
     its axes by `perm`; returns their result: rows again, or with `rows` False the image."""
     back = [("rows", MemoryView(graph.shape(source)[1:]))] if rows else []
     ops: list[tuple[str, Op]] = [("image", MemoryView(shape)), ("turned", Transpose(perm)), *back]

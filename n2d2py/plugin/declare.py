@@ -277,7 +277,7 @@ _pending: list[Declared] = []
 
 
 def start() -> None:
-    """Forgets declarations that nothing loaded."""
+    """Forget declarations that nothing loaded."""
     _pending.clear()
 
 
@@ -289,27 +289,27 @@ def finish() -> list[Declared]:
 
 
 def operator(made: T) -> T:
-    """Declares an Operator; makes it a frozen dataclass."""
+    """Declare an Operator; make it a frozen dataclass."""
     return _declare("operator", Operator, made)
 
 
 def function(made: T) -> T:
-    """Declares a Function; makes it a frozen dataclass."""
+    """Declare a Function; make it a frozen dataclass."""
     return _declare("function", Function, made)
 
 
 def recipe(made: T) -> T:
-    """Declares a Recipe."""
+    """Declare a Recipe."""
     return _declare("recipe", Recipe, made)
 
 
 def kernel(made: T) -> T:
-    """Declares a Kernel."""
+    """Declare a Kernel."""
     return _declare("kernel", Kernel, made)
 
 
 def instructions(made: T) -> T:
-    """Declares Instructions."""
+    """Declare Instructions."""
     return _declare("instructions", Instructions, made)
 
 

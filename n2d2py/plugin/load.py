@@ -34,7 +34,7 @@ def load_plugins(folders: list[str]) -> None:
 
 
 def load_plugin(folder: str | Path, file: Path | None = None) -> None:
-    """Makes everything known that the Python files of a folder declare; once, however often it is named.
+    """Make everything known that the Python files of a folder declare; once, however often it is named.
 
     Files called test_*, conftest.py or _* are left out. Nothing is entered when anything is wrong.
 
@@ -68,7 +68,7 @@ def _entries() -> list[str]:
 
 
 def _enter(declared: list[declare.Declared], folder: Path, files: list[Path], entered: list[str]) -> None:
-    """Checks and enters declarations; `entered` is what the files put into the registries themselves."""
+    """Check and enters declarations; `entered` is what the files put into the registries themselves."""
     if not declared and not entered:
         raise N2D2Error(
             "E020",
@@ -147,7 +147,7 @@ def _twice(declared: list[declare.Declared]) -> list[N2D2Error]:
 
 
 def _import(path: Path) -> None:
-    """Runs a file as a separate module.
+    """Run a file as a separate module.
 
     Raises:
         N2D2Error: E021 with its line.

@@ -194,7 +194,7 @@ def lists() -> list[Any]:
 
 # ---- entering -----------------------------------------------------------------------------------
 def enter(declared: Declared, folder: Path) -> None:
-    """Registers a checked declaration everywhere."""
+    """Register a checked declaration everywhere."""
     made = declared.made
     if declared.what == "recipe":
         chain(made.name, f"chains {' - '.join(made.chain)} replaced", made.chain)(made().becomes)

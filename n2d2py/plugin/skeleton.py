@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
 def write_skeleton(name: str, folder: Path) -> None:
-    """Writes `name` in lower case .py and .hpp, and test_<name>.py, into `folder`.
+    """Write `name` in lower case .py and .hpp, and test_<name>.py, into `folder`.
 
     Raises:
         N2D2Error: E025 for a name that is not a CamelCase word, or where a file would be replaced.

@@ -19,11 +19,11 @@ import numpy as np
 
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.channels import channel_factors, scale_channels
+from n2d2py.quant.concat import warn_of_coarse_joins
 from n2d2py.quant.correct import correct
 from n2d2py.quant.equalize import equalize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.joins import warn_of_coarse_joins
 from n2d2py.quant.mixed import tensors_to_widen
 from n2d2py.quant.narrow import with_weight_bits
 from n2d2py.quant.options import QuantOptions
@@ -46,6 +46,7 @@ class Observed:
         ranges: value range of inputs, None where it is measured.
         checked: batches of stimuli on which the integers are checked; `fresh` if neither ranges nor corrections were made of them,
             `noise` if they are not data.
+        doubted: returns those and more, for a network that is too far on those.
     """
 
     graph: Graph
@@ -53,6 +54,7 @@ class Observed:
     samples: Sequence[np.ndarray] = ()
     ranges: Mapping[str, Range | None] = field(default_factory=dict)
     checked: Sequence[np.ndarray] = ()
+    doubted: Callable[[], Sequence[np.ndarray]] = tuple
     fresh: bool = False
     noise: bool = False
 

@@ -109,7 +109,7 @@ class Accumulator:
         slack: float = 0.0,
         alone: np.ndarray | None = None,
     ) -> None:
-        """Adds a batch (n, ...) of float values, stored values and, if run, compiled stored values and stored values
+        """Add a batch (n, ...) of float values, stored values and, if run, compiled stored values and stored values
         of the layer in isolation."""
         exact = np.asarray(real, np.float64)
         restored = self.type.dequantize(stored).astype(np.float64)
@@ -138,7 +138,7 @@ class Accumulator:
         self.stimuli += len(stored)
 
     def check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
-        """Notes whether a batch of compiled values is that of stored ones; the first difference."""
+        """Note whether a batch of compiled values is that of stored ones; the first difference."""
         found = first_difference(stored, compiled, self.type, slack)
         self.identical = found is None and self.identical is not False
         strict = first_difference(stored, compiled, self.type) if slack else found

@@ -85,6 +85,10 @@ class Quantizer:
         """
         raise NotImplementedError
 
+    def in_files(self, node: Node) -> bool:
+        """Return False for a layer that prequantized networks compute in floating point between their integers."""
+        return True
+
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """The integer form of a layer of a prequantized network, rounding included; as of any other unless it is said here.
 

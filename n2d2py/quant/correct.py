@@ -14,7 +14,7 @@ from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.guards import coarse_tensors
-from n2d2py.quant.held_back import HeldBack, gain, split
+from n2d2py.quant.holdout import Holdout, gain, split
 from n2d2py.quant.layerwise import LayerwiseRun, expected_error
 from n2d2py.quant.moments import has_moments
 from n2d2py.quant.narrow import has_narrow
@@ -37,7 +37,7 @@ class Corrected:
 
 
 def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions) -> Corrected:
-    """Rounds the weights of each layer, corrects its bias and chooses its range again, as the options ask for.
+    """Round the weights of each layer, corrects its bias and chooses its range again, as the options ask for.
 
     Without samples nothing is corrected; so is what follows a layer that has no integers, which `form_integers` refuses.
     """
@@ -46,12 +46,12 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
     if not options.correct_bias:
         return _pass(graph, types, samples, options, None)
     fitted, held = split(samples)
-    biases = _Biases(HeldBack(graph, typed_graph(graph, types, options), held), graph)
+    biases = _Biases(Holdout(graph, typed_graph(graph, types, options), held), graph)
     result = _pass(graph, types, fitted, options, biases)
     found = biases.result()
     if held and sum(len(batch) for batch in fitted) < _ENOUGH:
         log.detail("corrected again on all %d stimuli", sum(len(batch) for batch in samples))
-        again = _Biases(HeldBack(graph, typed_graph(graph, types, options), []), graph, frozenset(found.shifts))
+        again = _Biases(Holdout(graph, typed_graph(graph, types, options), []), graph, frozenset(found.shifts))
         result = _pass(graph, types, samples, options, again)
         found = replace(found, shifts=again.shifts)
     elif not found.used:
@@ -95,7 +95,7 @@ def _pass(
 class _Biases:
     """The corrections of biases so far, and the layers unchanged without."""
 
-    def __init__(self, held: HeldBack, graph: Graph, only: frozenset[str] | None = None):
+    def __init__(self, held: Holdout, graph: Graph, only: frozenset[str] | None = None):
         """`only`: the layers that may be corrected, where that is known; then none is held back.
 
         What divisors and guarded logarithms are made of is never shifted: next to nothing, a mean error is much.

@@ -31,7 +31,7 @@ class Sums(Protocol):
         ...
 
     def add(self, start: int, stop: int, errors: np.ndarray) -> None:
-        """Takes the errors (G, B, O) of the inputs from `start` to `stop`."""
+        """Take the errors (G, B, O) of the inputs from `start` to `stop`."""
         ...
 
 

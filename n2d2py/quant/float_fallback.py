@@ -1,7 +1,7 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
 They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/spectra.py), those
-that make divisors (quant/guards.py), the first ones after an input in floating point (quant/float_inputs.py), and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
+that make divisors (quant/guards.py), the first ones after an input in floating point (quant/float_inputs.py), and those for which the target has no integers (quant/float_regions.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
 form are those of `arithmetic/functions.py`, so that every export gives the same bits.
@@ -234,11 +234,11 @@ def _map_image(graph: Graph, node: Node) -> None:
     if not isinstance(node.op, Activation) or node.op.function.kind not in _ROUNDED or len(shape) == 2 or node.activation:
         return
     size, at = prod(shape[1:]), graph.nodes.index(node)
-    before, mapped, behind = (graph.fresh_name(f"{output}_{what}") for what in ("elements", "mapped", "view"))
+    before, mapped, after = (graph.fresh_name(f"{output}_{what}") for what in ("elements", "mapped", "view"))
     graph.add(Node(before, Reshape((size,)), list(node.inputs), [before], location=node.location, helper=True), at=at)
     graph.tensors[mapped] = Tensor(mapped, (1, size))
     node.op, node.inputs, node.outputs = ArrayMap(_EXACT[node.op.function.kind], (size,), ((size,),)), [before], [mapped]
-    view = Node(behind, Reshape(tuple(shape[1:])), [mapped], [output], location=node.location, helper=True)
+    view = Node(after, Reshape(tuple(shape[1:])), [mapped], [output], location=node.location, helper=True)
     graph.nodes.insert(at + 2, view)
 
 
@@ -249,7 +249,7 @@ def _check(node: Node) -> None:
 
 
 def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
-    """Adds the conversion of a tensor before its first reader of the other kind; returns its output."""
+    """Add the conversion of a tensor before its first reader of the other kind; return its output."""
     output = graph.fresh_name(f"{name}_{'float' if to_float else 'integer'}")
     graph.add(
         Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True), at=graph.nodes.index(reader)

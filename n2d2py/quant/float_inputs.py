@@ -79,8 +79,8 @@ def _last_products(graph: Graph, tensor: str) -> Iterator[Node]:
     """The layers that multiply a tensor, moved or not, by others and give outputs of the network, with what moves values around them."""
     for reader in graph.consumers(tensor):
         if reader.op.moves_values and reader.activation is None:
-            behind = [*_last_products(graph, reader.output)]
-            yield from (reader, *behind) if behind else ()
+            after = [*_last_products(graph, reader.output)]
+            yield from (reader, *after) if after else ()
         product = isinstance(reader.op, ElemWise) and reader.op.operation == "Prod"
         product = product or (isinstance(reader.op, ArrayMap) and reader.op.function == "Mul")
         if product and len(set(reader.inputs)) > 1 and reader.activation is None and graph.is_last(reader.output):
@@ -224,10 +224,10 @@ def with_float_inputs(graph: Graph, scales: InputScales) -> Graph:
         assert not isinstance(readers, str)
         for reader, own in readers:
             scale_inputs(reader, (1 / gain)[own], (-shift / gain)[own])
-        scaled, behind = result.fresh_name(f"{name}_scaled"), result.consumers(name)
+        scaled, consumers = result.fresh_name(f"{name}_scaled"), result.consumers(name)
         params = {"weights": gain.astype(np.float32), "bias": shift.astype(np.float32)}
         result.add(Node(scaled, Affine(), [name], [scaled], params, helper=True), at=0)
-        for node in behind:
+        for node in consumers:
             node.inputs = [scaled if one == name else one for one in node.inputs]
     result.verify()
     return result

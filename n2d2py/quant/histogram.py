@@ -89,7 +89,7 @@ class Histogram:
             self.zeros += flat.size
 
     def _count_blocks(self, flat: np.ndarray, signed: bool) -> None:
-        """Adds the counts, block by block so that everything stays in the cache."""
+        """Add the counts, block by block so that everything stays in the cache."""
         factor = flat.dtype.type(BINS / self.limit)
         size = min(_BLOCK, flat.size)
         scaled, index = np.empty(size, flat.dtype), np.empty(size, np.intp)
@@ -113,7 +113,7 @@ class Histogram:
         self.zeros += zeros
 
     def merge(self, other: Histogram) -> None:
-        """Adds what another histogram has counted."""
+        """Add what another histogram has counted."""
         if other.limit:
             self._grow(other.limit)
             theirs = Histogram(other.limit, positive=other.positive.copy(), negative=other.negative.copy())
@@ -142,7 +142,7 @@ class Histogram:
 
     @staticmethod
     def from_arrays(arrays: dict[str, np.ndarray]) -> Histogram:
-        """Reads what `to_arrays` gave.
+        """Read what `to_arrays` gave.
 
         Raises:
             ValueError: for arrays that are not a histogram.

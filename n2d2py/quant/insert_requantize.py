@@ -82,7 +82,7 @@ def _as_file(kind: NumType, port: FilePort) -> NumType:
 
 
 def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
-    """Rounds an output once more, to the type of the file, where its integers are of the other one."""
+    """Round an output once more, to the type of the file, where its integers are of the other one."""
     grid = grid_of(graph, name)
     if grid is None:
         return
@@ -117,7 +117,7 @@ def _settle(graph: Graph, node: Node, types: dict[str, NumType], real: Collectio
 
 
 def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
-    """Brings the inputs of a Concat to the type of the widest range among them."""
+    """Bring the inputs of a Concat to the type of the widest range among them."""
     kinds = [types[name] for name in node.inputs]
     widest = max(kinds, key=lambda kind: (kind.bits, (kind.qmax - kind.qmin) * kind.scale))
     if widest.least is not None or widest.most is not None:  # its steps may be coarser than those of the others

@@ -121,7 +121,7 @@ class LayerwiseRun:
         return list(ordered_map(run, self._parts))
 
     def advance_real(self, node: Node) -> None:
-        """Computes the outputs of the next layer in floating point, where they are asked for."""
+        """Compute the outputs of the next layer in floating point, where they are asked for."""
 
         def run(part: _Part) -> None:
             results = node.op.run([part.real[name] for name in node.inputs], node)
@@ -133,11 +133,11 @@ class LayerwiseRun:
             _for_each(run, self._parts)
 
     def advance(self, typed: QuantNode) -> None:
-        """Computes the integers of the next layer, or once more from another form of it."""
+        """Compute the integers of the next layer, or once more from another form of it."""
         _for_each(lambda part: self._run_integers(part, typed), self._parts)
 
     def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Computes the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
+        """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
 
         Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer without bias.
         """

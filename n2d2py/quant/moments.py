@@ -49,7 +49,7 @@ class Moments:
     mixed: bool = False
 
     def merge(self, other: Moments) -> None:
-        """Adds the sums of other positions."""
+        """Add the sums of other positions."""
         self.count += other.count
         if self.columns is not None and other.columns is not None:
             self.columns = np.concatenate([self.columns, other.columns], axis=1)

@@ -25,7 +25,6 @@ from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.insert_requantize import complete
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_layer
-from n2d2py.quant.weighted import WeightedQuantizer
 
 _WHOLE = 1e-4
 """A shift of so many steps next to a whole number is one: the rest is that of its scales in float32."""
@@ -139,13 +138,8 @@ def _is_rounded(graph: Graph, name: str) -> bool:
 
 def _has_integers(node: Node) -> bool:
     """False for a layer without integer form, or with weights that the file does not quantize."""
-    if refused(node) is not None:
-        return False
     known = QUANTIZERS.get(node.op.kind)
-    try:
-        return not (isinstance(known, WeightedQuantizer) and "weights" in node.params) or bool(known.file_weights(node))
-    except N2D2Error:
-        return False
+    return refused(node) is None and (known is None or known.in_files(node))
 
 
 def _typed(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node:

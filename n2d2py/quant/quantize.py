@@ -96,7 +96,7 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
 
 
 def _halve(node: QuantNode) -> list[N2D2Error]:
-    """Rounds the weights of a layer to binary16, ties to even; E519 where one is too large."""
+    """Round the weights of a layer to binary16, ties to even; E519 where one is too large."""
     if node.op.kind not in HALF_LAYERS:
         return []
     weights = node.params["weights"]

@@ -18,7 +18,7 @@ from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.states import changed_inputs, observe_states, observed_names, states_after
+from n2d2py.quant.recurrent_state_types import changed_inputs, observe_states, observed_names, states_after
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 
@@ -42,13 +42,13 @@ class Statistics:
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def merge(self, other: Statistics) -> None:
-        """Adds the counts of another part of the data."""
+        """Add the counts of another part of the data."""
         for name, histogram in other.histograms.items():
             self.histograms.setdefault(name, Histogram()).merge(histogram)
         self.stimuli += other.stimuli
 
     def save(self, path: Path) -> None:
-        """Writes an .npz with a fixed content for fixed statistics."""
+        """Write an .npz with a fixed content for fixed statistics."""
         arrays = {
             "key": np.array(self.key),
             "data": np.array(self.data),
@@ -65,7 +65,7 @@ class Statistics:
 
     @staticmethod
     def load(path: Path, key: str) -> Statistics:
-        """Reads what `save` wrote.
+        """Read what `save` wrote.
 
         Raises:
             N2D2Error: E501 absent, E502 unreadable, E503 of another network or pipeline.
@@ -99,7 +99,7 @@ class Statistics:
         return result
 
     def check_data(self, path: Path, batches: Iterable[np.ndarray]) -> None:
-        """Compares the values of the calibration stimuli, in order, with those that were collected.
+        """Compare the values of the calibration stimuli, in order, with those that were collected.
 
         Raises:
             N2D2Error: E503 where they are others.
@@ -118,7 +118,7 @@ class DataDigest:
         self._digest = hashlib.sha256()
 
     def add(self, x: np.ndarray) -> None:
-        """Takes a batch (n, ...) in."""
+        """Take a batch (n, ...) in."""
         self._digest.update(np.ascontiguousarray(x).data)
 
     def text(self) -> str:
@@ -136,7 +136,7 @@ def _others(path: Path, what: str) -> N2D2Error:
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Writes a compressed .npz whose bytes depend on the arrays alone (no time stamps)."""
+    """Write a compressed .npz whose bytes depend on the arrays alone (no time stamps)."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))

@@ -18,15 +18,15 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
+from n2d2py.quant.concat import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.float_fallback import float_tensors
 from n2d2py.quant.guards import coarse_tensors
 from n2d2py.quant.histogram import LEAST_RANGE, Histogram
-from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
+from n2d2py.quant.recurrent_state_types import StateReaches, StateTypes, recurrent_reach
 from n2d2py.quant.spectra import wide_tensors
-from n2d2py.quant.states import KeptStates, StateReaches, recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import is_scored, width
 
@@ -190,7 +190,7 @@ class _Knowledge:
     ranges: Mapping[str, tuple[float, float] | None]
     options: QuantOptions
     source: dict[str, str]
-    states: KeptStates
+    states: StateTypes
     reached: StateReaches
     real: set[str]
     positive: set[str]
@@ -209,7 +209,7 @@ class _Knowledge:
         options: QuantOptions,
     ) -> _Knowledge:
         source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
-        states, reached = KeptStates.of(graph, source), StateReaches.of(graph, source, histograms)
+        states, reached = StateTypes.of(graph, source), StateReaches.of(graph, source, histograms)
         if options.bits == 8:
             options = replace(options, wide=options.wide | _wide(graph, ranges, options, source, states, reached))
         lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
@@ -271,7 +271,7 @@ def _wide(
     ranges: Mapping[str, tuple[float, float] | None],
     options: QuantOptions,
     source: dict[str, str],
-    states: KeptStates,
+    states: StateTypes,
     reached: StateReaches,
 ) -> frozenset[str]:
     """The tensors that have 16 bits in a network of 8: spectra, guarded divisors, states, inputs where that is asked for."""

@@ -58,6 +58,13 @@ class WeightedQuantizer(Quantizer):
         """
         return _file_weights(node)
 
+    def in_files(self, node: Node) -> bool:
+        """Return False where the file has real weights."""
+        try:
+            return "weights" not in node.params or bool(self.file_weights(node))
+        except N2D2Error:
+            return False
+
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         """With a Floating-point rescale the zero point z of the output is in b_q too, as round(z / factor): an error of at most half
         a unit of the sum."""

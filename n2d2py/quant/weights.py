@@ -121,7 +121,7 @@ def quantize_weights(
     reduced_order: np.ndarray | None = None,
     scales: np.ndarray | None = None,
 ) -> QuantizedWeights:
-    """Quantizes weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
+    """Quantize weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
 
     w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer), with less than max|w| by `ranging` below 8 bits;
     b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged where the accumulator could

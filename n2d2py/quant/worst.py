@@ -10,7 +10,7 @@ from n2d2py.graph import QuantGraph
 from n2d2py.quant.compare import decibels
 
 _KEPT = 12
-_LARGEST_PICTURE = 256
+_LARGEST_IMAGE = 256
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class StimulusComparison:
         position: among the compared stimuli; name and label (-1: none) as the data give them.
         error: mean |float - dequantized| over the outputs; sqnr_db of all of them together.
         expected, found: largest element of the first output in floating point and in integers, -1 for one element.
-        picture: what the network reads as bytes (H, W) or (H, W, 3), stretched to black and white; None for vectors
+        image: what the network reads as bytes (H, W) or (H, W, 3), stretched to black and white; None for vectors
             and other numbers of channels.
     """
 
@@ -32,7 +32,7 @@ class StimulusComparison:
     sqnr_db: float
     expected: int
     found: int
-    picture: np.ndarray | None = None
+    image: np.ndarray | None = None
 
 
 class WorstStimuli:
@@ -47,7 +47,7 @@ class WorstStimuli:
     def add(
         self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray], stored: dict[str, np.ndarray]
     ) -> None:
-        """Adds a batch: the inputs (n, ...), and float and stored values of all tensors."""
+        """Add a batch: the inputs (n, ...), and float and stored values of all tensors."""
         exact = [real[name].reshape(len(x), -1).astype(np.float64) for name in self._outputs]
         restored = [
             kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64) for name, kind in self._outputs.items()
@@ -80,7 +80,7 @@ class WorstStimuli:
         return [one for one in self._kept if one.error > 0]
 
 
-def stimulus_picture(x: np.ndarray, largest: int = _LARGEST_PICTURE) -> np.ndarray | None:
+def stimulus_picture(x: np.ndarray, largest: int = _LARGEST_IMAGE) -> np.ndarray | None:
     """A stimulus (C, H, W) as bytes (H, W) or (H, W, 3), of more than `largest` pixels a side every second, third, ... one.
 
     None for vectors and other numbers of channels.

@@ -45,7 +45,7 @@ class OnnxWriter:
         return name
 
     def emit(self, op_type: str, inputs: Iterable[str], output: str | None = None, **attributes) -> str:
-        """Adds a node; returns its output, a fresh name unless given."""
+        """Add a node; return its output, a fresh name unless given."""
         from onnx import helper
 
         output = output or self.fresh(f"{op_type.lower()}_of")
@@ -53,7 +53,7 @@ class OnnxWriter:
         return output
 
     def emit_all(self, op_type: str, inputs: Iterable[str], count: int, **attributes) -> list[str]:
-        """Adds a node with `count` outputs; returns their fresh names."""
+        """Add a node with `count` outputs; return their fresh names."""
         from onnx import helper
 
         outputs = [self.fresh(f"{op_type.lower()}_{index}_of") for index in range(count)]
@@ -61,13 +61,13 @@ class OnnxWriter:
         return outputs
 
     def constant(self, values: np.ndarray | float | list, stem: str = "constant") -> str:
-        """Adds an initializer; floating-point values become float32."""
+        """Add an initializer; floating-point values become float32."""
         array = np.asarray(values)
         array = array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64)
         return self.exact(np.ascontiguousarray(array), stem)
 
     def exact(self, values: np.ndarray, stem: str = "constant") -> str:
-        """Adds an initializer of the array's own type."""
+        """Add an initializer of the array's own type."""
         from onnx import numpy_helper
 
         name = self.fresh(stem)
@@ -98,7 +98,7 @@ class OnnxWriter:
         return self.constant(node.params["bias"], f"{node.name}_bias")
 
     def pad(self, x: str, pads: Pads, fill: float = 0.0, output: str | None = None) -> str:
-        """Writes `fill` around the images of x, or a crop; returns the tensor."""
+        """Write `fill` around the images of x, or a crop; return the tensor."""
         top, left, bottom, right = pads
         amounts = self.constant([0, 0, top, left, 0, 0, bottom, right])
         return self.emit("Pad", [x, amounts, self.constant(fill)], output)
@@ -112,7 +112,7 @@ class OnnxWriter:
         return (x, list(pads)) if fits else (self.pad(x, pads, fill), [0, 0, 0, 0])
 
     def apply(self, function: FunctionRow, x: str, y: str) -> None:
-        """Writes y = function(x).
+        """Write y = function(x).
 
         Raises:
             NoOnnxForm: for a function without ONNX form.
@@ -123,7 +123,7 @@ class OnnxWriter:
             raise NoOnnxForm(str(error)) from error
 
     def write(self, node: Node) -> None:
-        """Writes one layer with its activation.
+        """Write one layer with its activation.
 
         Raises:
             NoOnnxForm: for an operator without ONNX form.

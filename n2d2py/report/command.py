@@ -17,7 +17,7 @@ from n2d2py.version import __version__
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line `words` (sys.argv without the program by default); the exit status: 0, 1 or 2 as n2d2py's."""
+    """Run the command line `words` (sys.argv without the program by default); the exit status: 0, 1 or 2 as n2d2py's."""
     log.setup()
     arguments = _parser().parse_args(words)
     if len(arguments.exports) > 2 or (arguments.o and len(arguments.exports) == 1):

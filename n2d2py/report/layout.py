@@ -74,7 +74,7 @@ def _ranked(sizes: list[tuple[float, float]], edges: list[tuple[int, int]]) -> l
 
 
 def _bent(items: list[Item], edges: list[tuple[int, int]]) -> list[list[int]]:
-    """Adds the bend points; returns the route of each edge."""
+    """Add the bend points; return the route of each edge."""
     routes = []
     for source, target in edges:
         route = [source]
@@ -162,7 +162,7 @@ def _fold(
     margin: float,
     column_ranks: int,
 ) -> tuple[float, float]:
-    """Sets columns and y, moves each column's x to its place; returns (width, height)."""
+    """Set columns and y, move each column's x to its place; return (width, height)."""
     starts = _cuts(items, routes, len(rows), column_ranks)
     left, tallest = margin, 0.0
     for column, start in enumerate(starts):

@@ -92,7 +92,7 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
 
 
 def _label(svg: Svg, labels: list[tuple[float, float, float, float, str]]) -> None:
-    """Writes the labels (centre, width and height of the buffer, text) along the longer side, none over another."""
+    """Write the labels (centre, width and height of the buffer, text) along the longer side, none over another."""
     taken: list[tuple[float, float, float, float]] = []
     for x, y, width, height, name in labels:
         flat = width >= min(height, len(name) * _LETTER)

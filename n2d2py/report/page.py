@@ -141,7 +141,7 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
 
     result = []
     for one in data.stimuli:
-        image = one.picture
+        image = one.image
         result.append(
             {
                 "stimulus": one,

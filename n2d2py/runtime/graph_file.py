@@ -33,7 +33,7 @@ _PORTS = ("input_ports", "output_ports")
 
 
 def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] | None = None) -> None:
-    """Writes `graph` to `path`; the same graph gives the same bytes. Locations and sources are left out.
+    """Write `graph` to `path`; the same graph gives the same bytes. Locations and sources are left out.
 
     `stored`: by layer, the weights that lie in files of the export.
     """
@@ -111,7 +111,7 @@ class _Arrays:
         self.files: dict[str, StoredRows] = {}
 
     def add(self, values: np.ndarray, rows: StoredRows | None = None) -> dict[str, str]:
-        """Stores an array, unless it lies elsewhere as `rows`; returns what the JSON text says of it."""
+        """Store an array, unless it lies elsewhere as `rows`; return what the JSON text says of it."""
         name = f"a{len(self.stored) + len(self.files)}"
         values = np.asarray(values)
         if rows is None:

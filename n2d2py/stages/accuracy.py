@@ -97,7 +97,10 @@ def check_accuracy(
     if not observed.checked:
         log.notice("the accuracy of the integers is not checked, as there are no samples")
         return
-    figure = checked.figure(graph, observed.fresh)
+    judged, figure = observed.checked, checked.figure(graph, observed.fresh)
+    if figure is not None and figure.shortfall > 1:  # these may be the hard ones
+        judged = observed.doubted() or judged
+        figure = CheckedOutputs(replace(observed, checked=judged)).figure(graph, observed.fresh)
     if figure is None:
         return
     log.detail("accuracy of the integers: output '%s' has %s", figure.output, figure)
@@ -105,7 +108,7 @@ def check_accuracy(
         return
     log.notice("output '%s' deviates strongly from floating point: searching for the cause and a remedy", figure.output)
     layer, cause = _cause(graph, observed, figure, shifts)
-    count = sum(len(batch) for batch in observed.checked)
+    count = sum(len(batch) for batch in judged)
     log.warning(
         "W508",
         f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} deviates strongly from floating point: "
@@ -222,7 +225,7 @@ def _remedy(
         log.detail("tried %s: %s", way.text, found)
         tried.append((found.shortfall, way, found))
         if found.shortfall <= 1:
-            return f"{way.text} gives {found}, as tried on them"
+            return f"{way.text} gives {found}, as tried on {sum(map(len, checked.observed.checked))} of them"
     least = min(tried, key=lambda one: one[0], default=None)
     if least is not None and least[0] < _BETTER * figure.shortfall:
         return f"{least[1].text} helps most of what was tried, but is not enough: {least[2]}"

@@ -19,8 +19,8 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
 from n2d2py.quant.float_inputs import InputScales, choose_float_inputs, with_float_inputs
+from n2d2py.quant.float_regions import with_target_forms
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
-from n2d2py.quant.real_between import with_target_forms
 from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
 from n2d2py.quant.trained import complete_trained, unmeasured_inputs
 from n2d2py.quant.types import calibrated_tensors
@@ -34,6 +34,8 @@ _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 
 _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
+_DOUBTED = 8
+"""Times as many stimuli check a network that is too far on those."""
 _WITHHELD = 4
 """One stimulus of so many is withheld from the corrections."""
 _CHECKED_ELEMENTS = 2_000_000
@@ -85,7 +87,7 @@ def calibration_folder_name(network: str, bits: int) -> str:
 
 
 def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
-    """Fuses a loaded network for integers and observes it over its calibration stimuli, or takes `assumed` ranges.
+    """Fuse a loaded network for integers and observe it over its calibration stimuli, or take `assumed` ranges.
 
     A pre-quantized network keeps its scales.
 
@@ -163,7 +165,7 @@ def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: Ass
 
 
 def save_statistics(observed: Observed | None, folder: Path) -> None:
-    """Writes STATISTICS_FILE into a folder, for a later calibration to reload."""
+    """Write STATISTICS_FILE into a folder, for a later calibration to reload."""
     if observed is not None:
         path = folder / STATISTICS_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -247,16 +249,22 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
     count = min(
         _MOST_CHECKED, max(_FEWEST_CHECKED, _CHECKED_ELEMENTS // sum(elements(t.shape) for t in graph.tensors.values()))
     )
-    chosen, fresh = every.spread(count), False
+    pool, fresh = every, False
     if not graph.states:
         ranged = even_positions(len(every), calibrated)
         corrected = ranged[even_positions(len(ranged), sum(len(batch) for batch in observed.samples))]
         for used in (ranged, corrected):
             rest = np.setdiff1d(np.arange(len(every)), used)
             if len(rest) >= _FEWEST_CHECKED:
-                chosen, fresh = every.take(rest[even_positions(len(rest), count)]), True
+                pool, fresh = every.take(rest), True
                 break
-    return replace(observed, checked=[x for x, _, _ in chosen.batches(SAMPLE_BATCH)], fresh=fresh, noise=network.data.random)
+
+    def batches(most: int) -> list[np.ndarray]:
+        return [x for x, _, _ in pool.spread(most).batches(SAMPLE_BATCH)]
+
+    return replace(
+        observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=fresh, noise=network.data.random
+    )
 
 
 def _samples(graph: Graph, calibrated: Stimuli, total: int, options: CalibrationOptions) -> list[np.ndarray]:

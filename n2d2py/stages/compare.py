@@ -123,7 +123,7 @@ def _found(
 def _check_edges(
     quantized: QuantGraph, sample: np.ndarray, size: int, compiled: Network, accumulators: list[Accumulator]
 ) -> None:
-    """Compares compiled and simulated values of the edge samples; these prove nothing but that both are equal."""
+    """Compare compiled and simulated values of the edge samples; these prove nothing but that both are equal."""
     x, layers = edge_samples(sample), [(one.layer, one.tensor) for one in accumulators]
     for first in range(0, len(x), len(x) if quantized.states else size):
         part = slice(first, len(x) if quantized.states else first + size)
@@ -261,7 +261,7 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
 
 
 def refuse_differences(comparisons: list[LayerComparison]) -> None:
-    """Raises E812 when the compiled values of a layer are not those of Python, by the measure of `summary`."""
+    """Raise E812 when the compiled values of a layer are not those of Python, by the measure of `summary`."""
     if different := _first_difference(comparisons):
         raise N2D2Error("E812", different, where="-compare", remedy="report this defect of n2d2py")
 

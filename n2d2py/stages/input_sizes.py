@@ -7,7 +7,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.arrays import open_npy
 from n2d2py.data.database.numpy_file import read_arrays
-from n2d2py.data.given import GivenData, given_data
+from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.several import array_files
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.layout import nhwc_inputs
@@ -16,7 +16,7 @@ from n2d2py.stages.options import LoadOptions
 
 
 def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
-    """Gives inputs whose sizes an ONNX file leaves open those of -input-shape, or of the arrays that are given.
+    """Give inputs whose sizes an ONNX file leaves open those of -input-shape, or of the arrays that are given.
 
     Raises:
         N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an input that there is not.
@@ -26,7 +26,7 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     opened = [one.name for one in model.fed if one.is_open]
     if not opened or options.data is None:
         return
-    given = given_data(options.data)
+    given = open_data(options.data)
     if len(model.fed) == 1 and not given.is_folder:
         sizes = read_arrays(given)[0].shape[1:]
         channels_last = opened[0] in nhwc_inputs(model.proto.graph)
@@ -40,7 +40,7 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
                 _take(model, name, arrays[name].shape[1:], given.name)
 
 
-def _arrays(given: GivenData, names: list[str]) -> dict[str, np.ndarray]:
+def _arrays(given: InputData, names: list[str]) -> dict[str, np.ndarray]:
     """The arrays of a network with several inputs that are there, an axis of stimuli in front; files of single stimuli have none."""
     if not given.is_folder:
         return given.read()
@@ -56,7 +56,7 @@ def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
     """The shapes by the names of the inputs; one without name is that of the only input."""
     found: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text is not None else ():
-        name, equals, sizes = part.rpartition("=")
+        name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons
         try:
             shape = tuple(int(size) for size in sizes.lower().split("x"))
         except ValueError:

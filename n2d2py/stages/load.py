@@ -16,7 +16,7 @@ from n2d2py import log
 from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
-from n2d2py.data.given import given_data
+from n2d2py.data.input_data import open_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.preprocessing import Preprocessing
@@ -41,15 +41,15 @@ from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.stages.given import (
-    Told,
+from n2d2py.stages.input_options import (
+    OnnxMetadata,
     class_names,
-    given_labelled,
     input_text,
+    labelled_input,
     preprocessing,
+    read_metadata,
     refuse_for_ini,
     refuse_for_several,
-    told_by,
 )
 from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.precision import with_layer_precisions
@@ -98,7 +98,7 @@ class DataSet:
 class LoadedNetwork:
     """Result of the load stage: the float graph, its targets, the data, and the files it came from.
 
-    `told`: what the metadata of an ONNX file say of its data. `weights`: where the weights of an INI came from; with the
+    `metadata`: what the metadata of an ONNX file say of its data. `weights`: where the weights of an INI came from; with the
     recipes of its layers where it is to be trained, by batches of `batch_size`. `restored`: its file computes scales at run time, and
     its layers have the real numbers that these stand for.
     """
@@ -112,7 +112,7 @@ class LoadedNetwork:
     files: list[Path] = field(default_factory=list)
     document: Document | None = None
     mappings: dict[str, LabelsMapping] = field(default_factory=dict)
-    told: Told = Told()
+    metadata: OnnxMetadata = OnnxMetadata()
     weights: WeightStore | None = None
     batch_size: int = 1
     restored: bool = False
@@ -209,7 +209,7 @@ def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, 
     elif network.document is not None:
         loaded = load_stage(network.files[0], options, network.folder)
         return replace(network, data=loaded.data, mappings=loaded.mappings, options=options)
-    return _in_calls(replace(network, data=_onnx_data(network.graph, options, network.told), options=options))
+    return _in_calls(replace(network, data=_onnx_data(network.graph, options, network.metadata), options=options))
 
 
 def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
@@ -260,7 +260,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if several and options.read_data and options.data is not None:
         data = _opened(options, _fed(graph), integers=_integers(graph))
     if options.class_names is not None:
-        data = replace(data, classes=class_names(options, Told()))
+        data = replace(data, classes=class_names(options, OnnxMetadata()))
     mappings = {
         target.name: _mapping(document, target, provider.labels)
         for target in targets
@@ -307,7 +307,7 @@ def _given_database(document: Document, options: LoadOptions) -> Database | None
         return None
     transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
     shape = read_environment(document).shape
-    return source_database(given_labelled(options, class_names(options, Told()))[0], shape, fit=not transformed)
+    return source_database(labelled_input(options, class_names(options, OnnxMetadata()))[0], shape, fit=not transformed)
 
 
 def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, options: LoadOptions, folder: Path) -> DataSet:
@@ -338,7 +338,7 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
     )
     if options.data is None:
         return data
-    name = given_data(options.data).name
+    name = open_data(options.data).name
     if given is not None:
         if has_own:
             sets["Validation"] = provider.on(given).stimuli("Validation")
@@ -348,7 +348,7 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         log.warning(
             "W408",
             "the data of -calib-data are used as model inputs without the transformations of the INI",
-            where=str(given_data(options.data).path),
+            where=str(open_data(options.data).path),
             remedy="give images or bytes without -input-range to apply the transformations",
         )
     opened = _opened(options, {"": provider.shape})
@@ -369,7 +369,7 @@ def _integers(graph: Graph) -> set[str]:
 def _opened(
     options: LoadOptions,
     inputs: dict[str, tuple[int, ...]],
-    told: Told = Told(),
+    metadata: OnnxMetadata = OnnxMetadata(),
     network: str = "",
     integers: Collection[str] = (),
     ports: Mapping[str, FilePort] = MappingProxyType({}),
@@ -378,11 +378,11 @@ def _opened(
 
     `ports`: the inputs as the file has them.
     """
-    given, names = given_labelled(options, class_names(options, told))
+    given, names = labelled_input(options, class_names(options, metadata))
     if len(inputs) > 1:
         refuse_for_several(options, len(inputs))
         stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0), integers, ports), None
-        how = preprocessing(LoadOptions(input_range=options.input_range), (), told, network)
+        how = preprocessing(LoadOptions(input_range=options.input_range), (), metadata, network)
     else:
         ((name, shape),) = inputs.items()
         port = ports.get(name)
@@ -390,8 +390,8 @@ def _opened(
         pictures, turned = given.is_folder, False
         taken = shape
         if pictures and port is not None and len(shape) == 3:
-            turned, shape = port.picture != (0, 1, 2), tuple(shape[axis] for axis in port.picture)
-        how = preprocessing(options, shape, told, network, name in integers, kind)
+            turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
+        how = preprocessing(options, shape, metadata, network, name in integers, kind)
         stimuli = open_source(given, taken, how, port)
         order = (2, 1, 0) if how.bgr else tuple(range(shape[0]))
         pixels = PixelMap(*how.slopes(shape[0]), order) if pictures and not turned else None
@@ -442,10 +442,10 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
     restored = restore_dynamic(model, not options.run_time_scales)
     graph = import_onnx(model)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.results]
-    told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})
+    metadata = read_metadata({entry.key: entry.value for entry in model.proto.metadata_props})
     files = [one for one in (path, encodings) if isinstance(one, Path)]
-    data = _onnx_data(graph, options, told)
-    return LoadedNetwork(graph, targets, data, params, options, folder, files, told=told, restored=restored)
+    data = _onnx_data(graph, options, metadata)
+    return LoadedNetwork(graph, targets, data, params, options, folder, files, metadata=metadata, restored=restored)
 
 
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
@@ -460,10 +460,10 @@ def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
         )
 
 
-def _onnx_data(graph: Graph, options: LoadOptions, told: Told) -> DataSet:
+def _onnx_data(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> DataSet:
     if options.read_data and options.data is not None:
         ports = dict(zip(graph.fed, graph.fed_ports, strict=True))
-        data = _opened(options, _fed(graph), told, graph.name, _integers(graph), ports)
+        data = _opened(options, _fed(graph), metadata, graph.name, _integers(graph), ports)
         _check_names(graph, options, data)
         return data
     if options.synthetic is None or options.data is not None or is_quantized(graph):

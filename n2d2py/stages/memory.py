@@ -23,7 +23,7 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
-from n2d2py.stages.planned import GivingScratch, PlannedNetwork
+from n2d2py.stages.planned import PlannedNetwork, ScratchPlanner
 from n2d2py.stages.strips import naming_strips, planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
@@ -74,7 +74,7 @@ def planned(
     return found
 
 
-def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> GivingScratch:
+def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> ScratchPlanner:
     """Return the function that gives the kernels of a planned network their scratch, within MemoryBudget."""
     budget = params["MemoryBudget"]
 
@@ -86,7 +86,7 @@ def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> GivingScrat
     return placed
 
 
-def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: GivingScratch) -> PlannedNetwork:
+def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: ScratchPlanner) -> PlannedNetwork:
     """The network unchanged, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
     found, refused = None, None
     try:

@@ -299,7 +299,7 @@ def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -
 
 
 def check_options(options: RunOptions) -> None:
-    """Refuses values that no option can have.
+    """Refuse values that no option can have.
 
     Raises:
         N2D2Error: E506 an unknown precision, E003 other values out of range, E007 two that exclude each other.
@@ -330,7 +330,7 @@ def check_options(options: RunOptions) -> None:
 
 
 def _check_data(load: LoadOptions) -> None:
-    """Refuses what no data can be read with: E003, E007."""
+    """Refuse what no data can be read with: E003, E007."""
     formula = [name for name in ("scale", "mean", "std") if getattr(load, name) not in (None, ())]
     if formula and load.input_range is not None:
         raise N2D2Error("E007", f"-input-range and -{formula[0]} exclude each other", remedy="remove one of them")

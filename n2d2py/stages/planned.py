@@ -19,5 +19,5 @@ class PlannedNetwork:
     plan: MemoryPlan
 
 
-GivingScratch = Callable[[PlannedNetwork], tuple[PlannedNetwork, bool]]
+ScratchPlanner = Callable[[PlannedNetwork], tuple[PlannedNetwork, bool]]
 """The network with scratch for its kernels placed in the budget, and whether every layer that needs some has some."""

@@ -207,7 +207,7 @@ def tell_in_float(graph: QuantGraph, real: Graph) -> None:
 
 
 def check_prequantized(bits: int, choices: Collection[str]) -> None:
-    """Warns of `choices`, the options that choose integers, which a pre-quantized network brings: all but the arithmetic of rescaling.
+    """Warn of `choices`, the options that choose integers, which a pre-quantized network brings: all but the arithmetic of rescaling.
 
     Raises:
         N2D2Error: E506 for another width than that of the file.

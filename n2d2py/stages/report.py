@@ -13,7 +13,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.exports import KernelChoice
 from n2d2py.quant.worst import stimulus_picture
 from n2d2py.report import MISSES_SHOWN, Footprint, ReportData, write_report
-from n2d2py.stages.built import Built
+from n2d2py.stages.build_metrics import BuildMetrics
 from n2d2py.stages.compare import Comparison
 from n2d2py.stages.options import RunOptions
 from n2d2py.stages.planned import PlannedNetwork
@@ -33,7 +33,7 @@ class Checked:
     scores: Scores = field(default_factory=Scores)
     compared: Comparison = field(default_factory=Comparison)
     sensitivity: Sensitivity = Sensitivity()
-    built: Built = Built()
+    built: BuildMetrics = BuildMetrics()
 
 
 def report_stage(

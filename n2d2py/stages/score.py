@@ -36,7 +36,7 @@ class Scores:
     rows: dict[str, list[tuple[str, Score]]] = field(default_factory=dict)
 
     def add(self, label: str, score: Score) -> None:
-        """Appends a row to the table of the score's target."""
+        """Append a row to the table of the score's target."""
         self.rows.setdefault(score.target, []).append((label, score))
 
 
@@ -143,7 +143,7 @@ def score_stage(
 def compiled_scores(
     network: LoadedNetwork, graph: QuantGraph, project: Runner, stored: StoredStimuli, positions: np.ndarray, scores: Scores
 ) -> None:
-    """Adds the running export's scores on the exported stimuli, and checks its outputs against the simulation.
+    """Add the running export's scores on the exported stimuli, and check its outputs against the simulation.
 
     Integers must be identical, unless layers before them compute in floating point. `positions` are the places of the exported stimuli among the tested ones.
 
@@ -181,7 +181,7 @@ def compiled_scores(
 
 
 def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.ndarray, found: np.ndarray) -> None:
-    """Raises E812 when an output of a target with its own arithmetic differs from the simulated one.
+    """Raise E812 when an output of a target with its own arithmetic differs from the simulated one.
 
     Roundings add up over the layers, so that only the direction of the outputs can be compared: a cosine below 0.9 is
     no rounding.

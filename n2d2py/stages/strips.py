@@ -14,7 +14,7 @@ from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
-from n2d2py.stages.planned import GivingScratch, PlannedNetwork
+from n2d2py.stages.planned import PlannedNetwork, ScratchPlanner
 
 _TRIED = 3
 """Of the cuts with the least memory by estimate."""
@@ -34,7 +34,7 @@ class StripTrial:
 class StripTrials:
     """Cuts of a network, planned."""
 
-    def __init__(self, graph: QuantGraph, params: Params, settings: Settings, placed: GivingScratch):
+    def __init__(self, graph: QuantGraph, params: Params, settings: Settings, placed: ScratchPlanner):
         self.graph, self.placed = graph, placed
         self.budget, self.most = params["MemoryBudget"], params["MaxExtraMacs"]
         self.settings = replace(settings, clock="op")
@@ -96,7 +96,7 @@ class StripTrials:
 
 
 def planned_strips(
-    graph: QuantGraph, params: Params, settings: Settings, whole: PlannedNetwork | None, placed: GivingScratch
+    graph: QuantGraph, params: Params, settings: Settings, whole: PlannedNetwork | None, placed: ScratchPlanner
 ) -> PlannedNetwork | None:
     """The network with segments of layers in strips, by MaxExtraMacs; None where `whole`, without strips, needs no more memory.
 

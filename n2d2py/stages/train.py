@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def train_stage(path: Path, options: RunOptions) -> RunOptions:
-    """Trains the network in an INI; the options with which the rest of the run reads its best weights.
+    """Train the network in an INI; the options with which the rest of the run reads its best weights.
 
     Writes the folders weights, weights_validation (where there is a Validation set) and training into the output folder.
 
@@ -86,7 +86,7 @@ def _write_rates(found: list[tuple[float, float]], folder: Path) -> None:
 
 
 def require_torch() -> None:
-    """Raises E430 where PyTorch is not installed."""
+    """Raise E430 where PyTorch is not installed."""
     if find_spec("torch") is None:
         raise N2D2Error("E430", "training requires PyTorch", remedy="pip install n2d2py[train]")
 
@@ -183,7 +183,7 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -
 
 
 def _warn_of_alpha(network: LoadedNetwork) -> None:
-    """Warns where SAT starts from the default clipping value: N2D2's code and documentation name two of them."""
+    """Warn where SAT starts from the default clipping value: N2D2's code and documentation name two of them."""
     store = network.weights
     for name, recipe in ((store.recipes or {}) if store is not None else {}).items():
         values = recipe.values

@@ -24,7 +24,7 @@ def target_folder_name(target: str) -> str:
 
 
 def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_json: bool = False) -> Path:
-    """Writes the files of a score into `folder`/<target>/ and returns that folder.
+    """Write the files of a score into `folder`/<target>/ and return that folder.
 
     ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label) and
     ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a plot (up to 200 classes);

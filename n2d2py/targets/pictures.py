@@ -44,7 +44,7 @@ def _short(names: tuple[str, ...]) -> list[str]:
 
 @plain_text()
 def draw_confusion(score: Score, path: Path) -> None:
-    """Writes the PNG of `confusion_figure`.
+    """Write the PNG of `confusion_figure`.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -90,7 +90,7 @@ def confusion_figure(score: Score) -> Figure:
 
 @plain_text()
 def draw_class_scores(score: Score, path: Path) -> None:
-    """Writes a PNG with sensitivity, precision and IU of each class.
+    """Write a PNG with sensitivity, precision and IU of each class.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -111,7 +111,7 @@ def draw_class_scores(score: Score, path: Path) -> None:
 
 @plain_text()
 def draw_curve(rates: np.ndarray, what: str, path: Path) -> None:
-    """Writes a PNG of percents over the number of stimuli.
+    """Write a PNG of percents over the number of stimuli.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -133,7 +133,7 @@ def palette(classes: int, hue: float = 0) -> np.ndarray:
 
 
 def write_segmentation(pixels: Pixels, folder: Path, hue: float = 0) -> None:
-    """Writes <index>_estimated.png and, where there are labels, <index>_label.png of the first stimuli."""
+    """Write <index>_estimated.png and, where there are labels, <index>_label.png of the first stimuli."""
     from PIL import Image
 
     colours = palette(len(pixels.confusion), hue)

@@ -13,7 +13,7 @@ from n2d2py.files import file_names, write_text
 
 
 def write_weights(folder: Path, layers: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-    """Writes <layer>_<name>.syntxt for all arrays of all layers, and weights.npz with them together, instead of the folder.
+    """Write <layer>_<name>.syntxt for all arrays of all layers, and weights.npz with them together, instead of the folder.
 
     A line holds the values of an output; nine digits give each float32 again. An interrupted run leaves the old folder.
     """

@@ -208,7 +208,7 @@ def train(
     folder: Path,
     drawn: Callable[[int], Stimuli] | None = None,
 ) -> Progress:
-    """Trains a module; writes `weights` (of the last epoch), `weights_validation` (of the best) and a checkpoint into `folder`.
+    """Train a module; write `weights` (of the last epoch), `weights_validation` (of the best) and a checkpoint into `folder`.
 
     `drawn` gives `learn` as an epoch learns it, where that differs from one epoch to the next.
     Every process of torchrun calls it; the first one writes. The same seed on the same kind of machine gives the same weights.

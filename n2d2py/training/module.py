@@ -96,7 +96,7 @@ class GraphModule(nn.Module):
         return {name: {role: _numpy(each) for role, each in arrays.items()} for name, arrays in found.items()}
 
     def bound(self) -> None:
-        """Keeps steps and clipping values positive; after each step of a solver."""
+        """Keep steps and clipping values positive; after each step of a solver."""
         for module in self.modules():
             if isinstance(module, (LsqWeights, LsqActivation, SatActivation)):
                 module.bound()

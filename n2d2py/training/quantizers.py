@@ -82,7 +82,7 @@ class LsqWeights(nn.Module):
 
     @torch.no_grad()
     def bound(self) -> None:
-        """Keeps the step positive."""
+        """Keep the step positive."""
         self.step.clamp_(min=LEAST)
 
 
@@ -159,7 +159,7 @@ class LsqActivation(nn.Module):
 
     @torch.no_grad()
     def bound(self) -> None:
-        """Keeps the step positive."""
+        """Keep the step positive."""
         self.step.clamp_(min=LEAST)
 
 
@@ -180,5 +180,5 @@ class SatActivation(nn.Module):
 
     @torch.no_grad()
     def bound(self) -> None:
-        """Keeps alpha positive."""
+        """Keep alpha positive."""
         self.alpha.clamp_(min=LEAST)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.data.given import given_data
+from n2d2py.data.input_data import open_data
 from n2d2py.data.several import open_several
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
@@ -116,7 +116,7 @@ def test_an_input_called_y(tmp_path):
     np.savez(tmp_path / "d.npz", **{"left:0": LEFT, "y": np.ones((5, 4), np.float32)})
     inputs = {"left:0": INPUTS["left:0"], "y": INPUTS["right"]}
     assert open_several(tmp_path / "d.npz", inputs).labels.tolist() == [-1] * 5
-    given = given_data(tmp_path / "d.npz", np.arange(5))
+    given = open_data(tmp_path / "d.npz", np.arange(5))
     stimuli = open_several(given, inputs)
     assert stimuli.labels.tolist() == [0, 1, 2, 3, 4]
     assert (values(stimuli)[:, 6:] == 1).all()

@@ -9,8 +9,6 @@ from support.error_cases import headline, messages, read_cases, snapshot
 from support.extra_targets import needs_nvdla
 from support.tables import run_rows
 
-from n2d2py.cli import main
-
 FILES = [
     pytest.param(path, id=path.stem, marks=needs_nvdla if path.stem == "nvdla" else ())
     for path in sorted((Path(__file__).parent / "cases").glob("*.txt"))
@@ -29,7 +27,7 @@ def check(case, work, tmp_path, monkeypatch, capsys):
     with work(tmp_path, monkeypatch) as workspace:
         case.prepare(workspace)
         before = snapshot(workspace.parent)
-        status = main(case.words)
+        status = case.run()
         printed = capsys.readouterr()
         kinds = {"error", *(line.split()[0] for line in case.lines)}
         found = messages(printed.err, *kinds)

@@ -32,7 +32,6 @@ from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -53,7 +52,7 @@ from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Ta
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import Normalize, unit_length
+from n2d2py.operators.normalize.op import Normalize, lp_normalize
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
@@ -94,7 +93,7 @@ OPS = [
     Resize((5, 7), "Nearest"),
     Unpool((2, 2), (2, 2)),
     LRN(3, 1e-3),
-    unit_length(3),
+    lp_normalize(3),
     IndexSelect(((1, 0), None, (0, 0, 2))),
     DepthToSpace(2, True),
     SpaceToDepth(2),
@@ -112,7 +111,7 @@ OPS = [
     ArrayReduce("Sum", (2, 3), (1,)),
     ArrayCumSum(1, 4, 2, reverse=True),
     ArrayTopK(1, 4, 2, 3, False),
-    ArrayIndexSelect(6, ((0, 2), (1, 0)), -1.0),
+    IndexSelect(((0, 2), (1, 0)), -1.0),
     ArrayConvPool("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
     Convert(True),
     PoolSum((3, 3), (2, 2), (1, 1, 1, 1)),

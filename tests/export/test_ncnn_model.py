@@ -45,9 +45,9 @@ from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
+from n2d2py.quant.float_regions import with_target_forms
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
-from n2d2py.quant.real_between import with_target_forms
 from n2d2py.quant.simulator import quantize_inputs, run_node
 from n2d2py.quant.statistics import collect
 

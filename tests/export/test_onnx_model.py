@@ -42,7 +42,7 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
-from n2d2py.stages.given import told_by
+from n2d2py.stages.input_options import read_metadata
 
 
 def _many() -> Graph:
@@ -326,11 +326,11 @@ def test_metadata_are_those_that_the_import_reads(tmp_path):
     from n2d2py.graph.inputs import PixelMap
 
     request = ExportRequest(_typed(branched_networks.network()), classes=("cat", "dog"))
-    told = told_by(_metadata(replace(request, pixels=PixelMap((1 / 255,) * 3, (0.0,) * 3, (2, 1, 0)))))
+    told = read_metadata(_metadata(replace(request, pixels=PixelMap((1 / 255,) * 3, (0.0,) * 3, (2, 1, 0)))))
     assert (told.names, told.input_range, told.bgr) == (("cat", "dog"), (0.0, 1.0), True)
-    told = told_by(_metadata(replace(request, pixels=PixelMap((0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), (0, 1, 2)))))
+    told = read_metadata(_metadata(replace(request, pixels=PixelMap((0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), (0, 1, 2)))))
     assert (told.input_range, told.factors, told.offsets, told.bgr) == (None, (0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), False)
-    assert told_by({"n2d2py.factors": "[1.0]", "n2d2py.offsets": "[0.0, 1.0]"}).factors == ()
+    assert read_metadata({"n2d2py.factors": "[1.0]", "n2d2py.offsets": "[0.0, 1.0]"}).factors == ()
 
 
 def test_int4_initializers_hold_the_weights():

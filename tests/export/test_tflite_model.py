@@ -24,7 +24,6 @@ from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.index_select.op import ArrayIndexSelect
 from n2d2py.operators.arrays.map.op import ArrayMap
 from n2d2py.operators.arrays.matmul.op import ArrayMatMul
 from n2d2py.operators.concat import Concat
@@ -141,11 +140,11 @@ NETWORKS = {
     "shares": lambda: _rows(Softmax(16)),
     "shares across": lambda: _rows(Softmax(8, inner=8)),
     "normed": lambda: _rows(Normalize(16, 1e-5), gain=16, shift=16),
-    "elements": lambda: _rows(ArrayIndexSelect(128, ((0, 1, 5), (64, 0)))),
-    "filled ends": lambda: _rows(ArrayIndexSelect(128, ((-1, *range(0, 128, 16), -1, -1), tuple(range(16))), 0.5)),
-    "filled rows": lambda: _rows(ArrayIndexSelect(128, (tuple(range(0, 128, 16)), (-1000, *range(16), -1000)))),
-    "filled behind": lambda: _rows(ArrayIndexSelect(128, ((*range(128), -1),))),
-    "lines": lambda: _rows(ArrayIndexSelect(128, ((96, 0, 32), tuple(range(16))))),
+    "elements": lambda: _rows(IndexSelect(((0, 1, 5), (64, 0)))),
+    "filled ends": lambda: _rows(IndexSelect(((-1, *range(0, 128, 16), -1, -1), tuple(range(16))), 0.5)),
+    "filled rows": lambda: _rows(IndexSelect((tuple(range(0, 128, 16)), (-1000, *range(16), -1000)))),
+    "filled behind": lambda: _rows(IndexSelect(((*range(128), -1),))),
+    "lines": lambda: _rows(IndexSelect(((96, 0, 32), tuple(range(16))))),
     "joined rows": lambda: _rows(Concat(1, 8, (0, -1)), operand1=16),
     "positions": lambda: _rows(AddConstants(), constants=128),
     "image of rows": lambda: _rows(MemoryView((16, 2, 4))),

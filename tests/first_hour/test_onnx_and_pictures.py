@@ -22,7 +22,7 @@ from n2d2py.data.preprocessing import Preprocessing, centre_crop, resize_antiali
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
-from n2d2py.stages.given import told_by
+from n2d2py.stages.input_options import read_metadata
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
@@ -269,7 +269,7 @@ def test_metadata_say_range_colours_and_names(net):
 
 @every("text", ["", "[", "{0: 'a', 2: 'b'}", "3", "__import__('os')"])
 def test_names_that_are_none(text):
-    assert told_by({"names": text}).names == ()
+    assert read_metadata({"names": text}).names == ()
 
 
 @every(

@@ -21,7 +21,7 @@ from n2d2py.targets.target import ScoreTarget
 
 
 @dataclass
-class Built:
+class BuildMetrics:
     """A network whose input "sp" has shape (1, C, H, W)."""
 
     document: Document
@@ -50,7 +50,7 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def build() -> Callable[..., Built]:
+def build() -> Callable[..., BuildMetrics]:
     """build(text, (C, H, W), weights=..., seed=...): the network of the text after an [sp] section."""
 
     def make(
@@ -60,19 +60,19 @@ def build() -> Callable[..., Built]:
         weights: Path | str | None = None,
         seed: int = 1,
         ignore_missing: bool = False,
-    ) -> Built:
+    ) -> BuildMetrics:
         Path("net.ini").write_text("[sp]\n" + text)
         document = load_document(Path("net.ini"))
         store = WeightStore(None if weights is None else Path(weights), ignore_missing=ignore_missing)
         graph = build_graph(document, (1, *shape), store, seed)
         graph.verify()
-        return Built(document, graph, read_targets(document, graph))
+        return BuildMetrics(document, graph, read_targets(document, graph))
 
     return make
 
 
 @pytest.fixture
-def refusal(build: Callable[..., Built]) -> Callable[..., str]:
+def refusal(build: Callable[..., BuildMetrics]) -> Callable[..., str]:
     """The errors, one per line, that building a text gives."""
 
     def lines(text: str, *arguments, **options) -> str:

@@ -17,8 +17,9 @@ from n2d2py.reference.executor import run_graph
 def build_model(signature: str, body: str, opset: int = 17, seed: int = 0, **weights) -> onnx.ModelProto:
     """The model g (inputs) => (outputs) { body } for a signature "inputs => outputs"; weights are arrays or shapes filled with random values."""
     inputs, outputs = signature.split("=>")
+    foreign = ', "com.microsoft": 1' if "com.microsoft" in body else ""
     model = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": {opset}]> g ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
+        f'<ir_version: 8, opset_import: ["": {opset}{foreign}]> g ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
     )
     generator = np.random.default_rng(seed)
     for name, value in weights.items():

@@ -9,10 +9,10 @@ import pytest
 from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.onnx import stimuli_apart
+from n2d2py.frontend.onnx import batch_independence
+from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.frontend.onnx.stimuli_apart import refuse_mixed_stimuli
 
 MIXED = {
     "Gemm that transposes its input": ("float[N,4] x", "y = Gemm <transA = 1> (x, w)", {"w": (1, 3)}, "sums or moves"),
@@ -122,7 +122,7 @@ def test_outputs_that_say_something_of_single_stimuli(end, output, refused, mode
 
 def test_models_too_large_to_run_twice_are_taken(model, monkeypatch):
     made = model("float[N,4,3] x => float[N,4,3] y", _ATTENTION.format(read="x"))
-    monkeypatch.setattr(stimuli_apart, "_MOST_BYTES", 100)
+    monkeypatch.setattr(batch_independence, "_MOST_BYTES", 100)
     import_onnx(made)
 
 

@@ -78,10 +78,10 @@ def test_as_onnx_runtime_computes(case):
 @every(
     "body, others, words",
     [
-        (BODIES["convolution"], {"b": np.zeros(5, np.int32)}, "its scales do not fit its bias"),
-        (BODIES["mean of all"].replace("Pool (", "Pool <channels_last = 1> ("), {}, "its tensors are in the order NHWC"),
-        ("d = Abs (x)\n r = QLinearConv (q, s, z, w, sw, zw, t, o, d)", {}, "its bias or its scales are not constant"),
-        ("r = com.microsoft.QLinearMul (q, s, z, q, , z, t, o)", {}, "it has 8 inputs, which are too few"),
+        (BODIES["convolution"], {"b": np.zeros(5, np.int32)}, "its scales and its bias"),
+        (BODIES["mean of all"].replace("Pool (", "Pool <channels_last = 1> ("), {}, "channels-last (NHWC) tensors"),
+        ("d = Abs (x)\n r = QLinearConv (q, s, z, w, sw, zw, t, o, d)", {}, "its bias or scale is computed at run time"),
+        ("r = com.microsoft.QLinearMul (q, s, z, q, , z, t, o)", {}, "it has 8 inputs"),
     ],
 )
 def test_what_is_no_such_operator(body, others, words):

@@ -116,6 +116,18 @@ FORMS = {
         13,
         {"w": array(1, 4, 8)},
     ),
+    "einsum of two, one summed alone": (
+        ROWS + " => float[1,4] y",
+        'y = Einsum <equation = "bij,bkj->bk"> (x, w)',
+        13,
+        {"w": array(1, 4, 8)},
+    ),
+    "einsum of three": (
+        ROWS + " => float[1] y",
+        'r = Einsum <equation = "bij,bj,j->b"> (x, v, w) y = Relu (r)',
+        13,
+        {"v": array(1, 8), "w": array(8)},
+    ),
     "einsum, outer": (ROWS + " => float[1,5,8,4] y", 'y = Einsum <equation = "bij,k->bijk"> (x, w)', 13, {"w": array(4)}),
     # reductions
     "sum of nothing": (ROWS + " => float[1,5,8] y", "y = ReduceSum <noop_with_empty_axes = 1> (x)", 13, {}),
@@ -322,5 +334,27 @@ def test_integers_are_read_with_the_zero_point_that_they_have(zero, between, mod
     written = "o" if between else "q"
     body = f"{written} = QuantizeLinear (x, s, z) {between}y = DequantizeLinear (q, s)"
     built = model("float[1,9] x => float[1,9] y", body, 13, s=np.array(0.25, F), z=np.array(zero[1], zero[0]), d=sizes(1, 9))
-    with pytest.raises(N2D2Error, match="it reads integers as others than were written"):
+    with pytest.raises(N2D2Error, match="its scale, zero point or type differs"):
         import_onnx(built)
+
+
+@every("indices", [np.array([0, 7, 11]), np.array([[0, 0], [2, 1], [3, 2]])])
+def test_sparse_weights(model, check, indices):
+    built = model("float[N,4] x => float[N,3] y", "y = MatMul (x, w)")
+    values = onnx.numpy_helper.from_array(np.array([1.5, -2, 3], F), "w")
+    built.graph.sparse_initializer.append(
+        onnx.helper.make_sparse_tensor(values, onnx.numpy_helper.from_array(indices, "i"), [4, 3])
+    )
+    check(built)
+
+
+@every("indices", [np.array([0, 7, 12]), np.array([0, 7]), np.array([-1, 7, 11])])
+def test_sparse_weights_that_do_not_fit(model, indices):
+    built = model("float[N,4] x => float[N,3] y", "y = MatMul (x, w)")
+    values = onnx.numpy_helper.from_array(np.array([1.5, -2, 3], F), "w")
+    built.graph.sparse_initializer.append(
+        onnx.helper.make_sparse_tensor(values, onnx.numpy_helper.from_array(indices, "i"), [4, 3])
+    )
+    with pytest.raises(N2D2Error) as error:
+        import_onnx(built)
+    assert error.value.code == "E302"

@@ -199,7 +199,7 @@ def test_weights_in_eight_bits_of_floating_point(one_node):
     built.opset_import[0].version = 21
     with pytest.raises(N2D2Error) as caught:
         import_onnx(built)
-    assert caught.value.code == "E310" and "its integers are of type float8_e4m3fn" in caught.value.what
+    assert caught.value.code == "E310" and "integers of type float8_e4m3fn" in caught.value.what
     assert caught.value.remedy.startswith("quantize weights to 8 bits")
 
 
@@ -301,10 +301,7 @@ def test_inputs_of_real_numbers_that_become_integers_are_integers(model, body, k
 @every("dims, weights", [("1,2,3,4", (2, 2, 2)), ("1,2,3", (2, 2, 2, 2)), ("1,2,3,4", (2, 2, 2, 2, 2))])
 @every(
     "operator, reason",
-    [
-        ("Conv", "its weights have another rank than its input"),
-        ("ConvTranspose", "its weights or its output_padding are for another"),
-    ],
+    [("Conv", "its weights and its input differ in rank"), ("ConvTranspose", "its weights and its input differ in rank")],
 )
 def test_weights_of_other_axes_than_the_input_are_refused(model, operator, reason, dims, weights):
     signature = f"float[{dims}] x => float[{','.join('?' * dims.count(',') + '?')}] y"
@@ -326,7 +323,7 @@ def test_a_declared_batch_stays_in_front(model, layer, target, kept):
     if kept is not None:
         assert import_onnx(built).shape("y") == kept
     elif "Sum" in layer:
-        with pytest.raises(N2D2Error, match="it reduces the batch axis"):
+        with pytest.raises(N2D2Error, match="does not match its input of 15 elements"):
             import_onnx(built)
     else:
         assert import_onnx(built).shape("y") == (1, 60)

@@ -185,11 +185,11 @@ def test_transposed_convolutions_of_three_axes(one_node, check, groups, place):
 @every(
     "attributes, text",
     [
-        ({"kernel_shape": [2, 2, 2], "strides": [2, 2]}, "strides are for 2 axes, not for 3"),
-        ({"kernel_shape": [2, 2]}, "kernel_shape are for 2 axes, not for 3"),
+        ({"kernel_shape": [2, 2, 2], "strides": [2, 2]}, "strides have 2 values for 3"),
+        ({"kernel_shape": [2, 2]}, "kernel_shape have 2 values for 3"),
         ({"kernel_shape": [2, 0, 2]}, "kernel_shape are not positive"),
         ({"kernel_shape": [2, 2, 2], "strides": [1, 2, 2**40]}, "strides are larger than any image"),
-        ({"kernel_shape": [2, 2, 2], "pads": [1, 1, 1, 1]}, "pads are 4 values, not 6"),
+        ({"kernel_shape": [2, 2, 2], "pads": [1, 1, 1, 1]}, "pads have 4 values instead of 6"),
         ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, -1, 0]}, "negative pads"),
         ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 2**40, 0]}, "at most 67,108,864 are supported"),
         ({"kernel_shape": [7, 2, 2]}, "its result has no elements"),
@@ -204,7 +204,7 @@ def test_pools_that_are_refused(refusal, attributes, text):
 
 def test_dilations_of_another_number_of_axes(refusal):
     said = refusal("MaxPool", ["N", 2, 6, 6, 6], kernel_shape=[2, 2, 2], dilations=[1]).line()
-    assert "dilations are for 1 axes, not for 3" in said
+    assert "dilations have 1 values for 3" in said
 
 
 @every("weights, groups", [((4, 3, 3, 3, 3), 1), ((4, 2, 3, 3, 3), 1), ((3, 2, 3, 3, 3), 2), ((4, 4, 3, 3, 3), 2)])

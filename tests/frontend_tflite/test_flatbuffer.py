@@ -75,7 +75,7 @@ def test_tables_in_a_row():
     places = [(TABLE - (32 + 4 * at)) & 0xFFFFFFFF for at in range(2)]
     data = table(struct.pack("<I", 4), [4, 0, 0, 0, 0, 0], tail=struct.pack("<3I", 2, *places))
     assert "they" not in damage(lambda: FlatTable.root(data).tables(0, 1)) and len(FlatTable.root(data).tables(1, 0)) == 0
-    assert damage(lambda: FlatTable.root(data).tables(0, 1)) == "it has 2 tables in a row, at most 1 are read"
+    assert damage(lambda: FlatTable.root(data).tables(0, 1)) == "it has 2 consecutive tables, more than the limit of 1"
     inner = struct.pack("<HHHHi", 4, 4, 0, 0, 8)
     data = table(struct.pack("<I", 4), [4, 0, 0, 0, 0, 0], tail=struct.pack("<3I", 2, 16, 12) + inner)
     found = FlatTable.root(data).tables(0, 2)

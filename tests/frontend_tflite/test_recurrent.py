@@ -93,13 +93,13 @@ def _begun(m: Small) -> int:
 
 
 REFUSED = {
-    "projection": (lambda m: _lstm(m, more={16: _real(m, HIDDEN, HIDDEN)}), "projects"),
-    "norm": (lambda m: _lstm(m, more={21: _real(m, HIDDEN)}), "normalizes"),
+    "projection": (lambda m: _lstm(m, more={16: _real(m, HIDDEN, HIDDEN)}), "a projection"),
+    "norm": (lambda m: _lstm(m, more={21: _real(m, HIDDEN)}), "normalization"),
     "activation": (lambda m: _lstm(m, fusedActivationFunction=SIGMOID), "activation"),
     "activation of an RNN": (lambda m: _rnn(m, SIGMOID), "activation"),
     "state": (_begun, "state"),
     "negative limit of cells": (lambda m: _lstm(m, cellClip=-1.0), "cell_clip"),
-    "no state": (lambda m: _lstm(m, leave=(19,)), "lacks"),
+    "no state": (lambda m: _lstm(m, leave=(19,)), "is missing"),
     "uneven weights": (lambda m: _lstm(m, more={2: _real(m, HIDDEN, SIZE + 1)}), "shapes"),
     "weights of one axis": (lambda m: _lstm(m, more={at: _real(m, HIDDEN) for at in range(5, 9)}), "shapes"),
     "biases of two axes": (lambda m: _lstm(m, more={at: _real(m, HIDDEN, 2) for at in range(12, 16)}), "shapes"),

@@ -154,7 +154,7 @@ DAMAGES = {
         setattr(m.sparsity, "traversalOrder", np.array([0, 1, 2], np.int32)),
         m.axes.append(m.axes[0]),
     ),
-    "places for": lambda m: setattr(m.model.buffers[m.tensor.buffer], "data", m.model.buffers[m.tensor.buffer].data[:-4]),
+    "positions for": lambda m: setattr(m.model.buffers[m.tensor.buffer], "data", m.model.buffers[m.tensor.buffer].data[:-4]),
 }
 
 
@@ -195,7 +195,7 @@ def test_mediapipe_s_transposed_convolution(padding, kernel, stride, tmp_path):
     graph = import_onnx(load_model(rewritten(path, custom)))
     found = run_graph(graph, {"x": x})[graph.outputs[0]]
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
-    for given, text in (((padding + 1,), "its options have 4 bytes"), ((7, 1, 1), "its padding is number -1")):
+    for given, text in (((padding + 1,), "its options of 4 bytes"), ((7, 1, 1), "padding number -1")):
         with pytest.raises(N2D2Error, match=text):
             load_model(rewritten(path, lambda schema, model, given=given: _options(model, given)))
 

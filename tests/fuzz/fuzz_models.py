@@ -109,6 +109,17 @@ _NODES = (  # (signature, constants, body)
     ("net (float[2,3] x, float[2,3] z) => (float[N,M] y)", "", "y = Sub (x, z)"),
     ("net (int64[1,4] x) => (float[N,M,K] y)", "float[5,3] w = {%15}", "y = Gather (w, x)"),
     ("net (float[1,4] x) => (float[N,M] y)", "bool c = {1}", "y = If (c) <then_branch = t () => (float[1,4] a) { a = Relu (x) }, else_branch = e () => (float[1,4] b) { b = Abs (x) }>"),
+    (_IMAGE, "int64 t = {3}, bool c = {1}", "y = Loop <body = b (int64 i, bool d, float[1,4,6,6] s) => (bool e, float[1,4,6,6] r) { e = Identity (d) r = Tanh (s) }> (t, c, x)"),
+    (_IMAGE, "float[1,4,6] z = {%24}", "l, y = Scan <num_scan_inputs = 1, scan_input_axes = [2], body = b (float[1,4,6] s, float[1,4,6] p) => (float[1,4,6] t, float[1,4,6] o) { t = Add (s, p) o = Relu (t) }> (z, x)"),
+    (_IMAGE, "int64 n = {2}, int64 a = {1}", "s = SplitToSequence <axis = 1, keepdims = 1> (x, n)\n p = SequenceAt (s, a)\n t = SequenceInsert (s, p)\n y = ConcatFromSequence <axis = 1, new_axis = 0> (t)"),
+    (_IMAGE, "int64[2] i = {8,8}, int64[2] k = {2,2}", "f = Flatten (x)\n r = Col2Im <strides = [1,1]> (x, i, k)\n y = Relu (r)"),
+    (_IMAGE, "float[4,4,3,3] w = {%144}", 'y = com.microsoft.FusedConv <activation = "LeakyRelu", activation_params = [0.1], pads = [1,1,1,1]> (x, w)'),
+    (_IMAGE, "float[6,3] w = {%18}", "y = com.microsoft.FusedMatMul <alpha = 0.5, transA = 0> (x, w)"),
+    (_IMAGE, "float[4] g = {1,1,1,1}", "t = Transpose <perm = [0,2,3,1]> (x)\n y = com.microsoft.GroupNorm <groups = 2, activation = 1> (t, g, g)"),
+    ("net (float[1,5,8] x) => (float[1,5,8] y)", "float[8,24] w = {%192}, float[24] b = {%24}", "y = com.microsoft.Attention <num_heads = 2, unidirectional = 1> (x, w, b)"),
+    ("net (float[1,5,8] x) => (float[1,5,8] y)", "float[8] g = {%8}, float[1,5,8] k = {%40}", "y, a, b, c = com.microsoft.SkipLayerNormalization <epsilon = 0.001> (x, k, g, g, g)"),
+    ("net (float[1,5,8] x) => (float[1,5,3] y)", "uint8[3,1,8] w = {%24i}, float[3] s = {%3}", "y = com.microsoft.MatMulNBits <K = 8, N = 3, bits = 4, block_size = 16> (x, w, s)"),
+    ("net (float[1,5,8] x) => (float[1,5,8] y)", "int64[1,5] p = {%5i}, float[9,2] c = {%18}", "y = com.microsoft.RotaryEmbedding <interleaved = 1> (x, p, c, c)"),
 )  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def test_distances_are_safe_and_tight():
         found = reach(op, x, dense(x), 0, y, dense(y), 0)
         unit = max(x.element_bytes, y.element_bytes)
         for backwards in (False, True):
-            distance = -(-found.behind // unit) * unit if backwards else found.ahead // unit * unit
+            distance = -(-found.backward // unit) * unit if backwards else found.ahead // unit * unit
             plan = at_distance(problem, distance, backwards)
             assert check_plan(problem, plan) == [], (op, x, y, distance, backwards)
             assert run(problem, plan) == run(problem, None)

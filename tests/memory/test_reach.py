@@ -70,7 +70,7 @@ def test_pointwise_operators(seed):
 
     ahead, behind = (min(max(found, -whole[1]), whole[0]) for found in limits(safe, max(whole) + 1))
     assert found is not None
-    told = min(found.ahead, whole[0]), max(found.behind, -whole[1])  # beyond them nothing is shared
+    told = min(found.ahead, whole[0]), max(found.backward, -whole[1])  # beyond them nothing is shared
     assert told[0] <= ahead and told[1] >= behind
     if not any(gaps) and not any(parts):  # without gaps nothing is given away
         assert told == (ahead, behind)
@@ -112,4 +112,4 @@ def test_windows(seed):
     ahead, behind = limits(safe, x.bytes + y.bytes)
     assert found is not None
     assert found.ahead == max(ahead, -y.bytes) or (found.ahead < ahead and not all(reads))
-    assert found.behind == min(behind, x.bytes) or (found.behind > behind and not all(reads))
+    assert found.backward == min(behind, x.bytes) or (found.backward > behind and not all(reads))

@@ -155,7 +155,7 @@ def test_damaged_descriptions(at, bytes_):
 @pytest.mark.parametrize(
     "old, new, text",
     [
-        ("Resize", "Resise", "is a Resise, which is no operator"),
+        ("Resize", "Resise", "is a Resise"),
         ('"mode": "Bilinear"', '"made": "Bilinear"', "cannot run"),
         ("[7, 9]", "[7, 8]", "cannot run: ValueError: its results have the shapes"),
     ],

@@ -1,7 +1,7 @@
 """Operators on arrays by what NumPy says: where nothing but their sizes is told, in the type of their input, with constants.
 
 Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.conv_pool`, `n2d2py.operators.arrays.gather`,
-`n2d2py.operators.arrays.index_select`, `n2d2py.operators.arrays.interpolate`, `n2d2py.operators.arrays.map`,
+`n2d2py.operators.index_select`, `n2d2py.operators.arrays.interpolate`, `n2d2py.operators.arrays.map`,
 `n2d2py.operators.arrays.matmul`, `n2d2py.operators.normalize`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
 """
 
@@ -19,7 +19,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -27,6 +26,7 @@ from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import Softmax
 
@@ -62,7 +62,7 @@ PLAIN: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
     "mean": (ArrayConvPool("Average", *POOL, slots=(0,)), [X], WINDOWS.mean((-2, -1))),
     "norm of windows": (ArrayConvPool("Lp", *POOL, slots=(0,)), [X], np.sqrt(np.square(WINDOWS).sum((-2, -1)))),
     "order": (
-        ArrayIndexSelect(24, ((0, 13, -1), (2, 5))),
+        IndexSelect(((0, 13, -1), (2, 5))),
         [X],
         np.stack([X[:, 2], X[:, 5], X[:, 15], X[:, 18], 0 * X[:, 0], 0 * X[:, 0]], 1),
     ),
@@ -228,7 +228,7 @@ def test_shifts_beyond_the_bits(function, kind, value, by, wanted):
     ],
 )
 def test_fill_values_of_each_type(kind, value, stored):
-    op = ArrayIndexSelect(2, ((1, -1, 0),), value)
+    op = IndexSelect(((1, -1, 0),), value)
     graph: Any = SimpleNamespace(type=lambda _: kind)
     x = np.array([[3, 1]], kind.dtype)
     (found,) = op.run_integer([x], Node("y", op, ["x"], ["y"]), graph)

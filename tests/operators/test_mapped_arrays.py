@@ -213,11 +213,22 @@ PRODUCTS = {
             ("mn,no->mo", (3, 1), (4, 5)),
             ("uv,wv->uw", (3, 4), (2, 1)),
             ("rs,rs->sr", (3, 1), (1, 4)),
+            ("ij,kl->il", (2, 3), (4, 2)),
+            ("...ij,jk->...ik", (2, 4, 2, 3), (3, 5)),
+            ("i...,...j", (3, 2), (2, 4)),
+        )
+    },
+    **{
+        f"einsum {text}": node(f'y = Einsum <equation = "{text}"> (x, z, w)', x=x, z=z, w=w)
+        for text, x, z, w in (
+            ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)),
+            ("bi,ij,bj->b", (3, 2), (2, 4), (3, 4)),
+            ("a,b,c->cab", (2,), (3,), (4,)),
         )
     },
     **{
         f"einsum {text}": node(f'y = Einsum <equation = "{text}"> (x)', x=(2, 3, 4))
-        for text in ("abc->cba", "abc->b", "abc->ca", "cab")
+        for text in ("abc->cba", "abc->b", "abc->ca", "cab", "...c->c...", "a...->...")
     },
 }
 U8, S8 = np.uint8, np.int8

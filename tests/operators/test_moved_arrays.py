@@ -1,6 +1,6 @@
 """Elements of arrays in another order, joined, chosen, written at positions, resampled, against ONNX Runtime.
 
-Those of `n2d2py.operators.arrays.index_select`, `n2d2py.operators.arrays.gather`, `n2d2py.operators.arrays.interpolate` and
+Those of `n2d2py.operators.index_select`, `n2d2py.operators.arrays.gather`, `n2d2py.operators.arrays.interpolate` and
 `n2d2py.operators.arrays`. The first axis is no batch.
 """
 
@@ -35,20 +35,20 @@ MOVED = {
     "squeeze one": node("y = Squeeze (x, a)", x=(2, 1, 3, 1), a=ints(-1), kinds=""),
     "squeeze both": node("y = Squeeze (x, a)", x=(1, 2, 1, 3), a=ints(2, 0), kinds=""),
     "unsqueeze": node("y = Unsqueeze (x, a)", x=(2, 3), a=ints(0, -1, 2), kinds=""),
-    "transpose": node("y = Transpose <perm = [2, 0, 3, 1]> (x)", x=X, kinds="ArrayIndexSelect"),
-    "transpose, reversed": node("y = Transpose (x)", x=X, kinds="ArrayIndexSelect"),
+    "transpose": node("y = Transpose <perm = [2, 0, 3, 1]> (x)", x=X, kinds="IndexSelect"),
+    "transpose, reversed": node("y = Transpose (x)", x=X, kinds="IndexSelect"),
     "transpose to the same": node("y = Transpose <perm = [0, 1, 2, 3]> (x)", x=X, kinds=""),
     "transpose of ones": node("y = Transpose <perm = [1, 0, 3, 2]> (x)", x=(1, 3, 1, 4), kinds=""),
     "transpose of a one that moves": node("y = Transpose <perm = [0, 2, 1]> (x)", x=(2, 3, 1), kinds=""),
-    "transpose of equal sizes": node("y = Transpose <perm = [1, 0]> (x)", x=(3, 3), kinds="ArrayIndexSelect"),
+    "transpose of equal sizes": node("y = Transpose <perm = [1, 0]> (x)", x=(3, 3), kinds="IndexSelect"),
     "slice": node(
-        "y = Slice (x, s, e, a, t)", x=X, s=ints(1, -1), e=ints(9, -9), a=ints(1, -1), t=ints(1, -2), kinds="ArrayIndexSelect"
+        "y = Slice (x, s, e, a, t)", x=X, s=ints(1, -1), e=ints(9, -9), a=ints(1, -1), t=ints(1, -2), kinds="IndexSelect"
     ),
     "slice of the first axes": node("y = Slice (x, s, e)", x=X, s=ints(1, 0), e=ints(2, 2)),
     "slice of axes": node("y = Slice (x, s, e, a)", x=X, s=ints(-3, 0), e=ints(-1, 1), a=ints(3, 0)),
     "slice of all": node("y = Slice (x, s, e, a)", x=X, s=ints(0), e=ints(2**31 - 1), a=ints(2), kinds=""),
     "slice of a part that begins in front": node(
-        "y = Slice (x, s, e, a)", x=X, s=ints(0), e=ints(3), a=ints(2), kinds="ArrayIndexSelect"
+        "y = Slice (x, s, e, a)", x=X, s=ints(0), e=ints(3), a=ints(2), kinds="IndexSelect"
     ),
     "slice of one element": node("y = Slice (x, s, e, a)", x=(2, 3, 1), s=ints(1, 2), e=ints(2, 3), a=ints(0, 1)),
     "split": node("y, z, w = Split <axis = 1> (x, p)", outputs="y z w", x=(2, 6, 3), p=ints(1, 3, 2)),
@@ -56,7 +56,7 @@ MOVED = {
     "split with a rest": node("y, z, w = Split <axis = 1, num_outputs = 3> (x)", outputs="y z w", x=(2, 7, 3)),
     "split of the first axis": node("y, z = Split (x, p)", outputs="y z", x=(4, 3), p=ints(1, 3)),
     "split, one part read": node(
-        "y, z, w = Split <axis = 1> (x, p)", outputs="z", x=(2, 6, 3), p=ints(1, 3, 2), kinds="ArrayIndexSelect"
+        "y, z, w = Split <axis = 1> (x, p)", outputs="z", x=(2, 6, 3), p=ints(1, 3, 2), kinds="IndexSelect"
     ),
     "split by equal parts of old": node("y, z = Split <axis = 1> (x)", 13, outputs="y z", x=(2, 6, 3)),
     "expand": node("y = Expand (x, s)", x=(2, 1, 3), s=ints(4, 1, 5, 1)),
@@ -80,7 +80,7 @@ MOVED = {
     "pad by an attribute": node("y = Pad <pads = [1, 0, 0, 2], value = 1.25> (x)", 10, x=(2, 3)),
     **{
         f"depth to space {mode}": node(
-            f'y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x)', x=(2, 12, 3, 2), kinds="ArrayIndexSelect"
+            f'y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x)', x=(2, 12, 3, 2), kinds="IndexSelect"
         )
         for mode in ("DCR", "CRD")
     },
@@ -118,10 +118,7 @@ CHOSEN = {
         "y = Gather <axis = -1> (x, i)", x=(2, 3, 10), i=("int64", 4), kinds="ArrayMap ArrayGather"
     ),
     "elements": node(
-        "y = GatherElements <axis = 1> (x, i)",
-        x=(2, 10, 4),
-        i=("int64", 2, 5, 3),
-        kinds="ArrayMap ArrayIndexSelect ArrayGather",
+        "y = GatherElements <axis = 1> (x, i)", x=(2, 10, 4), i=("int64", 2, 5, 3), kinds="ArrayMap IndexSelect ArrayGather"
     ),
     "elements of as many": node(
         "y = GatherElements <axis = -1> (x, i)", x=(2, 3, 10), i=("int32", 2, 3, 2), kinds="ArrayMap ArrayGather"
@@ -169,7 +166,7 @@ CHOSEN = {
     "written parts": node("y = ScatterND (x, i, u)", x=(5, 4, 2), u=(2, 2, 4, 2), i=ints([[0], [2]], [[1], [-1]])),
     "written single elements": node("y = ScatterND (x, i, u)", x=(3, 4), u=(3,), i=ints([0, 1], [2, -1], [-3, 3])),
     "written block": node(
-        "y = ScatterND (x, i, u)", x=(6, 2), u=(2, 2), i=ints([2], [3]), kinds="ArrayIndexSelect ArrayIndexSelect Concat"
+        "y = ScatterND (x, i, u)", x=(6, 2), u=(2, 2), i=ints([2], [3]), kinds="IndexSelect IndexSelect Concat"
     ),
     "written line in front": node("y = ScatterND (x, i, u)", x=(2, 3, 2), u=(1, 3, 2), i=ints([0])),
     "written whole": node("y = ScatterND (x, i, u)", x=(2, 3), u=(2, 3), i=ints([0], [1]), kinds=""),

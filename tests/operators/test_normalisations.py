@@ -10,7 +10,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import unit_length
+from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.unpool import Unpool
 
@@ -35,15 +35,15 @@ def test_response_normalisation(size):
 def test_positions_of_norm_1(power):
     x = X.copy()
     x[0, :, 1, 2] = 0
-    found = unit_length(5, power).run([x], NODE)[0]
+    found = lp_normalize(5, power).run([x], NODE)[0]
     norms = (np.abs(found) ** power).sum(axis=1)
     wanted = np.ones((2, 2, 3))
     wanted[0, 1, 2] = 0
     np.testing.assert_allclose(norms, wanted, rtol=1e-11)
     np.testing.assert_allclose(np.sign(found), np.sign(x))
-    assert unit_length(5, power).macs([x.shape], (1, 5, 2, 3), None) == 60
+    assert lp_normalize(5, power).macs([x.shape], (1, 5, 2, 3), None) == 60
     tiny = np.full((1, 5, 1, 1), 1e-15)
-    np.testing.assert_allclose(unit_length(5, power).run([tiny], NODE)[0], tiny / 1e-12, rtol=0.01)
+    np.testing.assert_allclose(lp_normalize(5, power).run([tiny], NODE)[0], tiny / 1e-12, rtol=0.01)
 
 
 def unpooled(x, z, kernel, stride, pads, size):

@@ -145,7 +145,7 @@ CASES: dict[str, tuple[tuple[int, ...], str, dict[str, Any], str]] = {
     "magnitudes": (IMAGE, "y = ReduceL1 <axes = [2, 3]> (x)", {}, "Activation Pool Affine"),
     "logarithm of a sum": (IMAGE, "a = Exp (x) y = ReduceLogSum <axes = [3], keepdims = 0> (a)", {}, "Activation Pool Reshape Affine Activation"),
     "mean of a vector": (VECTOR, "y = ReduceMean <axes = [1]> (x)", {}, "Reshape Pool Reshape"),
-    "mean of the columns of a line": (LINE, "y = ReduceMean <axes = [2], keepdims = 0> (x)", {}, "Reshape Pool Reshape Reshape"),
+    "mean of the columns of a line": (LINE, "y = ReduceMean <axes = [2], keepdims = 0> (x)", {}, "Reshape Pool Reshape"),
 }  # fmt: skip
 
 

@@ -154,17 +154,3 @@ def test_what_integers_do_not_hold(op, params, kinds, words):
         return
     with pytest.raises(N2D2Error, match=words):
         quantize_layer(node, types)
-
-
-@pytest.mark.parametrize(
-    "op, words",
-    [
-        (Normalize(4, 1e-3), "a normalisation between quantized tensors of the file"),
-        (_recurrent(1.0)[0], "a recurrent layer between quantized tensors of the file"),
-    ],
-    ids=lambda value: getattr(value, "kind", value),
-)
-def test_files_that_come_quantized_compute_them_in_real_numbers(op, words):
-    node = Node("y", op, ["x"], ["y"], _recurrent(1.0)[1] if isinstance(op, ArrayRecurrent) else {})
-    with pytest.raises(N2D2Error, match=words):
-        QUANTIZERS[op.kind].prequantized(node, LayerTypes([S8], S8, QuantOptions()))

@@ -263,15 +263,15 @@ def test_layers_of_16_bits_compiled_as_simulated(tmp_path, cell, direction):
 
 
 REFUSED = {
-    "negative clip": ("LSTM", {"clip": -3.0}, {}, "its clip is -3.0"),
-    "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "its activations are Sigmoid, Relu"),
-    "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "its activations are \ufffd, Tanh"),
+    "negative clip": ("LSTM", {"clip": -3.0}, {}, "clip=-3.0"),
+    "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "activations Sigmoid, Relu"),
+    "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "activations \ufffd, Tanh"),
     "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, HIDDEN))}}, "its peephole weights of [1, 7] do not fit its weights"),
-    "activation of an RNN": ("RNN", {"activations": ["Sigmoid"]}, {}, "its activations are Sigmoid"),
+    "activation of an RNN": ("RNN", {"activations": ["Sigmoid"]}, {}, "activations Sigmoid"),
     "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
     "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
-    "direction": ("LSTM", {"direction": "sideways"}, {}, "its direction is sideways"),
-    "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}, "it takes as steps the batch axis"),
+    "direction": ("LSTM", {"direction": "sideways"}, {}, "direction=sideways"),
+    "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}, "it iterates over the batch axis"),
     "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}, "do not fit its input of 5"),
     "directions": (
         "GRU",
@@ -293,7 +293,7 @@ REFUSED = {
         "GRU",
         {"activations": ["Sigmoid", "Tanh"], "direction": "bidirectional"},
         {},
-        "its activations are Sigmoid, Tanh",
+        "activations Sigmoid, Tanh",
     ),
 }
 

@@ -16,7 +16,7 @@ from n2d2py.graph.forms import Weighted
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Step
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import unit_length
+from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.contract import LayerTypes, quantize_layer
@@ -183,8 +183,8 @@ def test_lrn_does_not_divide_alpha_by_the_window():
 
 def test_normalize_keeps_zeros():
     x = np.array([[3.0, -4.0], [0.0, 0.0]])
-    np.testing.assert_allclose(unit_length(2).run([x], node(unit_length(2)))[0], [[0.6, -0.8], [0, 0]], rtol=1e-15)
-    np.testing.assert_allclose(unit_length(2, 1).run([x], node(unit_length(2, 1)))[0], [[3 / 7, -4 / 7], [0, 0]])
+    np.testing.assert_allclose(lp_normalize(2).run([x], node(lp_normalize(2)))[0], [[0.6, -0.8], [0, 0]], rtol=1e-15)
+    np.testing.assert_allclose(lp_normalize(2, 1).run([x], node(lp_normalize(2, 1)))[0], [[3 / 7, -4 / 7], [0, 0]])
 
 
 @pytest.mark.parametrize("op", [LRN()])

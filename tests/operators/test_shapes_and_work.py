@@ -9,7 +9,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -27,7 +26,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import Normalize, unit_length
+from n2d2py.operators.normalize.op import Normalize, lp_normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
@@ -76,7 +75,7 @@ LAYERS = {
     "Bilinear": (Resize((3, 25), "Bilinear", "HalfPixel"), [(12, 7, 10)], {}, (12, 3, 25), 4 * 900),
     "LRN": (LRN(5), [(12, 7, 10)], {}, (12, 7, 10), 5 * 840),
     "LRN over few channels": (LRN(5), [(3, 7, 10)], {}, (3, 7, 10), 3 * 210),
-    "Normalize": (unit_length(12), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
+    "Normalize": (lp_normalize(12), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
     "Softmax": (Softmax(), [(12, 7, 10)], {}, (12, 7, 10), 840),
     "Softmax along lines": (Softmax(7, inner=120), [(12, 7, 10)], {}, (12, 7, 10), 840),
     "Transpose": (Transpose((0, 3, 1, 2)), [(12, 7, 10)], {}, (10, 12, 7), 0),
@@ -115,8 +114,8 @@ ARRAYS = {
     "ArrayMatMul": (ArrayMatMul((3, 2, 4), (1, 4, 5)), (24, 20), 30, 120),
     "ArrayReduce": (ArrayReduce("Sum", (2, 4, 3), (1,)), (24,), 6, 24),
     "ArrayInterpolate": (ArrayInterpolate(2, 4, 3, ((0, 1), (1, 2), (2, 3)), ((0.5, 0.5),) * 3), (24,), 18, 36),
-    "ArrayIndexSelect": (ArrayIndexSelect(24, ((0, 12, -1), (5,))), (24,), 3, 0),
-    "ArrayIndexSelect of one": (ArrayIndexSelect(1, ()), (1,), 1, 0),
+    "IndexSelect": (IndexSelect(((0, 12, -1), (5,))), (24,), 3, 0),
+    "IndexSelect of one": (IndexSelect(()), (1,), 1, 0),
     "Concat of rows": (Concat(1, 2, (0, 1)), (6, 8), 14, 0),
     "ArrayConvPool, Conv": (
         ArrayConvPool("Conv", (2, 4, 1, 5, 5), 6, (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 2),

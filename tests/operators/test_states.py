@@ -1,6 +1,6 @@
 """States that are kept between calls: found, refused, as ONNX Runtime computes them call by call, compiled as simulated.
 
-They look at `n2d2py.quant.states`.
+They look at `n2d2py.quant.recurrent_state_types`.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def test_calls_between_resets(tmp_path):
 def test_targets_without_states_refuse(tmp_path, target):
     with pytest.raises(N2D2Error) as caught:
         exported(tmp_path, "averaged", target=target)
-    assert caught.value.code == "E706" and "keeps 1 states between calls" in caught.value.line()
+    assert caught.value.code == "E706" and "keeps state between calls" in caught.value.line()
 
 
 def test_lines_of_an_input_do_not_go_with_states(tmp_path):

@@ -9,15 +9,7 @@ import pytest
 from support.pages import ROOT
 
 DOCS = ROOT / "docs"
-GENERATED = {
-    "errors.md",
-    "export_parameters.md",
-    "instruction_sets.md",
-    "layer_types.md",
-    "operators.md",
-    "options.md",
-    "sections.md",
-}
+GENERATED = {"errors.md", "export_parameters.md", "instruction_sets.md", "layer_types.md", "operators.md", "options.md"}
 LONGEST = {"tutorials": 900, "how-to": 900, "explanation": 1500}
 """Words of a page, without code and tables, by its folder."""
 LONGEST_SENTENCE = 40

@@ -12,7 +12,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.softmax import Softmax
-from n2d2py.passes.added_constants import AddedConstants
+from n2d2py.passes.array_elemwise import AddedConstants
 from n2d2py.passes.gains import GainsOfRows
 from n2d2py.quant.float_fallback import float_layers
 

@@ -9,8 +9,7 @@ from support.tables import every
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.functions import Clip
-from n2d2py.passes.grouped_matmul import GroupedMatMul
-from n2d2py.passes.matmul_to_conv import MatMulToConv
+from n2d2py.passes.constant_products import GroupedMatMul, MatMulToConv
 from n2d2py.quant.float_fallback import float_layers
 
 

@@ -9,7 +9,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize
-from n2d2py.passes.left_matmul import LeftMatMul
+from n2d2py.passes.constant_products import LeftMatMul
 from n2d2py.quant.float_fallback import float_layers
 
 

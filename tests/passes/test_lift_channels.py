@@ -6,7 +6,6 @@ import numpy as np
 from support.tables import every
 
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.index_select import IndexSelect
@@ -15,10 +14,10 @@ from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.remove_layout import RemoveReshape
 
 
-def shuffle(channels: int, groups: int, pixels: int, first: int = 0, count: int | None = None) -> ArrayIndexSelect:
+def shuffle(channels: int, groups: int, pixels: int, first: int = 0, count: int | None = None) -> IndexSelect:
     """A shuffle of the channels of a flattened image, of which `count` elements from `first` on are kept."""
     order = np.arange(channels * pixels).reshape(groups, -1, pixels).transpose(1, 0, 2).reshape(-1)
-    return ArrayIndexSelect(channels * pixels, (tuple(int(i) for i in order[first:][:count]),))
+    return IndexSelect((tuple(int(i) for i in order[first:][:count]),))
 
 
 def test_a_shuffle_of_channels_is_a_take(build, run, kinds):
@@ -39,7 +38,7 @@ def test_halves_of_a_shuffle_are_one_take_each(build, run, kinds):
     b.layer("flat", Reshape((16,)))
     b.layer("s", shuffle(4, 2, 4), "flat")
     for name, half in (("a", range(8)), ("b", range(8, 16))):
-        b.layer(name, ArrayIndexSelect(16, (tuple(half),)), "s")
+        b.layer(name, IndexSelect((tuple(half),)), "s")
     b.layer("joined", Concat(), ["b", "a"])
     after, _ = run(run(b.done("joined"), LiftChannels())[0], MergeTake())
     after.prune()
@@ -50,7 +49,7 @@ def test_halves_of_a_shuffle_are_one_take_each(build, run, kinds):
 def test_parts_of_channels_and_images_of_two_sizes_stay(build, run, reason):
     b = build(4, 2, 2)
     b.layer("flat", Reshape((16,)))
-    b.layer("s", ArrayIndexSelect(16, (tuple(range(2, 10)),)), "flat")
+    b.layer("s", IndexSelect((tuple(range(2, 10)),)), "flat")
     assert reason(run(b.done("s"), LiftChannels())[1]) == "s: it takes no whole channels"
     b = build(4, 2, 2)
     b.layer("wide", Reshape((2, 4, 2)))
@@ -81,10 +80,10 @@ def test_whole_channels_alone_are_lifted(build, run, positions, channels):
     """Of an image of four channels of four pixels; results are compared in each case."""
     b = build(4, 2, 2)
     b.layer("flat", Reshape((16,)))
-    b.layer("t", ArrayIndexSelect(16, (tuple(positions),)), "flat")
+    b.layer("t", IndexSelect((tuple(positions),)), "flat")
     after, report = run(b.done("t"), LiftChannels())
     if channels is None:
-        assert after.node("t").op.kind == "ArrayIndexSelect" and not report.counts
+        assert after.node("t").op.kind == "IndexSelect" and not report.counts
     else:
         assert after.node("t_channels").op == IndexSelect((channels, None, None)) and after.node("t").op == Reshape(
             (len(positions),)

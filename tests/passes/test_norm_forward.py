@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.view import MemoryView
@@ -38,9 +38,9 @@ def connected(b, source: str, inputs: int) -> str:
     return b.layer("f", Fc(), source, {"weights": b.array(3, inputs), "bias": b.array(3)})
 
 
-def some(*positions: int) -> ArrayIndexSelect:
+def some(*positions: int) -> IndexSelect:
     """Elements of the first rows, in an order."""
-    return ArrayIndexSelect(ROWS * SIZE, ((0, SIZE), tuple(positions)))
+    return IndexSelect(((0, SIZE), tuple(positions)))
 
 
 TAKEN = {
@@ -124,7 +124,7 @@ def test_recurrent_weights_take_gains(build, run, op, turned):
     tensor = b.layer("g", op, "x", {"operand1": b.array(*op.shapes[1], low=0.7, high=1.3)})
     if turned:
         steps = tuple(SIZE * step for step in (2, 0, 3, 1))
-        tensor = b.layer("t", ArrayIndexSelect(ROWS * SIZE, (steps, tuple(range(SIZE)))), tensor)
+        tensor = b.layer("t", IndexSelect((steps, tuple(range(SIZE)))), tensor)
     before = recurrent(b, tensor)
     after, report = run(b.done(before), MergeGains(arrays=True))
     assert len(report.done) == 1 and "g" not in [node.name for node in after.nodes], size

@@ -10,7 +10,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
-from n2d2py.passes.outer_product import OuterProduct
+from n2d2py.passes.array_elemwise import OuterProduct
 from n2d2py.quant.float_fallback import float_layers
 
 

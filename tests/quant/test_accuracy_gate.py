@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
+from n2d2py.stages.calibrate import calibrate_stage
+from n2d2py.stages.quantize import quantize_stage
 
 RNG = np.random.default_rng(3)
 
@@ -169,3 +174,17 @@ def test_states_are_not_judged_by_their_rows(tmp_path):
     error = real - np.asarray(n2d2py.load_simulator(tmp_path / "export_CPP_int8")(x))
     assert 10 * np.log10(real.var() / np.square(error).mean()) > 30
     assert not [one for one in log.warnings_seen() if one.code == "W508"]
+
+
+@pytest.mark.parametrize("others, warned", [(1.0, False), (0.01, True)])
+def test_a_few_quiet_samples_are_no_warning(tmp_path, others, warned):
+    """The samples of the first look lie in few steps; the others, of a factor `others`, decide."""
+    path, x = _classifier(tmp_path)
+    np.save(tmp_path / "x.npy", x)
+    network, options = read_command([str(path), "-calib-data", str(tmp_path / "x.npy"), "-calib", "-1", "-output-bits", "8"])
+    calibrated = calibrate_stage(load_network(network, options), options.calibration)
+    assert calibrated.observed is not None
+    quiet = replace(calibrated.observed, checked=[x[:8] * 0.01], doubted=lambda: [x[:8] * 0.01, x[8:] * others])
+    log.setup(quiet=True)
+    quantize_stage(replace(calibrated, observed=quiet), options.quantization)
+    assert [one.code for one in log.warnings_seen() if one.code == "W508"] == ["W508"] * warned

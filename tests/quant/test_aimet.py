@@ -163,7 +163,7 @@ def test_an_axis_of_other_channels_is_refused(axis, tmp_path):
 def test_files_that_are_no_encodings(tmp_path):
     (tmp_path / "text").write_text("{")
     (tmp_path / "deep").write_text("[" * 100_000)
-    for name, message in (("text", "no JSON"), ("deep", "no JSON"), ("absent", "cannot be read")):
+    for name, message in (("text", "not JSON"), ("deep", "not JSON"), ("absent", "cannot be read")):
         with pytest.raises(N2D2Error, match=message):
             read_encodings(tmp_path / name)
 

@@ -69,7 +69,7 @@ def test_the_worst_stimulus_is_named():
     errors = [one.error for one in comparison.stimuli]
     assert errors == sorted(errors, reverse=True)
     assert {c.worst for c in comparison.layers} == {7}
-    assert worst.picture is None, "two channels are no picture"
+    assert worst.image is None, "two channels are no picture"
 
 
 def test_only_a_dozen_are_kept_whatever_the_batches():

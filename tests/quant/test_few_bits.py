@@ -153,11 +153,11 @@ def test_names_of_the_rounding_of_qonnx(mode):
 @every(
     "change, words",
     [
-        ({"mode": "FLOOR"}, "rounding_mode is FLOOR"),
-        ({"bits": 3.5}, "bit width is [3.5]"),
+        ({"mode": "FLOOR"}, "rounding_mode=FLOOR"),
+        ({"bits": 3.5}, "bit width [3.5]"),
         ({"zero": 0.5}, "zero point is not a whole number"),
-        ({"bits": 24}, "to 24 bits"),
-        ({"scale": [0.1, 0.2, 0.3]}, "by channel"),
+        ({"bits": 24}, "24-bit activations"),
+        ({"scale": [0.1, 0.2, 0.3]}, "per channel"),
         ({"scale": -0.1}, "not a positive number"),
     ],
 )
@@ -190,7 +190,7 @@ def test_the_limits_of_qonnx(bits):
                 assert "E310" in refused(model)
 
 
-@pytest.mark.parametrize("operator, words", [("Trunc", "drops the lowest bits"), ("BipolarQuant", "gives signs of a tensor")])
+@pytest.mark.parametrize("operator, words", [("Trunc", "drops the lowest bits"), ("BipolarQuant", "binary activations")])
 def test_operators_of_qonnx_that_are_refused(operator, words):
     model = Model(SHAPE)
     constants = [model.constant(np.float32(value)) for value in ((0.1, 0, 8, 4) if operator == "Trunc" else (0.1,))]
@@ -211,7 +211,7 @@ def test_scales_of_blocks_are_refused_with_their_size():
     stored = model.constant(np.zeros((4, 192), ml_dtypes.int4))
     w = model.add("DequantizeLinear", stored, model.constant(np.ones((4, 6), np.float32)), axis=1, block_size=32)
     model.outputs.append(model.add("Gemm", model.add("Flatten", model.rounded("x", 0.01)), w, transB=1))
-    with pytest.raises(N2D2Error, match="blocks of 32"):
+    with pytest.raises(N2D2Error, match="block_size=32"):
         import_onnx(model.proto())
 
 

@@ -343,6 +343,13 @@ def test_layers_with_real_weights_stay_in_floating_point(position):
     assert graph.type("x").is_float == (position == 0) and graph.is_mixed
 
 
+def test_normalizations_between_integers_stay_in_floating_point():
+    model = Model((6, 8))
+    gain, shift = (model.constant(model.rng.normal(size=8).astype(np.float32)) for _ in range(2))
+    y = model.add("LayerNormalization", model.rounded("x", 0.02, 3), gain, shift, epsilon=1e-3)
+    assert check(model, model.rounded(y, 0.03, -9)).is_mixed
+
+
 @pytest.mark.parametrize("alpha, transposed", [(0.5, 1), (-3.0, 0), (0.3, 1)])
 def test_the_factor_of_a_gemm_is_in_its_scales(alpha, transposed):
     model = Model((12,))

@@ -15,7 +15,6 @@ from n2d2py.graph import Node
 from n2d2py.graph.forms import Real
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -23,6 +22,7 @@ from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import Op
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from support.kernel_cases import S8, S16, U8, U16, Sweep
@@ -182,8 +182,8 @@ class Arrays:
         else:
             axes = [np.concatenate([[-1] * self.rng.integers(3), axis, [-1] * self.rng.integers(1, 3)]) for axis in axes]
         fill = 1.0 if form == "pad" and self.rng.integers(2) else 0.0
-        op = ArrayIndexSelect(prod(dims), tuple(tuple(int(i) for i in axis) for axis in axes), fill)
-        x = self.values(op.size, kind.dtype.name)
+        op = IndexSelect(tuple(tuple(int(i) for i in axis) for axis in axes), fill)
+        x = self.values(prod(dims), kind.dtype.name)
         x = x if kind.is_float or kind.plain else np.clip(x, kind.qmin, kind.qmax)
         return self.case(op, [x], [kind], kind, f"{form} of {dims}")
 

@@ -3,7 +3,10 @@
 A case::
 
     === its title
-    $ net.ini -describe                     the command line; {export} stands for EXPORT
+    $ net.ini -describe                     the command line; {export} stands for EXPORT; or n2d2py-report
+    >>> n2d2py.load("net.onnx")             lines of Python instead, after `import n2d2py`
+    env CXX=false                           a variable of the environment
+    without onnxruntime                     a package that is not installed
     make bad.onnx truncated_onnx            bad.onnx is made by error_files.truncated_onnx
     net.ini: NbOutputs=3 -> NbOutputs=0     the first occurrence of a text in a file is replaced; \\n is a line end
     file other.ini                          the lines up to `end` are a file
@@ -18,10 +21,18 @@ The files of `error_files.write_workspace` are always there. Warnings are compar
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
+from n2d2py.cli import main
+from n2d2py.errors import N2D2Error
+from n2d2py.report.command import main as report
 from support import error_files
 
 EXPORT = "-w weights.npz -export CPP -calib -1 -db-export 2"
@@ -34,6 +45,9 @@ class Case:
     title: str
     words: list[str] = field(default_factory=list)
     made: dict[str, str] = field(default_factory=dict)
+    code: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
     changes: list[tuple[str, str, str]] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     status: int = 1
@@ -52,6 +66,31 @@ class Case:
                 raise ValueError(f"{self.title}: '{old}' is not in {name}")
             (folder / name).write_text(text.replace(old, new, 1))
 
+    def run(self) -> int:
+        """Run the command or the code in the working directory; return the exit status."""
+        with mock.patch.dict(os.environ, self.environment), absent(self.missing):
+            if not self.code:
+                return report(self.words[1:]) if self.words[:1] == ["n2d2py-report"] else main(self.words)
+            try:
+                exec(f"import n2d2py\n{self.code}", {})
+            except N2D2Error as error:
+                print(f"error {error}", file=sys.stderr)
+                return 1
+        return 0
+
+
+@contextmanager
+def absent(packages: list[str]) -> Iterator[None]:
+    """Let the import of packages fail; other modules that are imported meanwhile stay."""
+    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] in packages}
+    sys.modules.update(dict.fromkeys([*packages, *before]))
+    try:
+        yield
+    finally:
+        for name in {*packages, *before}:
+            del sys.modules[name]
+        sys.modules.update(before)
+
 
 def read_cases(path: Path) -> list[Case]:
     """The cases of a file.
@@ -69,6 +108,12 @@ def read_cases(path: Path) -> list[Case]:
             cases.append(Case(rest))
         elif word == "$":
             cases[-1].words = rest.replace("{export}", EXPORT).split()
+        elif word == ">>>":
+            cases[-1].code += f"{rest}\n"
+        elif word == "env":
+            cases[-1].environment |= [rest.split("=", 1)]
+        elif word == "without":
+            cases[-1].missing.append(rest)
         elif word == "make":
             name, maker = rest.split()
             cases[-1].made[name] = maker

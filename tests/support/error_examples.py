@@ -32,26 +32,26 @@ def printed(case: Case) -> list[str]:
         try:
             write_workspace(Path())
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
-                if (case.made or case.changes or case.files) and any(
-                    "export_CPP" in name for name in (*case.made, *case.files)
-                ):
+                if any("export_CPP" in name for name in (*case.made, *case.files, case.code)):
                     main(["net.ini", *EXPORT.split(), "-quiet"])
                 case.prepare(Path())
-                main(case.words)
+                case.run()
         finally:
             os.chdir(before)
     return messages(errors.getvalue(), "error", "warning")
 
 
+def command(case: Case) -> str:
+    """The command line of a case, as a shell takes it."""
+    if case.code:
+        return "; ".join(["python -c 'import n2d2py", *case.code.splitlines()]) + "'"
+    settings = [f"{name}={value}" for name, value in case.environment.items()]
+    return " ".join([*settings, *(["n2d2py"] if case.words[:1] != ["n2d2py-report"] else []), *case.words])
+
+
 def example(case: Case, message: str) -> dict[str, Any]:
     """A case as an example: its title, command, files and changes, and one of its messages."""
-    return {
-        "title": case.title,
-        "command": " ".join(["n2d2py", *case.words]),
-        "files": case.files,
-        "changes": case.changes,
-        "message": message,
-    }
+    return {"title": case.title, "command": command(case), "files": case.files, "changes": case.changes, "message": message}
 
 
 def _effort(case: Case) -> tuple[int, int]:
@@ -62,12 +62,13 @@ def _effort(case: Case) -> tuple[int, int]:
 def write_examples() -> None:
     """Write the examples of all cases, and keep those without a case."""
     kept = json.loads(EXAMPLES.read_text()) if EXAMPLES.is_file() else {}
-    found: dict[str, Any] = {code: one for code, one in kept.items() if "cause" in one}
+    found: dict[str, Any] = {}
     cases = [case for path in sorted(CASES.glob("*.txt")) for case in read_cases(path)]
     for case in sorted(cases, key=_effort):
         if {code_of(line) for line in case.lines} - set(found):
             for message in printed(case):
                 found.setdefault(code_of(message), example(case, message))
+    found = {code: one for code, one in kept.items() if "cause" in one} | found
     ordered = {code: found[code] for code in CODES if code in found}
     EXAMPLES.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
     missing = [code for code in CODES if code not in ordered]

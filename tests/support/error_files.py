@@ -250,6 +250,20 @@ def unknown_domain(path: Path) -> None:
     _single(path, helper.make_node("FusedConv", ["x0", "w"], ["y"], domain="com.vendor"), {"w": KERNELS})
 
 
+def uneven_blocks(path: Path) -> None:
+    _single(path, helper.make_node("SpaceToDepth", ["x0"], ["y"], blocksize=2), {"w": KERNELS}, inputs=((1, 1, 4, 5),))
+
+
+def with_state(path: Path) -> None:
+    """y = relu(x0 + x1), where s = x0 + x1 can be the state x1 of the next call."""
+    nodes = [helper.make_node("Add", ["x0", "x1"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
+    onnx.save(_model(nodes, inputs=((1, 4), (1, 4)), outputs=("y", "s")), path)
+
+
+def pool_without_window(path: Path) -> None:
+    _single(path, helper.make_node("MaxPool", ["x0"], ["y"]), {"w": KERNELS})
+
+
 def zero_stride(path: Path) -> None:
     _single(path, helper.make_node("Conv", ["x0", "w"], ["y"], strides=[0, 1]), {"w": KERNELS})
 
@@ -276,6 +290,48 @@ def classifier(path: Path) -> None:
     """Three outputs, one for each class."""
     nodes = [helper.make_node("Flatten", ["x0"], ["f"]), helper.make_node("Gemm", ["f", "w"], ["y"])]
     onnx.save(_model(nodes, weights={"w": np.ones((64, 3), np.float32)}), path)
+
+
+def quantized(path: Path) -> None:
+    """A convolution between QuantizeLinear and DequantizeLinear."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x0", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["k"]),
+        helper.make_node("Conv", ["d", "k"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "t", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["r", "t", "z"], ["y"]),
+    ]
+    scales = {"s": np.array(1 / 256, np.float32), "t": np.array(1 / 16, np.float32)}
+    onnx.save(_model(nodes, weights={**scales, "z": np.array(0, np.uint8), "w": KERNELS.astype(np.int8) * 9}), path)
+
+
+def far_padding(path: Path) -> None:
+    nodes = [helper.make_node("Sigmoid", ["x0"], ["s"]), helper.make_node("Pad", ["s", "p", "v"], ["y"])]
+    onnx.save(_model(nodes, weights={"p": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "v": np.array(-10000, np.float32)}), path)
+
+
+def without_integers(path: Path) -> None:
+    nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("LpNormalization", ["c"], ["y"], axis=1, p=1)]
+    onnx.save(_model(nodes), path)
+
+
+def one_hot(path: Path) -> None:
+    """The first four of 64 values are the scores of the classes."""
+    nodes = [helper.make_node("Flatten", ["x0"], ["f"]), helper.make_node("Gemm", ["f", "w"], ["y"])]
+    onnx.save(_model(nodes, weights={"w": np.eye(64, 4, dtype=np.float32)}), path)
+
+
+def _one_hot_data(path: Path, labels: np.ndarray) -> None:
+    np.savez(path, x=np.eye(64, dtype=np.float32)[np.arange(60) % 3].reshape(60, 1, 8, 8), y=labels)
+
+
+def labels_from_one(path: Path) -> None:
+    _one_hot_data(path, np.arange(60) % 3 + 1)
+
+
+def shuffled_labels(path: Path) -> None:
+    _one_hot_data(path, np.random.default_rng(6).integers(0, 4, 60))
 
 
 def huge_input(path: Path) -> None:
@@ -367,31 +423,46 @@ def complex_data(path: Path) -> None:
     _save_data(path, x=np.zeros((12, 1, 8, 8), np.complex64))
 
 
-def _pictures(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
+def class_folders(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
     for label in ("a", "b", "c"):
         (folder / label).mkdir(parents=True)
         for index in range(2):
             Image.new("L", size, 40 * index).save(folder / label / f"{index}.png")
 
 
+def numbered_folders(path: Path) -> None:
+    for label in (1, 2, 10):
+        (path / str(label)).mkdir(parents=True)
+        Image.new("L", (8, 8), 20 * label).save(path / str(label) / "0.png")
+
+
+def with_stray(path: Path) -> None:
+    class_folders(path)
+    Image.new("L", (8, 8)).save(path / "stray.png")
+
+
+def small_values(path: Path) -> None:
+    np.save(path, np.random.default_rng(1).random((8, 1, 8, 8), np.float32))
+
+
 def corrupt_pictures(path: Path) -> None:
-    _pictures(path)
+    class_folders(path)
     for file in path.glob("*/*.png"):
         file.write_bytes(file.read_bytes()[:50])
 
 
 def large_pictures(path: Path) -> None:
-    _pictures(path, (10, 8))
+    class_folders(path, (10, 8))
 
 
 def text_pictures(path: Path) -> None:
-    _pictures(path)
+    class_folders(path)
     (path / "a" / "0.png").write_text("not a picture\n")
 
 
 def bomb(path: Path) -> None:
     """A picture whose header declares 60000 x 60000 pixels."""
-    _pictures(path)
+    class_folders(path)
     data = bytearray((path / "a" / "0.png").read_bytes())
     data[16:24] = (60000).to_bytes(4, "big") * 2
     data[29:33] = zlib.crc32(bytes(data[12:29])).to_bytes(4, "big")
@@ -434,6 +505,10 @@ def missing_weights(path: Path) -> None:
 
 def large_weights(path: Path) -> None:
     np.savez(path, **{name: array * np.float32(1e30) for name, array in _weights().items()})
+
+
+def zero_step(path: Path) -> None:
+    np.savez(path, **_weights(), conv_QWeight_LSQ_StepSize=np.zeros(1, np.float32))
 
 
 def weights_beyond_half(path: Path) -> None:

@@ -27,7 +27,7 @@ def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0)
     found = reach(op, x, dense(x), 0, y, dense(y), 0)
     assert found is not None, f"{op.layer} has no order\n{case}"
     unit = max(x.element_bytes, y.element_bytes)
-    distance = -(-found.behind // unit) * unit if backwards else found.ahead // unit * unit
+    distance = -(-found.backward // unit) * unit if backwards else found.ahead // unit * unit
     distance += slack if backwards else -slack
     base = max(0, -distance) + 8 * unit
     base += -base % unit

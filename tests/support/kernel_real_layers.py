@@ -5,7 +5,7 @@ from __future__ import annotations
 from n2d2py.arithmetic import FLOAT32, FLOAT64
 from n2d2py.operators.functions import Step
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import unit_length
+from n2d2py.operators.normalize.op import lp_normalize
 from support import kernel_harness as harness
 from support.kernel_cases import S8, U8, Sweep
 from support.kernel_more_layers import deconvolutions, resizes, unpools
@@ -18,7 +18,7 @@ def float_layers(sweep: Sweep) -> list[harness.Case]:
     ):
         for op in (LRN(), LRN(4, 0.5, 0.5, 1.0), LRN(3, 2.0, 1.25, 0.5)):
             made.append(sweep.move(op, shape, kind, layout))
-        made += [sweep.move(unit_length(shape[1], power), shape, kind, "apart") for power in (1, 2)]
+        made += [sweep.move(lp_normalize(shape[1], power), shape, kind, "apart") for power in (1, 2)]
     zeros = made[4]
     zeros.inputs["x"][:] = 0
     steps = [Step(0.1), Step(0.2, 3.0, 0.0), Step(-0.3, None, 0.0), Step(0.4, 0.0, None)]

@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 
@@ -89,7 +90,9 @@ class SingleNode:
                 for n in range(2):
                     self._compare(np.asarray(values)[n], np.asarray(wanted[n][index]))
         if self.kinds is not None:
-            assert [layer.op.kind for layer in graph.nodes if isinstance(layer.op, ArrayOp)] == self.kinds.split()
+            assert [
+                layer.op.kind for layer in graph.nodes if isinstance(layer.op, (ArrayOp, IndexSelect))
+            ] == self.kinds.split()
         return graph
 
     def _compare(self, found: np.ndarray, wanted: np.ndarray) -> None:

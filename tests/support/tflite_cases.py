@@ -201,6 +201,52 @@ def concatenation_of_lines():
     return m, m.add("CONCATENATION", [m.x, other], (1, 16, 6, 4), IN, "ConcatenationOptions", axis=-3)
 
 
+def _joined(code: str, made: tuple[int, ...], **fields) -> tuple[Small, int]:
+    """The input next to itself."""
+    m = Small((1, 6, 4))
+    m.file.versions[code] = 2
+    other = m.add("QUANTIZE", [m.x], (1, 6, 4), IN if code == "PACK" else (0.03, -20), "QuantizeOptions")
+    options = {"PACK": "PackOptions", "BATCH_MATMUL": "BatchMatMulOptions"}[code]
+    return m, m.add(code, [m.x, other], made, IN if code == "PACK" else (0.5, 3), options, **fields)
+
+
+def _moved(code: str, options: str, made: tuple[int, ...], *consts, shape=(1, 8, 6, 4), grid=IN, **fields) -> tuple[Small, int]:
+    m, output = _one(code, grid, options, shape=shape, made=made, consts=consts, **fields)
+    m.file.versions[code] = 2
+    return m, output
+
+
+CASES |= {
+    "pack": lambda: _joined("PACK", (1, 2, 6, 4), axis=1, valuesCount=2),
+    "products": lambda: _joined("BATCH_MATMUL", (1, 6, 6), adjX=False, adjY=True),
+    "tile": lambda: _moved("TILE", "TileOptions", (1, 8, 12, 4), [1, 1, 2, 1]),
+    "gather": lambda: _moved("GATHER", "GatherOptions", (1, 8, 3, 4), [0, 5, 2], axis=2, batchDims=0),
+    "reverse": lambda: _moved("REVERSE_V2", "ReverseV2Options", (1, 8, 6, 4), [1]),
+    "broadcast": lambda: _moved("BROADCAST_TO", "BroadcastToOptions", (1, 8, 6, 4), [1, 8, 6, 4], shape=(1, 1, 6, 4)),
+    "lp_normalize": lambda: _moved("L2_NORMALIZATION", "L2NormOptions", (1, 8, 6, 4), grid=(1 / 128, 0)),
+}
+S16, WIDE = np.int16, ((0.0003, 0), (0.0005, 0), (0.0004, 0))
+"""Activations of 16 bits and their grids."""
+CASES |= {
+    "conv_16": lambda: _conv(dtype=S16, grids=WIDE),
+    "conv_16_relu": lambda: _conv(dtype=S16, grids=WIDE, activation=RELU, stride=(2, 1)),
+    "depthwise_16": lambda: _conv(depthwise=2, dtype=S16, grids=WIDE),
+    "dense_16": lambda: _dense(dtype=S16, grids=WIDE),
+    "add_16": lambda: _two("ADD", "AddOptions", grids=WIDE, dtype=S16),
+    "mul_16": lambda: _two("MUL", "MulOptions", grids=WIDE, dtype=S16),
+    "max_pool_16": lambda: _pool("MAX_POOL_2D", dtype=S16, grid=WIDE[0]),
+    "average_pool_16": lambda: _pool("AVERAGE_POOL_2D", dtype=S16, grid=WIDE[0]),
+    "mean_16": lambda: _one(
+        "MEAN", WIDE[1], "ReducerOptions", source=WIDE[0], made=(1, 1, 1, 4), dtype=S16, consts=([1, 2],), keepDims=True
+    ),
+    "quantize_16": lambda: _one("QUANTIZE", WIDE[1], "QuantizeOptions", source=WIDE[0], dtype=S16),
+    "logistic_16": lambda: _one("LOGISTIC", (1 / 2**15, 0), source=WIDE[0], dtype=S16),
+    "reshape_16": lambda: _one(
+        "RESHAPE", WIDE[0], "ReshapeOptions", source=WIDE[0], made=(1, 192), dtype=S16, consts=([1, 192],)
+    ),
+}
+
+
 def _deconv(padding, stride, made, kernel=(3, 3)):
     m = Small((1, 5, 4, 4))
     w, scales = m.weights((6, *kernel, 4), 6, 0)
@@ -326,6 +372,8 @@ REALS |= {
     "tile": lambda: _real("TILE", "TileOptions", ([1, 2, 1, 3],), (1, 16, 6, 12)),
     "reverse_v2": lambda: _real("REVERSE_V2", "ReverseV2Options", ([2, 3],)),
     "gather": lambda: _real("GATHER", "GatherOptions", ([3, 0, 3],), (1, 8, 6, 3), axis=3),
+    "running_sum": lambda: _real("CUMSUM", "CumsumOptions", ([2],), exclusive=True),
+    "running_sum_back": lambda: _real("CUMSUM", "CumsumOptions", ([-1],), reverse=True),
     "l2_normalization": lambda: _real("L2_NORMALIZATION", "L2NormOptions"),
     **{
         code.lower(): lambda code=code, options=options: _real(code, options, (_ROWS,), dtype=np.bool_)

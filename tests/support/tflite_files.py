@@ -24,6 +24,7 @@ class Small:
         self.file.versions.update(dict.fromkeys(("RELU_N1_TO_1", "SQUEEZE", "EXPAND_DIMS", "DEPTH_TO_SPACE", "PRELU"), 1))
         self.schema = self.file.schema
         self.rng = np.random.default_rng(seed)
+        self.dtype = dtype
         self.x = self.tensor("x", shape, grid, dtype)
 
     def tensor(self, name: str, shape, grid=None, dtype=np.int8, values=None, axis: int = 0) -> int:
@@ -37,16 +38,18 @@ class Small:
         return self.file.constant(name, np.array(values, np.int32))
 
     def weights(self, shape, outputs: int, axis: int | None, dtype=np.int8, zero: int = 0) -> tuple[int, np.ndarray]:
-        """(weights, their scales): by output along `axis`, or one for all."""
+        """(weights, their scales): by output along `axis`, or one for all; of 8 bits next to activations of 16."""
+        dtype = np.int8 if self.dtype == np.int16 else dtype
         scales = self.rng.uniform(0.002, 0.01, outputs if axis is not None else 1).astype(np.float32)
         low, high = (-127, 128) if dtype == np.int8 else (0, 256)
         values = self.rng.integers(low, high, shape).astype(dtype)
         return self.tensor("w", shape, (scales, zero), dtype, values, axis or 0), scales
 
     def bias(self, scales: np.ndarray, outputs: int, source: float) -> int:
-        """A bias of int32 in the scale of the sums."""
-        values = self.rng.integers(-3000, 3000, outputs).astype(np.int32)
-        return self.tensor("b", (outputs,), (scales * np.float32(source), 0), np.int32, values)
+        """A bias in the scale of the sums: int32, int64 next to activations of 16 bits."""
+        most, dtype = (3 * 10**5, np.int64) if self.dtype == np.int16 else (3000, np.int32)
+        values = self.rng.integers(-most, most, outputs).astype(dtype)
+        return self.tensor("b", (outputs,), (scales * np.float32(source), 0), dtype, values)
 
     def add(
         self, code: str, inputs: list[int], shape, grid=OUT, options: str = "", dtype=np.int8, name: str = "", **fields: Any

@@ -19,7 +19,7 @@ from n2d2py.data.database.base import (
     register,
 )
 from n2d2py.data.database.partition import Partition
-from n2d2py.data.given import GivenData
+from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
@@ -47,7 +47,7 @@ def check_axes(x: np.ndarray, path: Path) -> None:
         raise N2D2Error("E414", f"{path}: x has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
 
 
-def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """x, label ids (-1 without y) and label names of given arrays, of an .npz, or of an .npy file with x alone.
 
     Pixel-wise labels: ids (N, H, W), as y is then.
@@ -119,7 +119,7 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
 
 def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
     """The stimuli of an .npz or .npy file, split by `how`."""
-    x, labels, names = read_arrays(GivenData(path))
+    x, labels, names = read_arrays(InputData(path))
     check_axes(x, path)
     maps = ArrayMaps(labels) if labels.ndim > 1 else None
     if maps is not None:

@@ -77,7 +77,7 @@ def _rounded(value: float) -> int:
 
 
 def _bounds(how: Partition, count: int, base: int) -> list[int]:
-    """Starts of the sets and the end, in a group of `count`; `base` is the size of the rarest."""
+    """Start of the sets and the end, in a group of `count`; `base` is the size of the rarest."""
 
     def size(part: float) -> float:
         return part * base if how.per_label or part <= 1 else part

@@ -21,7 +21,7 @@ _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
 
 
 def build_library(folder: Path, library: Path) -> None:
-    """Runs ``make lib`` in the export `folder` unless `library` is newer than all sources.
+    """Run ``make lib`` in the export `folder` unless `library` is newer than all sources.
 
     Two processes build one after the other.
 
@@ -56,7 +56,7 @@ def _make(folder: Path, library: Path) -> None:
 
 
 def need_make() -> None:
-    """Raises E801 where make is not installed."""
+    """Raise E801 where make is not installed."""
     if shutil.which("make") is None:
         raise N2D2Error(
             "E801", "make is not installed, so the export cannot be built", remedy="install make and g++ (apt install make g++)"
@@ -64,7 +64,7 @@ def need_make() -> None:
 
 
 def start(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    """Starts make or a program of an export in `folder`, with what both streams say as lines of `stdout`.
+    """Start make or a program of an export in `folder`, with what both streams say as lines of `stdout`.
 
     A make that runs this process hands on none of its flags; messages are in English.
     """
@@ -82,7 +82,7 @@ def start(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
 
 
 def run_make(folder: Path, *words: str) -> tuple[int, str]:
-    """Runs make with `words` in a folder on all cores: its exit status, and what it prints."""
+    """Run make with `words` in a folder on all cores: its exit status, and what it prints."""
     with start(["make", f"-j{cores()}", *words], folder) as process:
         printed = process.communicate()[0]
     return process.returncode, printed
@@ -120,7 +120,7 @@ class BuiltCopy(Runner):
         self._source, self.details = folder, details
 
     def build(self) -> None:
-        """Makes the program in `folder`.
+        """Make the program in `folder`.
 
         Raises:
             N2D2Error: E810 when that fails.

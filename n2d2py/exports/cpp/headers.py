@@ -100,7 +100,7 @@ def needed_headers(first: Iterable[str], kernels: Path, sets: Sequence[Instructi
 
 
 def copy_headers(first: Iterable[str], kernels: Path, target: Path, sets: Sequence[InstructionSet] | None = None) -> None:
-    """Copies the needed headers into the folder `target`."""
+    """Copy the needed headers into the folder `target`."""
     for header in needed_headers(first, kernels, sets):
         (target / header).parent.mkdir(parents=True, exist_ok=True)
         (target / header).write_text(_text(header, kernels, sets), encoding="utf-8", newline="\n")

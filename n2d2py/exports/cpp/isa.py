@@ -365,7 +365,7 @@ _MORE: list[InstructionSet] = []
 
 
 def register_instruction_set(row: InstructionSet) -> None:
-    """Puts a set before all others.
+    """Put a set before all others.
 
     Raises:
         InternalError: when its name, tag or macro is taken, or it extends a set that does not exist.

@@ -45,7 +45,7 @@ def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> s
 
 
 def write_isa_headers(folder: Path) -> None:
-    """Writes the headers into a folder of kernels."""
+    """Write the headers into a folder of kernels."""
     for header in ISA_HEADERS:
         (folder / header).parent.mkdir(parents=True, exist_ok=True)
         (folder / header).write_text(isa_header(header), encoding="utf-8", newline="\n")

@@ -335,7 +335,7 @@ LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators
 
 
 def cpp(*kinds: str) -> Callable[[F], F]:
-    """Declares a function as the C++ form of operator kinds.
+    """Declare a function as the C++ form of operator kinds.
 
     Raises:
         InternalError: when one has a form already.
@@ -415,7 +415,7 @@ _OVERRIDES: list[_Override] = []
 
 
 def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool | str]) -> None:
-    """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
+    """Let layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
     `isa` (its tag; "" for every one). Layers that run row by row or do a sum keep the kernels of the project. `fits` returns
     whether, or the reason why not, for the report.
     """

@@ -105,7 +105,7 @@ class _Library:
 
 
 def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> None:
-    """Gives the weights file of the export `folder` to its library, which keeps the memory that it lies in."""
+    """Give the weights file of the export `folder` to its library, which keeps the memory that it lies in."""
     path = folder / "dnn/parameters" / WEIGHTS_FILE
     try:
         memory = np.memmap(path, np.uint8, "r")
@@ -129,7 +129,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 @cache
 def _load_copy(path: Path, stamp: tuple[int, ...]) -> ctypes.CDLL:
-    """Loads a copy under a separate name: a library that was built again is another one to the loader, which never unloads any."""
+    """Load a copy under a separate name: a library that was built again is another one to the loader, which never unloads any."""
     handle, name = tempfile.mkstemp(prefix=path.stem, suffix=path.suffix)
     os.close(handle)
     try:
@@ -217,7 +217,7 @@ class Export(Network):
         }
 
     def _each(self, inputs: list[np.ndarray], forward) -> list[np.ndarray]:
-        """Calls forward(sources, results, arena, index) for each stimulus; returns the outputs."""
+        """Call forward(sources, results, arena, index) for each stimulus; return the outputs."""
         sources = [_to_hwc(x) for x in inputs]
         results = [_hwc_batch(len(inputs[0]), info) for info in self.info.outputs]
         alignment = self._library.arena_alignment()

@@ -42,7 +42,7 @@ class Project(ProjectView):
     folders: tuple[str, ...] = ("cpp",)
 
     def write(self, folder: Path) -> None:
-        """Writes everything but the manifest."""
+        """Write everything but the manifest."""
         for template, target in self._files():
             self._render(template, folder / target, {})
         self._write_targets(folder)
@@ -122,7 +122,7 @@ class Project(ProjectView):
         return {name: rows for name, rows in found if rows}
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> str:
-        """Writes what a layer has but for the source of its constants, which it returns."""
+        """Write what a layer has but for the source of its constants, which it returns."""
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
         own = [view for view, array in zip(arrays, code.constants, strict=True) if not (array.borrowed or array.apart)]
         values = {"layer": layer, "arrays": arrays, "own": own, "headers": code.headers, "config": code.config.strip("\n")}

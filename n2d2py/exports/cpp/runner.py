@@ -41,7 +41,7 @@ class CompiledExport(BuiltCopy):
         self._command("make", f"-j{cores()}", "all", "lib", what="building the export", steps=steps)
 
     def _command(self, *words: str, what: str = "running the export", steps: int | None = None) -> str:
-        """Runs a command in the project, with a bar over the lines that it prints.
+        """Run a command in the project, with a bar over the lines that it prints.
 
         Raises:
             N2D2Error: E810 with the first line that tells why when it fails.

@@ -35,7 +35,7 @@ _CONSTANTS = 384
 
 
 def scratch(*kinds: str) -> Callable[[F], F]:
-    """Declares a function as the scratch of the kernels of operator kinds. It is given the layer, with the plan of its tensors.
+    """Declare a function as the scratch of the kernels of operator kinds. It is given the layer, with the plan of its tensors.
 
     Raises:
         InternalError: when one has it already.

@@ -253,7 +253,7 @@ def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.n
 
 
 def write_vectors(request: ExportRequest, count: int, folder: Path) -> None:
-    """Writes `test/vectors/000.bin` and on into `folder`."""
+    """Write `test/vectors/000.bin` and on into `folder`."""
     inputs = _inputs(request, count)
     (folder / VECTORS).mkdir(parents=True, exist_ok=True)
     calls = (request.graph.calls or count) if request.graph.states else 1

@@ -103,7 +103,7 @@ class NetworkFile:
         parameters: Mapping[int, Value] | None = None,
         weights: Iterable[bytes] = (),
     ) -> None:
-        """Adds a layer; the name of another layer is given a number."""
+        """Add a layer; the name of another layer is given a number."""
         given = dict(sorted((parameters or {}).items()))
         self._layers.append(NcnnLayer(kind, _fresh(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights)))
 

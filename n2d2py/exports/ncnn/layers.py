@@ -164,8 +164,8 @@ class NcnnLayers:
         steps: Sequence[Unary] | None = None,
     ) -> None:
         """Adds layers (type, parameters, weights), each on the result of the one before, and the steps; an alias where there are none."""
-        behind = self.steps(node) if steps is None else steps
-        every = [*layers, *((step.type, step.parameters, ()) for step in behind)]
+        after = self.steps(node) if steps is None else steps
+        every = [*layers, *((step.type, step.parameters, ()) for step in after)]
         current = list(self.sources(node) if inputs is None else inputs)
         for number, (kind, parameters, weights) in enumerate(every):
             last = number == len(every) - 1
@@ -368,23 +368,23 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     if code is None or (euclidean and any(shifts)):
         raise NoNcnnForm(f"{op.operation} of tensors{' with shifts' if code else ''}")
     inputs = layers.sources(node)
-    behind: list[Unary] = []
+    after: list[Unary] = []
     if op.operation in ("Sum", "EuclideanSum"):
         inputs = [
             blob if weight == 1 else layers.between(node, "BinaryOp", [blob], scaled(weight).parameters)
             for blob, weight in zip(inputs, weights, strict=True)
         ]
         if sum(shifts):
-            behind = [shifted(sum(shifts))]
+            after = [shifted(sum(shifts))]
     if euclidean:
         inputs = [layers.between(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
-        behind = layers.function(Sqrt())
+        after = layers.function(Sqrt())
     if len(inputs) == 1:
-        return layers.chain(node, [], inputs, [*behind, *layers.steps(node)])
+        return layers.chain(node, [], inputs, [*after, *layers.steps(node)])
     current = inputs[0]
     for other in inputs[1:-1]:
         current = layers.between(node, "BinaryOp", [current, other], {0: code})
-    return layers.emit(node, "BinaryOp", {0: code}, [current, inputs[-1]], steps=[*behind, *layers.steps(node)])
+    return layers.emit(node, "BinaryOp", {0: code}, [current, inputs[-1]], steps=[*after, *layers.steps(node)])
 
 
 def _concat(layers: NcnnLayers, node: QuantNode) -> None:
@@ -455,6 +455,8 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
 
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
     """A range of each axis, or a shuffle of channels."""
+    if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
+        raise NoNcnnForm("it takes elements of an array in another order")
     axes = [(axis, taken) for axis, taken in enumerate(node.op.indices) if taken is not None]
     if len(axes) == 1 and (groups := _shuffled_groups(node.op.indices[0], layers.graph.shape(node.inputs[0])[1])):
         return layers.emit(node, "ShuffleChannel", {0: groups})

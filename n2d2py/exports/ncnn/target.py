@@ -110,7 +110,7 @@ class NcnnTarget(Target[NcnnModel]):
         }
 
     def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
-        """Writes both files, their binary forms, the stimuli and a README."""
+        """Write both files, their binary forms, the stimuli and a README."""
         request, network = prepared.request, prepared.result.network
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())

@@ -65,7 +65,7 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
 
 
 def _write_layers(writer: QdqWriter) -> None:
-    """Writes everything.
+    """Write everything.
 
     Raises:
         ErrorList: E701 for every layer without ONNX form.

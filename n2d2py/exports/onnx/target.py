@@ -90,7 +90,7 @@ class OnnxTarget(Target[QdqModel]):
         }
 
     def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
-        """Writes the model, the stimuli and a README."""
+        """Write the model, the stimuli and a README."""
         request, made = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
         if made.model.ByteSize() > _INLINE:

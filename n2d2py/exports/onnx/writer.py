@@ -66,7 +66,7 @@ class QdqWriter(OnnxWriter):
             node.name = f"{layer}/{node.op_type}" if number == 0 else f"{layer}/{node.op_type}_{number}"
 
     def input(self, name: str) -> None:
-        """Writes what turns an input of the model into what layers read."""
+        """Write what turns an input of the model into what layers read."""
         kind = self.quant.type(name)
         if self.is_real(name) or self.stays_real(name):
             self.read[name] = name
@@ -115,7 +115,7 @@ class QdqWriter(OnnxWriter):
         return self.emit("Clip", [real, *(self.constant(limit) for limit in limits)])
 
     def _quantize(self, real: str, name: str, kind: NumType, output: str, low: int, integer: bool = False) -> None:
-        """Writes the integers of `real` and the real numbers that they stand for."""
+        """Write the integers of `real` and the real numbers that they stand for."""
         scale, zero = self._grid(kind)
         stored = name if integer else self.fresh(f"{name}_quantized")
         if _is_narrow(kind, low):
@@ -140,13 +140,13 @@ class QdqWriter(OnnxWriter):
         )
 
     def alias(self, name: str, other: str) -> str:
-        """Makes `other` known with the shape of the tensor `name`."""
+        """Make `other` known with the shape of the tensor `name`."""
         if other not in self.graph.tensors:
             self.graph.tensors[other] = replace(self.graph.tensors[name], name=other)
         return other
 
     def layer(self, node: Node, constants: RealWeights | None) -> None:
-        """Writes a layer by its emitter; `constants`: what its weights and bias are, if they are integers.
+        """Write a layer by its emitter; `constants`: what its weights and bias are, if they are integers.
 
         Raises:
             NoOnnxForm: as `write`.

@@ -169,11 +169,11 @@ def concat_rows(layers: Layers, node: QuantNode) -> None:
     flat(layers, node, made, grid)
 
 
-def array_index_select(layers: Layers, node: QuantNode) -> None:
+def select_elements(layers: Layers, node: QuantNode) -> None:
     """Chosen elements; those that are filled are taken from a line of the fill value after the others."""
-    (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), node.op.size
+    (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), layers.graph.shape(node.inputs[0])[1]
     taken, filled = node.op.positions()
-    if not filled.any():
+    if not node.op.fills:
         flat(layers, node, gathered(layers, node.name, index, size, taken, grid), grid)
         return
     begins = filled & ~np.concatenate([[False], filled[:-1]])

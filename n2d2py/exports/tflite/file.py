@@ -84,7 +84,7 @@ class ModelFile:
         values: np.ndarray | None = None,
         axis: int = 0,
     ) -> int:
-        """Adds a tensor in the file's order of axes; `grid`: scale (one, or one for each index of `axis`) and zero point."""
+        """Add a tensor in the file's order of axes; `grid`: scale (one, or one for each index of `axis`) and zero point."""
         tensor = self.schema.TensorT()
         tensor.name, tensor.shape = name, np.array(shape, np.int32)
         tensor.type = getattr(self.schema.TensorType, np.dtype(dtype).name.upper())
@@ -103,11 +103,11 @@ class ModelFile:
         return len(self._tensors) - 1
 
     def constant(self, name: str, values: np.ndarray) -> int:
-        """Adds a constant without scale, of int32."""
+        """Add a constant without scale, of int32."""
         return self.tensor(name, values.shape, np.int32, values=values)
 
     def operator(self, code: str, inputs: list[int], output: int, options: str = "", **fields: Any) -> None:
-        """Adds an operator; `options`: the name of its table of options."""
+        """Add an operator; `options`: the name of its table of options."""
         if code not in self.codes:
             self.codes.append(code)
         others = (self.schema.TensorType.FLOAT32, self.schema.TensorType.INT32)

@@ -381,6 +381,8 @@ def _transpose(layers: Layers, node: QuantNode) -> None:
 
 def _select(layers: Layers, node: QuantNode) -> None:
     """A slice with steps where the positions of every axis are evenly spaced, else a GATHER for each axis of which some are taken."""
+    if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
+        return arrays.select_elements(layers, node)
     file, (index,), grid = layers.file, layers.sources(node), layers.grid(node.inputs[0])
     shape, rank = list(layers.graph.shape(node.inputs[0])), len(node.op.indices) + 1
     taken = [None, *node.op.indices]
@@ -466,7 +468,6 @@ LOWERINGS: dict[str, Lowering] = {
     "Activation": _function,
     "AddConstants": arrays.add_constants,
     "Affine": _affine,
-    "ArrayIndexSelect": arrays.array_index_select,
     "ArrayMap": arrays.array_map,
     "ArrayMatMul": arrays.array_matmul,
     "Normalize": arrays.normalize,

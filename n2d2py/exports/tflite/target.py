@@ -92,7 +92,7 @@ class TfliteTarget(Target[TfliteModel]):
         }
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Writes the model, its array of C, the stimuli and a README."""
+        """Write the model, its array of C, the stimuli and a README."""
         request, made = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "tflite")
         path.write_bytes(made.data)

@@ -97,7 +97,7 @@ class Layers:
         ]
 
     def finish(self, node: QuantNode, index: int, grid: Grid) -> None:
-        """Makes a tensor of a grid the result of a layer."""
+        """Make a tensor of a grid the result of a layer."""
         wanted = self.grid(node.output)
         if grid == wanted:
             self.index[node.output] = index
@@ -105,14 +105,14 @@ class Layers:
             self._converted(index, self.declare(node.output), grid, wanted)
 
     def _converted(self, index: int, found: int, source: Grid, target: Grid) -> None:
-        """Writes the values of the tensor `index` in another grid."""
+        """Write the values of the tensor `index` in another grid."""
         code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
         self.file.operator(code, [index], found, f"{code.capitalize()}Options")
 
     def in_demanded_grid(
         self, node: QuantNode, code: str, grid: Grid, inputs: list[int], options: str = "", **fields: Any
     ) -> None:
-        """Writes the operator of a layer, whose result has the grid that the operator demands, after it that of the tensor."""
+        """Write the operator of a layer, whose result has the grid that the operator demands, after it that of the tensor."""
         name = node.output
         here = grid == self.grid(name)
         found = self.declare(name) if here else self.added(f"{name}/{code.lower()}", self.graph.shape(name), grid)

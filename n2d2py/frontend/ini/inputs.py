@@ -16,7 +16,7 @@ WINDOW_KEYS = (
 
 
 def as_images(context: LayerContext) -> None:
-    """Gives the inputs of the layer height and width: a vector is one pixel, a sequence one line."""
+    """Give the inputs of the layer height and width: a vector is one pixel, a sequence one line."""
     for index, (name, tensor) in enumerate(context.parents):
         shape = context.graph.shape(tensor)
         if len(shape) < 4:
@@ -25,7 +25,7 @@ def as_images(context: LayerContext) -> None:
 
 
 def crop_inputs(context: LayerContext) -> None:
-    """Cuts the inputs down to the layer's window, where its type has one and the section gives it.
+    """Cut the inputs down to the layer's window, where its type has one and the section gives it.
 
     Raises:
         N2D2Error: E233 when the window leaves an input.

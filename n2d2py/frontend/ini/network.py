@@ -191,7 +191,7 @@ def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> lis
 
 
 def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer], inputs: set[str]) -> None:
-    """Sets the levels; those of layers in a cycle, or after one, stay None.
+    """Set the levels; those of layers in a cycle, or after one, stay None.
 
     A parent that is not a section is a tensor of an ONNX section: of one above in the file where there is any, else below.
     """
@@ -380,7 +380,7 @@ _ROLES = {"scales": "scale", "biases": "bias", "means": "mean", "variances": "va
 
 
 def insert_batchnorm(context: LayerContext) -> None:
-    """Puts the BatchNorm <layer>_batchnorm after the convolution just built.
+    """Put the BatchNorm <layer>_batchnorm after the convolution just built.
 
     It takes over the layer's tensor and activation. Its statistics are those stored under its name, else mean 0
     and variance 1.

@@ -131,7 +131,7 @@ def with_trained_activation(schema: Schema) -> Schema:
 
 
 def check_trained_keys(section: Section, schema: Schema) -> None:
-    """Refuses keys of QAT in the section of a layer that has no such thing.
+    """Refuse keys of QAT in the section of a layer that has no such thing.
 
     Raises:
         N2D2Error: E242 with all names of such keys.
@@ -182,7 +182,7 @@ def has_quantized_training(document: Document) -> bool:
 
 
 def refuse_quantized_training(document: Document) -> None:
-    """Refuses keys of QAT outside of sections, and those of early versions of N2D2 in any section, used or not.
+    """Refuse keys of QAT outside of sections, and those of early versions of N2D2 in any section, used or not.
 
     Raises:
         N2D2Error: E242 with all names of keys, one for each kind of them.

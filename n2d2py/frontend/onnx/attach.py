@@ -32,7 +32,7 @@ def attach_onnx(
     cut: Cut = WHOLE,
     where: Location | None = None,
 ) -> list[str]:
-    """Adds the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
+    """Add the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
     decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully connected

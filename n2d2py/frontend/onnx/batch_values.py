@@ -45,7 +45,7 @@ class BatchValues:
                 self._shapes[value.name] = tuple(size.dim_value for size in dims)
 
     def fold(self, node: onnx.NodeProto, values: list[np.ndarray | None], results: list[np.ndarray], opset: int) -> None:
-        """Follows a node that was folded for batch 1: its `values` and `results`."""
+        """Follow a node that was folded for batch 1: its `values` and `results`."""
         inputs = [self._read(name, value, node) for name, value in zip(node.input, values, strict=True)]
         if all(one is value for one, value in zip(inputs, values, strict=True)):
             return

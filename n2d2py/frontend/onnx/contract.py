@@ -37,7 +37,7 @@ __all__ = [
     "find_array_converter",
     "find_converter",
     "onnx",
-    "supported_operators",
+    "operator_key",
 ]
 
 
@@ -176,7 +176,7 @@ class OnnxNode:
         given = self.integers("axes", 1) or []
         axes = self.axes(rank + len(given)) or []
         if len(axes) < len(given):
-            raise Unsupported(f"its axes {', '.join(map(str, given))} name one twice")
+            raise Unsupported(f"its axes {', '.join(map(str, given))} contain a duplicate")
         return axes
 
     @staticmethod
@@ -224,16 +224,17 @@ class Builder(Tensors):
         made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounding=node.rounding)
         (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)
         if len(shape) > 4:
-            raise Unsupported("its result has more axes than channels, height and width")
+            raise Unsupported("its result has more axes than batch, channels, height and width")
         self.graph.add(made)
         if part is None:
             self.names[name] = name
         return name
 
     def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
-        """Raises Unsupported where a layer mixes the stimuli of a batch of free size."""
+        """Raises Unsupported where a layer mixes the samples of a batch, of free size or side by side."""
         name = node.inputs[index]
-        if axis == 0 and not allowed and self.model.batch is None and name not in self.constants:
+        is_free = self.model.batch is None or self.is_batched
+        if axis == 0 and not allowed and is_free and name not in self.constants:
             dims = self.dims_of(name)
             if len(dims) > 1 and dims[0] == 1:
                 raise Unsupported(
@@ -245,9 +246,9 @@ Converter = Callable[[OnnxNode, Builder], None]
 """Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
 
 CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters to layers of images and vectors, by operator; those of other domains as "domain::Operator"."""
+"""The converters by operator, those of other domains as "domain::Operator": to layers of images and vectors, or of any tensor."""
 ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters of what those do not take."""
+"""The converters of what those to images do not take."""
 IMAGE_CONVERTERS: Registry[Converter] = Registry("the converter to images of the ONNX operator", "n2d2py.operators.catalog")
 """Those of CONVERTERS whose layers of images are worth a change of order in memory."""
 
@@ -271,19 +272,20 @@ def onnx(*operators: str, images: bool = False) -> Callable[[Converter], Convert
     return declare
 
 
-def _key(op_type: str, domain: str) -> str:
+def operator_key(op_type: str, domain: str) -> str:
+    """Return the name of an operator in a registry: "Operator", or "domain::Operator" outside of the standard."""
     return op_type if domain in ("", "ai.onnx") else f"{domain}::{op_type}"
 
 
 def find_converter(op_type: str, domain: str) -> Converter | None:
     """The converter of an operator, or None; that of a function adds an Activation layer."""
-    key = _key(op_type, domain)
+    key = operator_key(op_type, domain)
     return CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
 
 
 def _apply_function(node: OnnxNode, builder: Builder) -> None:
     try:
-        function = ONNX_FUNCTIONS[_key(node.type, node.domain)](node)
+        function = ONNX_FUNCTIONS[operator_key(node.type, node.domain)](node)
     except ValueError as error:
         raise Unsupported(str(error)) from error
     builder.layer(node, make_operator("Activation", function), [node.tensor()])
@@ -292,8 +294,3 @@ def _apply_function(node: OnnxNode, builder: Builder) -> None:
 def find_array_converter(op_type: str, domain: str) -> Converter | None:
     """The converter to operators on arrays, or None."""
     return ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
-
-
-def supported_operators() -> list[str]:
-    """The operators that have a converter, sorted; those of other domains as "domain::Operator"."""
-    return sorted({*CONVERTERS, *ARRAY_CONVERTERS, *ONNX_FUNCTIONS})

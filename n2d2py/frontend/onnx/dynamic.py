@@ -19,7 +19,7 @@ _REAL = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 
 
 def restore_dynamic(model: OnnxModel, scales: bool) -> bool:
-    """Replaces, in the nodes of `model`, LSTMs quantized dynamically and, with `scales`, all other scales of run time; whether there
+    """Replace, in the nodes of `model`, LSTMs quantized dynamically and, with `scales`, all other scales of run time; whether there
     were any."""
     graph = model.proto.graph
     nodes = [_lstm(node, model) if node.op_type == "DynamicQuantizeLSTM" else node for node in graph.node]

@@ -62,7 +62,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
     except OSError as error:
         raise _wrong(path, f"the file cannot be read ({error.strerror})", "check the path") from None
     except (ValueError, RecursionError):
-        raise _wrong(path, "the file is damaged, or no JSON") from None
+        raise _wrong(path, "the file is damaged, or not JSON") from None
     entries = list(_entries(data, path))
     found: dict[str, Encoding] = {}
     for name, entry in entries:
@@ -77,7 +77,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
 
 
 def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
-    """Puts a Quant after each tensor of `proto` that the encodings in `path` name; the model is changed.
+    """Put a Quant after each tensor of `proto` that the encodings in `path` name; the model is changed.
 
     Raises:
         N2D2Error: E315 as `read_encodings`, and where the channels of an encoding do not fit the tensor.
@@ -156,7 +156,7 @@ class _Quantizers:
         self.nodes.setdefault("", []).append(self._quant(name, quantized, encoding, shape))
 
     def add_to(self, graph: onnx.GraphProto) -> None:
-        """Puts all into the model, each node after the one whose output it reads."""
+        """Put all into the model, each node after the one whose output it reads."""
         order = list(self.nodes.get("", []))
         for node in graph.node:
             order.append(node)

@@ -18,7 +18,7 @@ _ROUNDS = 4
 
 
 def expand_functions(model: OnnxModel) -> None:
-    """Inlines the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
+    """Inline the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
     for number in range(_ROUNDS):
         nodes = [node for node in model.proto.graph.node if _is_expandable(node, model.opset)]
         if not nodes:
@@ -41,13 +41,13 @@ def expand_functions(model: OnnxModel) -> None:
 
 
 def _tell_types(graph: onnx.GraphProto) -> None:
-    """Writes the types of constants where definitions are looked for that depend on types."""
+    """Write the types of constants where definitions are looked for that depend on types."""
     for tensor in graph.initializer:
         graph.value_info.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
 
 
 def _spell_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:
-    """Writes attributes that a node leaves at their defaults: where a definition refers to one, inlining leaves nothing in its place."""
+    """Write attributes that a node leaves at their defaults: where a definition refers to one, inlining leaves nothing in its place."""
     for node in nodes:
         given = {attribute.name for attribute in node.attribute}
         for name, attribute in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():

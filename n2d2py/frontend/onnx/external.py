@@ -17,7 +17,7 @@ _PACKED: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 
 def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
-    """Reads the external tensors of the model at `path` into `proto`, from regular files in its folder only.
+    """Read the external tensors of the model at `path` into `proto`, from regular files in its folder only.
 
     Raises:
         N2D2Error: E304 for a file outside the folder, absent, unreadable or too short.
@@ -32,7 +32,7 @@ def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
 
 
 def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
-    """Refuses external tensors of a model that is in no file, whose folder is not known.
+    """Refuse external tensors of a model that is in no file, whose folder is not known.
 
     Raises:
         N2D2Error: E304.

@@ -82,7 +82,7 @@ _CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_eleme
 
 
 def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:
-    """Refuses constants that would fill the memory, before they are made; `room` for all of them together."""
+    """Refuse constants that would fill the memory, before they are made; `room` for all of them together."""
     given = [np.asarray(value) for value in values if value is not None]
     count = 0
     try:

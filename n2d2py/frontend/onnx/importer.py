@@ -8,7 +8,7 @@ other unsupported node is found too, and one error lists them all.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,8 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
-from n2d2py.frontend.onnx import folding, qoperators, spectra, weight_scales
+from n2d2py.frontend.onnx import folding, weight_scales
+from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.batch_values import BatchValues
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
@@ -26,14 +27,16 @@ from n2d2py.frontend.onnx.contract import (
     Unsupported,
     find_array_converter,
     find_converter,
+    operator_key,
 )
+from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, sequenced, unrolled
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
+from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_images
-from n2d2py.frontend.onnx.stimuli_apart import refuse_mixed_stimuli
-from n2d2py.frontend.onnx.tensors import tensors_read
+from n2d2py.frontend.onnx.unsupported import refusing_misfits
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
@@ -98,7 +101,7 @@ def _in_both(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
 
 
 def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
-    builder = Builder(model, Graph(title), whole, qoperators.has_plain_integers(model.proto.graph))
+    builder = Builder(model, Graph(title), whole, _has_plain_integers(model.proto.graph))
     add_inputs(builder, input_shapes)
     _Walk(builder).run()
     if not model.load_weights:
@@ -120,6 +123,27 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
     _refuse_not_numbers(builder)
     refuse_mixed_stimuli(model)
     return builder.graph
+
+
+def _has_plain_integers(graph: onnx.GraphProto) -> bool:
+    """Return True if no node computes with integers of a static scale: what a DequantizeLinear gives of a tensor of the network
+    is only an output of the model."""
+    constants = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        if set(node.input) <= constants:
+            constants.update(node.output)
+    written = {name for node in graph.node for name in node.output}
+    static = [
+        node
+        for node in graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] not in constants and node.input[1] in constants
+    ]
+    real = {name for node in static for name in node.output}
+    return (
+        not any(node.op_type.startswith(("QLinear", "QGemm")) for node in graph.node)
+        and not any(node.input[0] in written for node in static)
+        and not any(name in real for node in graph.node for name in node.input)
+    )
 
 
 _CONSTANT = re.compile(r"operand\d+")
@@ -148,6 +172,7 @@ class _Walk:
         self.builder = builder
         self._preflight = Preflight(builder.model)
         self._blocked: set[str] = set()
+        self._sequences: dict[str, list[str]] = {}
         self._room = folding.room_of(builder.constants)
         self._validator = Validator(builder)
         self._batch = BatchValues(builder.model.proto, builder.model.batch or 1) if builder.is_batched else None
@@ -168,7 +193,11 @@ class _Walk:
         missing = [
             name
             for name in proto.input
-            if name and name not in builder.constants and not builder.is_tensor(name) and name not in self._blocked
+            if name
+            and name not in builder.constants
+            and not builder.is_tensor(name)
+            and name not in self._blocked
+            and name not in self._sequences
         ]
         if missing:
             raise N2D2Error(
@@ -200,25 +229,33 @@ class _Walk:
 
     def _import(self, proto: onnx.NodeProto) -> None:
         """Folds, follows, expands or converts one node that was checked."""
-        if proto.op_type == "If" and self._splice(proto):
+        builder, key = self.builder, operator_key(proto.op_type, proto.domain)
+        if key == "If" and self._splice(proto):
             return
-        if qoperators.is_qoperator(proto):
-            self._expand(qoperators.expand(proto, self.builder.constants, self.builder.fresh))
+        if key in (*LOOPS, *SEQUENCES) and not self._blocked.isdisjoint(proto.input):
+            self._block(proto)
+        elif key in LOOPS:
+            for part in unrolled(proto, builder):
+                self._visit(part)
+        elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
+            with refusing_misfits():
+                parts = sequenced(proto, self._sequences, builder)
+            self._expand(parts)
         elif any(name in self._blocked for name in proto.input):
             if (
                 find_converter(proto.op_type, proto.domain) is None
                 and find_array_converter(proto.op_type, proto.domain) is None
-                and proto.op_type not in (*folding.SHAPE_ARITHMETIC, *spectra.OPERATORS)
+                and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS)
             ):
                 raise Unsupported("the operator is not supported")
             self._block(proto)
         elif self._fold(proto):
             return
-        elif proto.op_type in spectra.OPERATORS and proto.domain in ("", "ai.onnx"):
-            builder = self.builder
-            signal = proto.input[0]
-            dims = builder.constants[signal].shape if signal in builder.constants else builder.dims_of(signal)
-            self._expand(spectra.expand(proto, builder.model.opset, dims, builder.constants, builder.fresh))
+        elif key in EXPANSIONS:
+            whole = Parts(proto, builder)
+            with refusing_misfits():
+                EXPANSIONS[key](whole)
+            self._expand(whole.nodes)
         else:
             self._convert(proto)
 
@@ -255,7 +292,7 @@ class _Walk:
             builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
         return True
 
-    def _expand(self, parts: list[onnx.NodeProto]) -> None:
+    def _expand(self, parts: Iterable[onnx.NodeProto]) -> None:
         """Imports an operator as the nodes that it stands for."""
         for part in parts:
             self.builder.read.update(part.output)
@@ -274,9 +311,7 @@ class _Walk:
             raise Unsupported("the operator is not supported")
         integers = builder.integers.intersection(proto.input)
         if integers and proto.op_type not in _ON_INTEGERS:
-            raise Unsupported(
-                f"it computes with the integers of '{min(integers)}'", "let it read what a DequantizeLinear gives"
-            )
+            raise Unsupported(f"its input is the integer tensor '{min(integers)}'", "put a DequantizeLinear before it")
         of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
         builder.constants.update(of_file)
@@ -291,7 +326,7 @@ class _Walk:
             and given not in builder.constants
             and (given == proto.output[0] or builder.is_read(given))
         ):
-            raise InternalError(f"the converter of {proto.op_type} gave no result for {given}")
+            raise InternalError(f"the converter of {proto.op_type} returns no result for {given}")
 
     def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: Converter | None) -> None:
         """Converts a node to layers of images where they take it, else to operators on arrays."""
@@ -319,7 +354,7 @@ class _Walk:
     def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
         """Converts an activation function of an array of reals as one of a vector; False for other nodes."""
         builder = self.builder
-        if proto.op_type not in ONNX_FUNCTIONS and proto.op_type != "Identity":
+        if proto.op_type not in ONNX_FUNCTIONS:
             return False
         if not builder.is_tensor(proto.input[0]) or builder.kind_of(proto.input[0]):
             return False
@@ -335,7 +370,7 @@ class _Walk:
         """The node's first output becomes another name of its first input."""
         builder = self.builder
         source, result = proto.input[0], proto.output[0]
-        log.notice("%s: [%s] %s is ignored as asked", builder.model.path, result, proto.op_type)
+        log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, result, proto.op_type)
         if source in builder.constants:
             builder.constants[result] = builder.constants[source]
         elif builder.is_tensor(source):
@@ -355,12 +390,11 @@ class _Walk:
         branches = {attribute.name: attribute.g for attribute in proto.attribute}
         branch = branches.get("then_branch" if condition.size == 1 and condition else "else_branch", onnx.GraphProto())
         if condition.size != 1 or len(branch.output) != len(proto.output):
-            raise Unsupported("its condition is not a single boolean, or a branch has another number of outputs")
-        builder.constants.update({t.name: to_array(t, builder.model.path) for t in branch.initializer})
-        builder.read |= tensors_read(branch)
-        for node in branch.node:
+            raise Unsupported("its condition is not a single boolean, or its branches differ in the number of outputs")
+        names: dict[str, str] = {}
+        for node in body_nodes(branch, names, builder):
             self._visit(node)
-        for inner, outer in zip((value.name for value in branch.output), proto.output, strict=True):
+        for inner, outer in zip((names.get(value.name, value.name) for value in branch.output), proto.output, strict=True):
             if inner in builder.constants:
                 builder.constants[outer] = builder.constants[inner]
             elif builder.is_tensor(inner):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
 import numpy as np
@@ -17,9 +17,9 @@ from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.transpose import Transpose
 
 
@@ -94,14 +94,26 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
         dims = (1, *dims[1:])
     known = tuple(size for size in dims if size is not None)
     if len(known) < len(dims):
-        text = "x".join("?" if size is None else str(size) for size in dims)
-        raise N2D2Error(
-            "E305",
-            f"input '{value.name}' has shape {text} with unknown sizes",
-            where=builder.model.place(),
-            remedy="give the sizes with -input-shape, or fix them when you export the model",
-        )
+        raise _open_sizes(builder, value, dims)
     return known
+
+
+def _open_sizes(builder: Builder, value: OnnxInput, dims: Iterable[int | None]) -> N2D2Error:
+    """The error of an input of which sizes are not known, with the option for all inputs like it."""
+
+    def text(sizes: Iterable[int | None]) -> str:
+        return "x".join("?" if size is None else str(size) for size in sizes)
+
+    fed = builder.model.fed
+    shapes = [(one.name, text(one.dims[len(one.dims) > 1 :])) for one in fed if one.is_open]
+    option = ",".join(f"{name}={shape}" for name, shape in shapes) if len(fed) > 1 else shapes[0][1]
+    return N2D2Error(
+        "E305",
+        f"input '{value.name}' has shape {text(dims)} with unknown sizes",
+        where=builder.model.place(),
+        remedy=f"add -input-shape {option} with a number for each ?, or fix the sizes when you export the model; in an INI, set "
+        "Size of the stimuli provider",
+    )
 
 
 def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes: Mapping[str, Shape]) -> Shape:
@@ -110,14 +122,7 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
     declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
     known = tuple(size for size in declared if size is not None)
     if len(known) < len(declared):
-        text = "x".join("?" if size is None else str(size) for size in declared[1:])
-        raise N2D2Error(
-            "E305",
-            f"input '{value.name}' has shape {text} with unknown sizes",
-            where=builder.model.place(),
-            remedy="give the sizes with -input-shape, or fix them when you export the model; in an INI, set Size of the "
-            "stimuli provider",
-        )
+        raise _open_sizes(builder, value, declared[1:])
     return known
 
 
@@ -194,10 +199,9 @@ def _separate(builder: Builder) -> None:
 def _constant_output(builder: Builder, name: str) -> str:
     """A layer that gives a constant, whatever its input is."""
     value, first = builder.value(name), builder.array(builder.model.inputs[0].name)
-    size = builder.graph.shape(first)[1]
     op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
     one = builder.fresh(f"{name}_first")
-    builder.graph.add(Node(one, ArrayIndexSelect(size, ((0,),)), [first], [one], location=builder.model.place(name)))
+    builder.graph.add(Node(one, IndexSelect(((0,),)), [first], [one], location=builder.model.place(name)))
     if value.constant is None:
         raise InternalError(f"{name} is not a constant")
     constant = value.constant.astype(value.kind or np.float32)

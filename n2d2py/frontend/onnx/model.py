@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from n2d2py.frontend.onnx.external import load_external_data, refuse_external_da
 from n2d2py.frontend.onnx.skeleton import skeleton
 from n2d2py.frontend.onnx.trial import limited
 from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
+from n2d2py.graph.shapes import MAX_TENSOR
 
 MIN_OPSET = 7
 """The first opset with today's broadcasting rules."""
@@ -119,7 +121,7 @@ class OnnxModel:
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Gives an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
+        """Give an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.
@@ -259,7 +261,7 @@ def _read(path: Path) -> onnx.ModelProto:
     except DecodeError:
         raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not (proto.graph.node or proto.graph.output):
-        raise _invalid(str(path), "the file holds no ONNX graph")
+        raise _invalid(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
     load_external_data(proto, path)
     return proto
@@ -268,7 +270,7 @@ def _read(path: Path) -> onnx.ModelProto:
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
     text = check_texts(proto)
     if text is not None:
-        raise _invalid(path, f"the text '{text[:60]}' in it is not UTF-8")
+        raise _invalid(path, f"its text '{text[:60]}' is not UTF-8")
 
 
 def _too_many(path: str, count: int) -> N2D2Error:
@@ -314,8 +316,7 @@ def _opset(proto: onnx.ModelProto, path: str) -> int:
 
 def _check(proto: onnx.ModelProto, path: str) -> None:
     """The structural check of the onnx package; unknown operators pass, the import lists them all."""
-    if proto.graph.sparse_initializer:
-        raise _invalid(path, "sparse initializers are not supported")
+    _fill_sparse(proto, path)
     try:
         onnx.checker.check_model(skeleton(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
@@ -328,6 +329,23 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
                 remedy="export the model again, or check it with onnx.checker",
             ) from None
     _check_names(proto, path)
+
+
+def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
+    """Replaces sparse initializers by dense ones, whose other elements are 0."""
+    for sparse in proto.graph.sparse_initializer:
+        name, dims = sparse.values.name, tuple(sparse.dims)
+        if not 0 < prod(dims) <= MAX_TENSOR or min(dims) < 0:
+            raise _invalid(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
+        values, at = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
+        try:  # places, or the index along each axis
+            at = np.ravel_multi_index(tuple(at.T) if at.ndim > 1 else (at,), dims if at.ndim > 1 else (prod(dims),))
+            dense = np.zeros(prod(dims), values.dtype)
+            dense[at] = values
+        except (ValueError, IndexError, TypeError):
+            raise _invalid(path, f"the sparse tensor '{name}' has indices that do not fit its values") from None
+        proto.graph.initializer.append(numpy_helper.from_array(dense.reshape(dims), name))
+    proto.graph.ClearField("sparse_initializer")
 
 
 def _check_names(proto: onnx.ModelProto, path: str) -> None:

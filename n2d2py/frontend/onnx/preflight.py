@@ -41,7 +41,7 @@ class Preflight:
         self._failures: list[N2D2Error] = []
 
     def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
-        """Notes a node that no converter can take."""
+        """Note a node that no converter can take."""
         operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
         remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
         kind = self._kinds.setdefault(
@@ -50,7 +50,7 @@ class Preflight:
         kind.count += 1
 
     def fail(self, error: N2D2Error) -> None:
-        """Notes an error of one layer, such as shapes that do not fit."""
+        """Note an error of one layer, such as shapes that do not fit."""
         self._failures.append(error)
 
     def errors(self) -> list[N2D2Error]:

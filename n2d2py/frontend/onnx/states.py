@@ -34,7 +34,7 @@ _STATES = frozenset(
 
 
 def fix_inputs(model: OnnxModel, text: str) -> None:
-    """Makes inputs constants: `text` is NAME:VALUE,NAME:VALUE,...
+    """Make inputs constants: `text` is NAME:VALUE,NAME:VALUE,...
 
     Raises:
         N2D2Error: E316 a name that is not an input, a value that is not a number of its type.
@@ -61,7 +61,7 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
 
 
 def take_states(model: OnnxModel, text: str) -> None:
-    """Finds the states of a model and moves them after its other inputs and outputs, in the same order.
+    """Find the states of a model and move them after its other inputs and outputs, in the same order.
 
     `text` is INPUT:OUTPUT,..., "none", or empty where names tell.
 
@@ -98,7 +98,7 @@ def take_states(model: OnnxModel, text: str) -> None:
 
 
 def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
-    """Raises E316 where a state does not have as many elements before a call as after it; `sizes` by input and output."""
+    """Raise E316 where a state does not have as many elements before a call as after it; `sizes` by input and output."""
     for name, output in model.states:
         if sizes[name] != sizes[output]:
             raise _wrong(

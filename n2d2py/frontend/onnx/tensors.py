@@ -42,12 +42,16 @@ def constant_kind(array: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """An array: its dimensions as in ONNX, its kind, and either the vector that holds it or its constant value."""
+    """A tensor: its dimensions as in ONNX, its kind, and the vector that holds it, its constant value, or the image that it is.
+
+    An image is a graph tensor of the dimensions, batch 1: of channels, height and width, or less.
+    """
 
     dims: Shape
     kind: str
     tensor: str | None = None
     constant: np.ndarray | None = None
+    image: str | None = None
 
     @property
     def size(self) -> int:
@@ -92,6 +96,7 @@ class Tensors:
         self.writers = {name: node for node in model.proto.graph.node for name in node.output}
         self._taken = set(self.writers)
         self._renamed: dict[str, str] = {}
+        self._vectors: dict[str, str] = {}
 
     def fresh(self, name: str) -> str:
         """`name`, with underscores appended until no tensor has it."""
@@ -138,9 +143,15 @@ class Tensors:
         if name not in self.arrays:
             tensor = self.names[name]
             self.dims[name] = self.graph.shape(tensor)
-            size = prod(self.dims[name])
-            self.arrays[name] = tensor if len(self.dims[name]) == 2 else self._reshaped(name, tensor, (size,), "array")
+            self.arrays[name] = self.vector(tensor, name)
         return self.arrays[name]
+
+    def vector(self, image: str, name: str) -> str:
+        """The elements (1, E) of a graph tensor, which is that of an ONNX tensor or computed for it."""
+        shape = self.graph.shape(image)
+        if len(shape) > 2 and image not in self._vectors:
+            self._vectors[image] = self._reshaped(name, image, (prod(shape),), "array")
+        return self._vectors.get(image, image)
 
     def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
         made = self.fresh(f"{name}_{label}")
@@ -158,10 +169,11 @@ class Tensors:
 
     def bind(self, name: str, value: Value) -> None:
         """Makes `value` the ONNX tensor `name`; a layer just added for it gets that name, for other views of its result too."""
-        if value.tensor is None:
+        held = value.image or value.tensor
+        if held is None:
             self.constants[name] = np.asarray(value.constant)
             return
-        tensor = self._renamed.get(value.tensor, value.tensor)
+        tensor = self._renamed.get(held, held)
         last = self.graph.nodes[-1] if self.graph.nodes else None
         own = (
             last is not None
@@ -175,8 +187,13 @@ class Tensors:
             self.graph.tensors[name] = Tensor(name, made.shape, made.kind)
             last.name, last.outputs, last.source = name, [name], [name]
             last.location = self.model.place(name)
+        elif value.image is not None:
+            self.graph.add(Node(name, make_operator("Identity"), [tensor], [name], location=self.model.place(name)))
         elif name not in self.graph.tensors:
             self.graph.aliases[name] = tensor
+        if value.image is not None:
+            self.names[name] = name
+            return
         self.arrays[name] = name if own else tensor
         self.dims[name] = value.dims
 

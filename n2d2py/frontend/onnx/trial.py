@@ -18,7 +18,7 @@ _BYTES = 4 << 30
 
 
 def check_ends(call: Callable[[], object], what: str, where: Location) -> None:
-    """Runs `call` in a copy of this process, whose results and exceptions are lost; not where processes cannot be copied.
+    """Run `call` in a copy of this process, whose results and exceptions are lost; not where processes cannot be copied.
 
     Raises:
         N2D2Error: E317 where it takes longer than 10 seconds or more than 4 GiB, or ends the process.
@@ -52,7 +52,7 @@ def limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> 
 
 
 def _run_apart(call: Callable[[], object], what: str, where: Location) -> None:
-    """Runs `call` in a copy of this process; raises E317 where it does not come back within the limits."""
+    """Run `call` in a copy of this process; raise E317 where it does not come back within the limits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads: the copy has none, and needs none
         child = os.fork()

@@ -48,7 +48,7 @@ _ROUNDING_BY_AXIS = 13
 
 
 def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
-    """Compares number of inputs and outputs, and attributes, of all nodes with the definitions of their operators.
+    """Compare number of inputs and outputs, and attributes, of all nodes with the definitions of their operators.
 
     To be called before any inference of shapes by the onnx package, which leaves the process on some wrong attributes.
 
@@ -69,7 +69,7 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
 
 def definition_version(operator: str, opset: int) -> int:
     """The operator set whose definition counts: the model's; where that lacks the operator or deprecates it, the last one
-    before that does not, or the first one after. Roundings have an axis, as those that `qoperators` makes do."""
+    before that does not, or the first one after. Roundings have an axis, as those of the expansions do."""
     opset = max(opset, _ROUNDING_BY_AXIS) if operator in ("QuantizeLinear", "DequantizeLinear") else opset
     versions = _definitions().get(operator, [])
     if not versions or (onnx.defs.has(operator, opset, "") and not onnx.defs.get_schema(operator, opset, "").deprecated):
@@ -88,7 +88,7 @@ def _definitions() -> dict[str, list[int]]:
 
 
 def check_bounds(proto: onnx.ModelProto, path: str) -> None:
-    """Checks the axes, counts and equations of all nodes, those of functions included, as `check_structure` does.
+    """Check the axes, counts and equations of all nodes, those of functions included, as `check_structure` does.
 
     The rule of shapes of Einsum does not end on an equation whose dots are not an ellipsis.
 

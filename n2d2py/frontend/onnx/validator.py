@@ -42,7 +42,7 @@ class Validator:
         self.shapes: dict[str, Shape] = {}
 
     def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
-        """Compares types and shapes with the definition of the operator.
+        """Compare types and shapes with the definition of the operator.
 
         Returns:
             What is wrong with types or shapes (E314), or None; the converter may say it better.
@@ -110,7 +110,7 @@ class Validator:
 
     # ---- shapes ---------------------------------------------------------------------------
     def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
-        """Infers the shapes of the results; the widths of types play no part."""
+        """Infer the shapes of the results; the widths of types play no part."""
         tensors = self._tensors
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}

@@ -138,7 +138,7 @@ def read_tflite(path: Path) -> TfliteFile:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size >= _MOST_BYTES:
-                raise _invalid(name, f"the file has {size:,} bytes, at most {_MOST_BYTES:,} are read")
+                raise _invalid(name, f"the file has {size:,} bytes, more than the limit of {_MOST_BYTES:,}")
             data = stream.read()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
@@ -230,7 +230,7 @@ class _Reader:
         for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
             code = entry.integer(0, "<I")
             if code >= len(self.codes):
-                raise DamagedFile(f"operator {index} has the code {code} of {len(self.codes)}")
+                raise DamagedFile(f"operator {index} has the code {code}, but the file has {len(self.codes)}")
             name, custom = self.codes[code]
             inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
             wrong = [at for at in (*inputs, *outputs) if not -1 <= at < count] + [at for at in outputs if at < 0]
@@ -243,7 +243,7 @@ class _Reader:
         ends = tuple(map(int, graph.vector(1, "<i4"))), tuple(map(int, graph.vector(2, "<i4")))
         for what, found in zip(("input", "output"), ends, strict=True):
             if wrong := [at for at in found if not 0 <= at < count]:
-                raise DamagedFile(f"the {what} {wrong[0]} is none of the {count} tensors")
+                raise DamagedFile(f"the {what} {wrong[0]} is not one of the {count} tensors")
         _check_order(operators, tensors, ends[0])
         return TfliteFile(self.path, tuple(tensors), tuple(operators), *ends)
 
@@ -265,7 +265,7 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
         for at in operator.inputs:
             constant = tensors[at].values is not None or not prod(tensors[at].shape)  # no elements need no buffer
             if at >= 0 and at not in known and not constant and not tensors[at].refusal:
-                raise DamagedFile(f"operator {operator.index} reads '{tensors[at].name}', which nothing writes before it")
+                raise DamagedFile(f"operator {operator.index} reads '{tensors[at].name}', which no earlier operator writes")
         for at in operator.outputs:
             if at in known or tensors[at].values is not None:
                 raise DamagedFile(
@@ -294,7 +294,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     elif entry.flag(5):
         refusal = "is a variable, which keeps its value from run to run"
     elif entry.integer(10, "<I"):
-        refusal = "has its values in another file"
+        refusal = "has its values in another file, which is not supported"
     elif numbers is not None and numbers.integer(4, "<B"):
         refusal = "is quantized without scale and zero point"
     dtype = TYPES.get(kind, np.dtype(np.float32))

@@ -99,7 +99,7 @@ class FlatTable:
         """The tables of a vector, at most `most`."""
         start, count = self._vector(slot, 4)
         if count > most:
-            raise DamagedFile(f"it has {count:,} tables in a row, at most {most:,} are read")
+            raise DamagedFile(f"it has {count:,} consecutive tables, more than the limit of {most:,}")
         places = [start + 4 * index for index in range(count)]
         return [FlatTable(self._data, place + int(self._number("<I", place, "an offset"))) for place in places]
 

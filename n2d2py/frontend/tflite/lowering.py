@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.frontend.tflite.file import TfliteOperator
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.schema import ACTIVATIONS
 from n2d2py.frontend.tflite.translation import Translation, moved_axis
+
+LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
+"""Limits of the activations that are clamps."""
 
 
 def option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int = 0) -> int:
@@ -21,8 +25,19 @@ def flag(operator: TfliteOperator, slot: int) -> bool:
     return operator.options is not None and operator.options.flag(slot)
 
 
+def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
+    """The limits of the fused activation."""
+    number = option(operator, slot, "<b")
+    name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
+    if name == "NONE":
+        return None
+    if name not in LIMITS:
+        raise RefusedOperator(f"its fused activation {name} is not supported")
+    return LIMITS[name]
+
+
 def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
-    """Refuses an operator with too few inputs, or another number of outputs."""
+    """Refuse an operator with too few inputs, or another number of outputs."""
     if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
         raise operator.has_other_ends()
 

@@ -67,5 +67,5 @@ def _stored(file: TfliteFile) -> dict[str, NumType]:
         if tensor.is_quantized and tensor.dtype.kind in "iu":
             signed = tensor.dtype.kind == "i"
             scale, zero = float(tensor.scale[0]), int(tensor.zero_point[0])
-            found[tensor.name] = NumType(8, signed, scale=scale, zero_point=zero, full=signed)
+            found[tensor.name] = NumType(8 * tensor.dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
     return found

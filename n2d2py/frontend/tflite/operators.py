@@ -11,30 +11,17 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.lowering import flag, layer, need_ends, option, slices
-from n2d2py.frontend.tflite.schema import ACTIVATIONS, REFLECT, SAME, VALID
+from n2d2py.frontend.tflite.lowering import LIMITS, flag, fused, layer, need_ends, option, slices
+from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID
 from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
 from n2d2py.graph.shapes import Shape
-
-_LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
-
-
-def _fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
-    """The limits of the fused activation."""
-    number = option(operator, slot, "<b")
-    name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
-    if name == "NONE":
-        return None
-    if name not in _LIMITS:
-        raise RefusedOperator(f"its fused activation {name} is not supported")
-    return _LIMITS[name]
 
 
 def _image(t: Translation, index: int) -> Shape:
     """The shape of an image."""
     shape = t.tensor(index).shape
     if len(shape) != 4:
-        raise RefusedOperator(f"it reads a tensor of {len(shape)} axes, not of 4")
+        raise RefusedOperator(f"its input has rank {len(shape)}, not 4")
     return shape
 
 
@@ -50,7 +37,7 @@ def _windows(
     if min(*kernel, *stride, *dilation) < 1:
         raise RefusedOperator(f"its kernel {kernel}, stride {stride} or dilation {dilation} is below 1")
     if padding not in (SAME, VALID):
-        raise RefusedOperator(f"its padding is number {padding}")
+        raise RefusedOperator(f"padding number {padding} is not defined")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     if padding == VALID:
         if any(n < e for n, e in zip(sizes, extents, strict=True)):
@@ -73,18 +60,21 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
     values = tensor.values.reshape(-1)
     if values.dtype.kind == "f":
         return t.constant(f"{tensor.name}_values", values.astype(np.float32))
-    if values.dtype != np.int32 or not source.is_quantized or not weights.is_quantized:
-        raise RefusedOperator(f"its bias is of {values.dtype.name}")
+    if values.dtype not in (np.int32, np.int64) or not source.is_quantized or not weights.is_quantized:
+        raise RefusedOperator(f"a bias of type {values.dtype.name} is not supported")
     name = tensor.name
     steps = source.scale[0].astype(np.float64) * weights.scale.astype(np.float64)
+    if np.abs(values).max(initial=0) >= 2**31:  # int64, next to activations in 16 bits
+        return t.constant(f"{name}_values", (values * steps).astype(np.float32))
+    values = values.astype(np.int32)
     scale = t.constant(f"{name}_scale", steps[0].astype(np.float32) if steps.size == 1 else steps.astype(np.float32))
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 
 
 def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
-    """Refuses real weights after integers; integer weights after real numbers (dynamic range) are taken as real ones."""
+    """Refuse real weights after integers; integer weights after real numbers (dynamic range) are taken as real ones."""
     if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
-        raise RefusedOperator("its input is quantized, its weights are not")
+        raise RefusedOperator("its input is quantized, but its weights are float")
 
 
 def _conv(t: Translation, operator: TfliteOperator) -> None:
@@ -124,7 +114,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
         operator,
         "Conv",
         inputs,
-        _fused(operator, 3 + after),
+        fused(operator, 3 + after),
         kernel_shape=[kh, kw],
         strides=stride,
         dilations=dilation,
@@ -136,14 +126,14 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 3)
     moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:]))
-    _turned_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), _fused(operator, 3))
+    _turned_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), fused(operator, 3))
 
 
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
     """MediaPipe's transposed convolution with a bias: the numbers of its padding (1: SAME, 2: VALID), stride along lines and from line to line."""
     need_ends(operator, 3)
     if len(operator.given) < 12:
-        raise RefusedOperator(f"its options have {len(operator.given)} bytes")
+        raise RefusedOperator(f"its options of {len(operator.given)} bytes are damaged")
     padding, *stride = struct.unpack_from("<3i", operator.given)
     _turned_conv(t, operator, {1: SAME, 2: VALID}.get(padding, -1), (stride[1], stride[0]), None)
 
@@ -195,7 +185,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     if weights.scale.size > 1 and weights.axis != 0:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, each = weights.shape
-    rows, limits = prod(source.shape) // each, _fused(operator, 0)
+    rows, limits = prod(source.shape) // each, fused(operator, 0)
     declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
@@ -229,7 +219,7 @@ def _pool(t: Translation, operator: TfliteOperator) -> None:
     if operator.code == "AVERAGE_POOL_2D":
         attributes["count_include_pad"] = 0
     kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
-    layer(t, operator, kind, [t.real(operator.input)], _fused(operator, 5), **attributes)
+    layer(t, operator, kind, [t.real(operator.input)], fused(operator, 5), **attributes)
 
 
 # ---- elements -----------------------------------------------------------------------------------
@@ -240,10 +230,10 @@ def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
     try:
         t.expect(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
-        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other") from None
+        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast") from None
     rank = max(map(len, shapes))
     kind = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}[operator.code]
-    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else _fused(operator, 0)
+    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else fused(operator, 0)
     layer(t, operator, kind, [t.real(index, rank) for index in (left, right)], limits)
 
 
@@ -261,7 +251,7 @@ def _inverse_root(t: Translation, operator: TfliteOperator) -> None:
 def _rectifier(t: Translation, operator: TfliteOperator) -> None:
     t.expect(operator.output, t.tensor(operator.input).shape)
     name = t.real(operator.input)
-    t.result(operator.output, lambda made: t.emit("Identity", [name], made), _LIMITS[operator.code])
+    t.result(operator.output, lambda made: t.emit("Identity", [name], made), LIMITS[operator.code])
 
 
 def _leaky(t: Translation, operator: TfliteOperator) -> None:
@@ -302,7 +292,7 @@ def _softmax(t: Translation, operator: TfliteOperator) -> None:
     beta = 0.0 if operator.options is None else operator.options.real(0)
     if operator.code == "SOFTMAX" and beta != 1:
         if not 0 < beta < 1e6:
-            raise RefusedOperator(f"its beta is {beta:g}")
+            raise RefusedOperator(f"beta={beta:g} is not supported")
         factor = t.constant(f"{name}_beta", np.float32(beta))
         name = t.emit("Mul", [name, factor], t.fresh(f"{name}_scaled"))
     kind = "Softmax" if operator.code == "SOFTMAX" else "LogSoftmax"
@@ -315,7 +305,7 @@ def _reshape(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 1)
     source = t.tensor(operator.inputs[0])
     if source.values is not None:
-        raise RefusedOperator("it moves a constant")
+        raise RefusedOperator("a constant input is not supported")
     declared, name = t.tensor(operator.output).shape, t.real(operator.inputs[0])
     t.result(operator.output, lambda made: t.reshaped(name, source.shape, declared, made))
 
@@ -329,7 +319,7 @@ def _concatenation(t: Translation, operator: TfliteOperator) -> None:
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
         t.expect(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
-    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], _fused(operator, 1), axis=place)
+    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], fused(operator, 1), axis=place)
 
 
 def _pad(t: Translation, operator: TfliteOperator) -> None:
@@ -346,7 +336,7 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
     mode = "constant"
     if operator.code == "MIRROR_PAD":
         if option(operator, 0, "<b") != REFLECT and amounts.max(initial=0) > 0:
-            raise RefusedOperator("its mode SYMMETRIC is not supported")
+            raise RefusedOperator("mode SYMMETRIC is not supported")
         mode = "reflect"
     if operator.code == "PADV2":
         at = (*operator.inputs, -1)[2]
@@ -398,7 +388,7 @@ def _transpose(t: Translation, operator: TfliteOperator) -> None:
     shape = t.tensor(operator.inputs[0]).shape
     order = t.numbers(operator.inputs[1], "order")
     if sorted(order) != list(range(len(shape))):
-        raise RefusedOperator(f"its order {order[:8]} is none of {len(shape)} axes")
+        raise RefusedOperator(f"its permutation {order[:8]} is invalid for rank {len(shape)}")
     t.expect(operator.output, [shape[axis] for axis in order])
     perm = [moved_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
     layer(t, operator, "Transpose", [t.real(operator.inputs[0])], None, perm=perm)
@@ -411,7 +401,7 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
         t.numbers(index, what) for index, what in zip(operator.inputs[1:], ("begin", "end", "steps"), strict=False)
     )
     if option(operator, 2) or option(operator, 3) or flag(operator, 5):
-        raise RefusedOperator("it has an ellipsis, a new axis or ends that are offsets")
+        raise RefusedOperator("ellipsis_mask, new_axis_mask and offset are not supported")
     if not len(begins) == len(ends) == len(steps) == len(shape) or 0 in steps:
         raise RefusedOperator(f"its begin, end and steps do not fit {len(shape)} axes")
     masks, drop = [option(operator, slot) for slot in (0, 1)], set()
@@ -421,7 +411,7 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
         if option(operator, 4) >> axis & 1:
             at = begins[axis] + size * (begins[axis] < 0)
             if not 0 <= at < size:
-                raise RefusedOperator(f"it takes the index {begins[axis]} of {size}")
+                raise RefusedOperator(f"its index {begins[axis]} is out of range for an axis of {size}")
             begins[axis], ends[axis], steps[axis] = at, at + 1, 1
             drop.add(axis)
             continue
@@ -438,7 +428,7 @@ def _slice(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its begin and size do not fit {len(shape)} axes")
     ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
     if any(not begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
-        raise RefusedOperator("its begin and size lead out of its input")
+        raise RefusedOperator("its begin and size exceed its input")
     slices(t, operator, begins, ends, [1] * len(shape), set())
 
 
@@ -470,7 +460,7 @@ def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 1)
     shape, block = _image(t, operator.input), option(operator, 0)
     if block < 1:
-        raise RefusedOperator(f"its block has {block} pixels")
+        raise RefusedOperator(f"block size {block} is not supported")
     if operator.code == "SPACE_TO_DEPTH":
         t.expect(operator.output, (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
         return layer(t, operator, "SpaceToDepth", [t.real(operator.input)], None, blocksize=block)
@@ -509,7 +499,7 @@ LOWERINGS: dict[str, Lowering] = {
     "FULLY_CONNECTED": _fully_connected,
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
     **dict.fromkeys(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"), _arithmetic),
-    **dict.fromkeys(_LIMITS, _rectifier),
+    **dict.fromkeys(LIMITS, _rectifier),
     "LOGISTIC": partial(_function, "Sigmoid"),
     "TANH": partial(_function, "Tanh"),
     "HARD_SWISH": partial(_function, "HardSwish"),

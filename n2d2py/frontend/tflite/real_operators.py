@@ -6,6 +6,7 @@ from functools import partial
 from math import prod
 
 import numpy as np
+from onnx import helper
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import flag, layer, need_ends, option, slices
@@ -17,24 +18,21 @@ _LENGTH = 1e-6
 _COMPARISONS = ("Equal", "Not", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
 
-def _need_reals(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
-    """The shapes of the inputs, none of them quantized."""
+def _shapes(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
+    """The shapes of the inputs."""
     need_ends(operator, inputs, len(operator.outputs))
-    for index in (*operator.inputs, *operator.outputs):
-        if t.tensor(index).is_quantized:
-            raise RefusedOperator("it computes with quantized tensors")
     return [t.tensor(index).shape for index in operator.inputs[:inputs]]
 
 
 def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
     """A function of `count` operands, which repeat where they have one element."""
-    shapes = _need_reals(t, operator, count)
+    shapes = _shapes(t, operator, count)
     if operator.code == "SELECT" and len(set(shapes)) > 1 and prod(shapes[0]) > 1:
-        raise RefusedOperator("its condition chooses whole rows, or its inputs have several shapes")
+        raise RefusedOperator("its condition and its inputs must have the same shape")
     try:
         t.expect(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
-        raise RefusedOperator(f"its inputs {', '.join(map(str, shapes))} do not fit each other") from None
+        raise RefusedOperator(f"its inputs {', '.join(map(str, shapes))} cannot be broadcast") from None
     rank, logical = max(map(len, shapes)), operator.code.startswith("LOGICAL")
     operands = [
         t.real(index, rank, logical or (kind == "Where" and at == 0)) for at, index in enumerate(operator.inputs[:count])
@@ -50,19 +48,19 @@ def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) 
 
 
 def _cast(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _need_reals(t, operator, 1)
+    (shape,) = _shapes(t, operator, 1)
     source, made = (t.tensor(index).dtype for index in (operator.input, operator.output))
     if made.kind != "f" or source.kind not in "fb":
-        raise RefusedOperator(f"it turns {source.name} into {made.name}")
+        raise RefusedOperator(f"a cast from {source.name} to {made.name} is not supported")
     t.expect(operator.output, shape)
     layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
 
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
     """Arrays side by side along an axis of their own."""
-    (shape,) = _need_reals(t, operator, 1)
+    (shape,) = _shapes(t, operator, 1)
     if any(t.tensor(index).shape != shape for index in operator.inputs):
-        raise RefusedOperator("its inputs have several shapes")
+        raise RefusedOperator("its inputs must have the same shape")
     rank, axis = len(shape) + 1, option(operator, 1)
     place = moved_axis(axis, rank)
     one = (*shape[: axis % rank], 1, *shape[axis % rank :])
@@ -73,7 +71,7 @@ def _pack(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _unpack(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _need_reals(t, operator, 1)
+    (shape,) = _shapes(t, operator, 1)
     axis = option(operator, 1)
     moved_axis(axis, len(shape))
     axis %= len(shape)
@@ -87,7 +85,7 @@ def _unpack(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _reverse(t: Translation, operator: TfliteOperator) -> None:
-    (shape, _) = _need_reals(t, operator, 2)
+    (shape, _) = _shapes(t, operator, 2)
     axes = {axis % len(shape) for axis in t.numbers(operator.inputs[1], "axes") if moved_axis(axis, len(shape)) >= 0}
     turned = [axis in axes for axis in range(len(shape))]
     begins = [-1 if back else 0 for back in turned]
@@ -97,20 +95,20 @@ def _reverse(t: Translation, operator: TfliteOperator) -> None:
 
 def _repeated(t: Translation, operator: TfliteOperator) -> None:
     """TILE: how often each axis; BROADCAST_TO: the shape."""
-    (shape, _) = _need_reals(t, operator, 2)
+    (shape, _) = _shapes(t, operator, 2)
     counts = t.numbers(operator.inputs[1], "sizes")
     if operator.code == "BROADCAST_TO":
         if len(counts) < len(shape) or any(
             size not in (1, wanted) for size, wanted in zip(shape[::-1], counts[::-1], strict=False)
         ):
-            raise RefusedOperator(f"its input {shape} does not become {counts[:8]}")
+            raise RefusedOperator(f"its input {shape} cannot be broadcast to {counts[:8]}")
         t.expect(operator.output, counts)
         name = t.real(operator.inputs[0], len(counts))
         shape = (1,) * (len(counts) - len(shape)) + shape
         counts = [wanted // size if size else 1 for size, wanted in zip(shape, counts, strict=True)]
     else:
         if len(counts) != len(shape):
-            raise RefusedOperator(f"it repeats {len(counts)} axes of {len(shape)}")
+            raise RefusedOperator(f"its multiples are for {len(counts)} axes, but its input has {len(shape)}")
         t.expect(operator.output, [size * count for size, count in zip(shape, counts, strict=True)])
         name = t.real(operator.inputs[0])
     if len(counts) == 4:
@@ -120,15 +118,15 @@ def _repeated(t: Translation, operator: TfliteOperator) -> None:
 
 def _gather(t: Translation, operator: TfliteOperator) -> None:
     """The rows, columns or channels of constant numbers."""
-    (shape, _) = _need_reals(t, operator, 2)
+    (shape, _) = _shapes(t, operator, 2)
     chosen = t.tensor(operator.inputs[1])
-    indexes, axis = t.numbers(operator.inputs[1], "list of positions"), option(operator, 0)
+    indexes, axis = t.numbers(operator.inputs[1], "indices"), option(operator, 0)
     place = moved_axis(axis, len(shape))
     if option(operator, 1) or len(chosen.shape) != 1:
-        raise RefusedOperator(f"its positions have {len(chosen.shape)} axes, or its positions differ between samples")
+        raise RefusedOperator(f"its indices have rank {len(chosen.shape)}, or differ between samples")
     axis %= len(shape)
     if any(not 0 <= index < shape[axis] for index in indexes):
-        raise RefusedOperator(f"it takes positions that are none of {shape[axis]}")
+        raise RefusedOperator(f"its indices are out of range for an axis of {shape[axis]}")
     t.expect(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
     positions = t.constant("positions", np.array(indexes, np.int64))
     layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)
@@ -136,10 +134,10 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
 
 def _products(t: Translation, operator: TfliteOperator) -> None:
     """BATCH_MATMUL: the last two axes of the file are lines and columns."""
-    shapes = _need_reals(t, operator, 2)
+    shapes = _shapes(t, operator, 2)
     rank = len(shapes[0])
     if not 2 <= rank == len(shapes[1]):
-        raise RefusedOperator(f"it multiplies arrays of {rank} and {len(shapes[1])} axes")
+        raise RefusedOperator(f"a product of ranks {rank} and {len(shapes[1])} is not supported")
     name, operands, forms = t.tensor(operator.output).name, [], []
     for at, (index, shape) in enumerate(zip(operator.inputs, shapes, strict=False)):
         order = [*range(rank - 2), rank - 1, rank - 2] if flag(operator, at) else [*range(rank)]
@@ -154,9 +152,9 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
     try:
         above = np.broadcast_shapes(*(form[:-2] for form in forms))
     except ValueError:
-        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other") from None
+        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast") from None
     if forms[0][-1] != forms[1][-2]:
-        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other")
+        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast")
     t.expect(operator.output, (*above, forms[0][-2], forms[1][-1]))
     if rank != 4:
         return layer(t, operator, "MatMul", [*operands], None)
@@ -164,11 +162,38 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
     return layer(t, operator, "Transpose", [product], None, perm=(0, 3, 1, 2))
 
 
-def _unit_length(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _need_reals(t, operator, 1)
+def _axis(t: Translation, operator: TfliteOperator) -> int:
+    axes = t.numbers(operator.inputs[1], "axis")
+    if len(axes) != 1:
+        raise RefusedOperator(f"its axis has {len(axes)} values")
+    return axes[0]
+
+
+def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
+    """ARG_MAX, ARG_MIN: positions of the file's type of integers."""
+    (shape, _) = _shapes(t, operator, 2)
+    axis, made = _axis(t, operator), t.tensor(operator.output)
+    place = moved_axis(axis, len(shape))
+    if len(shape) == 4 and axis % 4 != 3:
+        raise RefusedOperator("only the last axis of an image is supported")
+    t.expect(operator.output, (*shape[: axis % len(shape)], *shape[axis % len(shape) + 1 :]))
+    found = t.emit(kind, [t.real(operator.inputs[0])], t.fresh(f"{made.name}_found"), axis=place, keepdims=0)
+    t.emit("Cast", [found], made.name, to=int(helper.np_dtype_to_tensor_dtype(made.dtype)))
+
+
+def _running_sum(t: Translation, operator: TfliteOperator) -> None:
+    (shape, _) = _shapes(t, operator, 2)
+    t.expect(operator.output, shape)
+    axis = t.constant("axis", np.array(moved_axis(_axis(t, operator), len(shape))))
+    given = [t.real(operator.inputs[0]), axis]
+    layer(t, operator, "CumSum", [*given], None, exclusive=int(flag(operator, 0)), reverse=int(flag(operator, 1)))
+
+
+def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
+    (shape,) = _shapes(t, operator, 1)
     t.expect(operator.output, shape)
     if option(operator, 0, "<b"):
-        raise RefusedOperator("it has a fused activation")
+        raise RefusedOperator("a fused activation is not supported")
     name, made = t.real(operator.input), t.tensor(operator.output).name
     axes = t.constant("axes", np.array([moved_axis(-1, len(shape))], np.int64))
     length = t.emit("ReduceL2", [name, axes], t.fresh(f"{made}_length"), keepdims=1)
@@ -211,6 +236,9 @@ REAL_LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("TILE", "BROADCAST_TO"), _repeated),
     "GATHER": _gather,
     "BATCH_MATMUL": _products,
-    "L2_NORMALIZATION": _unit_length,
+    "L2_NORMALIZATION": _l2_normalize,
+    "ARG_MAX": partial(_arg, "ArgMax"),
+    "ARG_MIN": partial(_arg, "ArgMin"),
+    "CUMSUM": _running_sum,
 }
 """Translations of operators of real numbers by name."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import CELL_LIMIT
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import flag, option
+from n2d2py.frontend.tflite.lowering import flag, fused, option
 from n2d2py.frontend.tflite.translation import Lowering, Translation
 
 _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
@@ -32,11 +32,11 @@ def _rows(
 def _begins_with_zeros(t: Translation, operator: TfliteOperator, at: int) -> None:
     index = operator.inputs[at]
     if index < 0:
-        raise RefusedOperator("it lacks an input")
+        raise RefusedOperator("a required input is missing")
     tensor = t.file.tensors[index]  # a variable, which is a state between calls to other runtimes
     made = any(index in other.outputs for other in t.file.operators)
     if made or index in t.file.inputs or (tensor.values is not None and tensor.values.any()):
-        raise RefusedOperator("its sequences begin with a state that is not zero")
+        raise RefusedOperator("an initial state other than 0 is not supported")
 
 
 def _sequence(
@@ -52,7 +52,7 @@ def _sequence(
     weights, recurrent, biases = constants
     shape, hidden = t.tensor(operator.inputs[0]).shape, recurrent.shape[2]
     if len(shape) != 3:
-        raise RefusedOperator(f"its input has {len(shape)} axes, not 3")
+        raise RefusedOperator(f"its input has rank {len(shape)}, not 3")
     t.expect(operator.output, (*shape[:2], hidden))
     name = t.tensor(operator.output).name
     both = np.concatenate([biases, np.zeros_like(biases)], axis=1)
@@ -73,11 +73,11 @@ def _lstm(t: Translation, operator: TfliteOperator) -> None:
     if not 20 <= len(operator.inputs) <= 24 or len(operator.outputs) != 1:
         raise operator.has_other_ends()
     if _has(operator, 16) or _has(operator, 17):
-        raise RefusedOperator("it projects its states")
+        raise RefusedOperator("a projection of the states is not supported")
     if any(_has(operator, at) for at in range(20, 24)):
-        raise RefusedOperator("it normalizes its gates")
+        raise RefusedOperator("layer normalization of the gates is not supported")
     if _ACTIVATIONS.get(option(operator, 0, "<b", 4)) != "Tanh":
-        raise RefusedOperator(f"its activation is number {option(operator, 0, '<b')} of the schema, not tanh")
+        raise RefusedOperator(f"activation number {option(operator, 0, '<b')} is not supported, only tanh")
     for at in (18, 19):
         _begins_with_zeros(t, operator, at)
     coupled = not _has(operator, 1)
@@ -90,7 +90,7 @@ def _lstm(t: Translation, operator: TfliteOperator) -> None:
     seen = _rows(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
     state, clip = t.file.tensors[operator.inputs[19]], 0.0 if operator.options is None else operator.options.real(1)
     if not 0 <= clip < np.inf:
-        raise RefusedOperator(f"its cell_clip is {clip}")
+        raise RefusedOperator(f"cell_clip={clip} is not supported")
     held = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
     if limits := [limit for limit in (clip, held) if limit]:
         t.note(CELL_LIMIT, repr(min(limits)))
@@ -103,11 +103,57 @@ def _rnn(t: Translation, operator: TfliteOperator) -> None:
         raise operator.has_other_ends()
     function = _ACTIVATIONS.get(option(operator, 1, "<b"), "")
     if not function:
-        raise RefusedOperator(f"its activation is number {option(operator, 1, '<b')} of the schema, not tanh or ReLU")
+        raise RefusedOperator(f"activation number {option(operator, 1, '<b')} is not supported, only tanh and ReLU")
     _begins_with_zeros(t, operator, 4)
     constants = [_rows(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
     _sequence(t, operator, "RNN", constants, flag(operator, 0), activations=[function])
 
 
-RECURRENT_LOWERINGS: dict[str, Lowering] = {"UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm, "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn}
+def _svdf(t: Translation, operator: TfliteOperator) -> None:
+    """Inputs: x (1, inputs); weights of features (F, inputs) and of time (F, steps); biases (F / rank); the last steps of all features.
+
+    Each call appends the features of x to those that are kept; each output sums `rank` of them over the steps.
+    """
+    if len(operator.inputs) != 5 or len(operator.outputs) != 1:
+        raise operator.has_other_ends()
+    source, features, steps, bias, state = operator.inputs
+    rank, (count, length), shape = option(operator, 0), t.tensor(steps).shape, t.tensor(source).shape
+    if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):
+        raise RefusedOperator(f"its {count} features of rank {rank} do not match its input or its weights")
+    if t.file.tensors[state].shape != (1, count * length):
+        raise RefusedOperator(f"its state is not {count} x {length}")
+    units = count // rank
+    t.expect(operator.output, (1, units))
+    name = t.tensor(operator.output).name
+
+    def shifted(old: str) -> str:
+        weights = t.parameter(t.tensor(features), lambda values: values, 0)
+        made = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{name}_features"), transB=1)
+        if t.file.tensors[state].is_quantized:
+            made = t.in_grid(state, made)
+        rows = t.reshaped(old, (1, count * length), (1, count, length))
+        bounds = [t.constant(f"{name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))]
+        kept = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
+        joined = t.emit("Concat", [*kept, t.reshaped(made, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
+        return t.reshaped(joined, (1, count, length), (1, count * length))
+
+    def summed(output: str) -> None:
+        given = [
+            t.emit("Reshape", [last, t.constant(f"{name}_shape", np.array([1, count, 1, length]))], t.fresh(f"{name}_rows"))
+        ]
+        given.append(t.parameter(t.tensor(steps), lambda values: values.reshape(units, rank, 1, length), 0))
+        if _has(operator, 3):
+            given.append(t.parameter(t.tensor(bias), lambda values: values, 0))
+        made = t.emit("Conv", given, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
+        t.emit("Reshape", [made, t.constant(f"{name}_shape", np.array([1, units]))], output)
+
+    last = t.state(state, shifted)
+    t.result(operator.output, summed, fused(operator, 1))
+
+
+RECURRENT_LOWERINGS: dict[str, Lowering] = {
+    "SVDF": _svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn,
+}
 """Translations of recurrent operators by name."""

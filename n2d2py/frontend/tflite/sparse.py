@@ -48,7 +48,7 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
     sizes = _sizes(order, blocked, axes, shape, name)
     places, count = _places(order, axes, sizes, stored.size, name)
     if count != stored.size:
-        raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} places for {stored.size:,} values")
+        raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {stored.size:,} values")
     values = np.zeros(shape, stored.dtype)
     index = [places[axis] for axis in range(rank)]
     for at, axis in enumerate(blocked):
@@ -94,18 +94,18 @@ def _places(
     for axis, one in zip(order, axes, strict=True):
         if one.begins is None or one.indices is None:
             if count * sizes[axis] > longest:  # no list after it is as long: nothing so large is made
-                raise DamagedFile(f"the sparse tensor '{name}' has more places than the file lists")
+                raise DamagedFile(f"the sparse tensor '{name}' has more positions than the file lists")
             lengths, indices = np.full(count, sizes[axis]), np.tile(np.arange(sizes[axis]), count)
         else:
             lengths, indices = np.diff(one.begins), one.indices
             is_whole = len(one.begins) == count + 1 and one.begins[0] == 0 and one.begins[-1] == len(indices)
             if not is_whole or (lengths < 0).any():
-                raise DamagedFile(f"the sparse tensor '{name}' lists the indices of {len(lengths)} places, not {count}")
+                raise DamagedFile(f"the sparse tensor '{name}' lists the indices of {len(lengths)} positions, not {count}")
             if ((indices < 0) | (indices >= sizes[axis])).any():
                 raise DamagedFile(f"the sparse tensor '{name}' has an index outside of {sizes[axis]}")
         found = {other: np.repeat(index, lengths) for other, index in found.items()}
         found[axis] = indices
         count = len(indices)
         if count > most:
-            raise DamagedFile(f"the sparse tensor '{name}' lists more places than it has")
+            raise DamagedFile(f"the sparse tensor '{name}' lists more positions than it has")
     return found, count

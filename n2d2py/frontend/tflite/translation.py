@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
@@ -47,7 +48,7 @@ def moved_axis(axis: int, rank: int) -> int:
         RefusedOperator: for an axis that a tensor of this rank does not have.
     """
     if not -rank <= axis < rank:
-        raise RefusedOperator(f"its axis {axis} is none of {rank}")
+        raise RefusedOperator(f"its axis {axis} is outside rank {rank}")
     return (0, 2, 3, 1)[axis % rank] if rank == 4 else axis % rank
 
 
@@ -132,7 +133,7 @@ class Translation:
             RefusedOperator: for one that is left out, or of a type that is not read.
         """
         if index < 0:
-            raise RefusedOperator("it lacks an input")
+            raise RefusedOperator("a required input is missing")
         tensor = self._known.get(index, self.file.tensors[index])
         if tensor.refusal:
             raise RefusedOperator(f"its tensor '{tensor.name}' {tensor.refusal}")
@@ -153,7 +154,7 @@ class Translation:
         """The integers of a constant."""
         values = self.values(index, what)
         if values.dtype.kind not in "iu":
-            raise RefusedOperator(f"its {what} is of type {values.dtype.name}")
+            raise RefusedOperator(f"its {what} has the unsupported type {values.dtype.name}")
         return [int(value) for value in values.reshape(-1)]
 
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
@@ -181,11 +182,11 @@ class Translation:
     def need_quantized(self, tensor: TfliteTensor) -> None:
         """Refuses integers that stand for no real numbers, or in a way that activations have not."""
         if not tensor.is_quantized:
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
+            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name} and no scale")
         if tensor.scale.size > 1:
             raise RefusedOperator(f"'{tensor.name}' is quantized by channel")
-        if tensor.dtype not in (np.int8, np.uint8):
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}: 16-bit tensors (int16x8) are not supported")
+        if tensor.dtype not in (np.int8, np.uint8, np.int16):
+            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name}: only 8 and 16 bits are supported")
 
     def _grid(self, tensor: TfliteTensor) -> list[str]:
         """Scale and zero point of one for all, as constants."""
@@ -213,7 +214,7 @@ class Translation:
         if tensor.dtype.kind == "f":
             return self.constant(name, form(tensor.values).astype(np.float32))
         if not tensor.is_quantized:
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
+            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name} and no scale")
         stored = form(tensor.values)
         single = tensor.scale.size == 1
         if not single and stored.shape[axis] != tensor.scale.size:
@@ -235,6 +236,9 @@ class Translation:
         `limits`: a fused clamp.
         """
         tensor = self.tensor(index)
+        if tensor.dtype == np.int32 and tensor.is_quantized and index in self.file.outputs:
+            log.notice("%s: output '%s' of 32-bit integers becomes their real numbers", self.file.path, tensor.name)
+            tensor = self._known[index] = replace(tensor, dtype=np.dtype(np.float32))
         self._need_kind(tensor, truth)
         if tensor.dtype.kind in "fb":
             self._clamped(tensor.name, made, limits)
@@ -292,7 +296,7 @@ class Translation:
     def reshaped(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
         """The elements of a tensor in another shape; both in the order of the file."""
         if prod(shape) != prod(wanted):
-            raise RefusedOperator(f"{prod(shape)} elements do not fill {' x '.join(map(str, wanted))}")
+            raise RefusedOperator(f"{prod(shape)} elements do not match the shape {' x '.join(map(str, wanted))}")
         base = output or name
         if _order_matters(shape):
             name = self.emit("Transpose", [name], self.fresh(f"{base}_nhwc"), perm=_LAST)
@@ -333,8 +337,8 @@ class Translation:
             self._blocked.update(operator.outputs)
         ErrorList.raise_if([self._refused(code, reason, those) for (code, reason), those in refusals.items()])
         outputs = [self._output(index) for index in file.outputs]
-        inputs += self.variables.inputs
         outputs += self.variables.outputs(file.outputs)
+        inputs += self.variables.inputs
         graph = helper.make_graph(self._nodes, file.path, inputs, outputs, list(self._initializers.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="tflite")
         model.ir_version = 10
@@ -342,10 +346,11 @@ class Translation:
 
     def _rounding(self, operator: TfliteOperator) -> str:
         """Rounding of the reference kernel of an operator, as `Node.rounding`."""
+        rule = _ROUNDING.get(operator.code, "")
         if operator.code == "AVERAGE_POOL_2D":
-            name = self.tensor(operator.input).dtype.name
-            return name if name in (INT8, UINT8) else ""
-        return _ROUNDING.get(operator.code, "")
+            rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.input).dtype.name, OTHER)
+        ends = [self.tensor(index) for index in (*operator.inputs, *operator.outputs) if index >= 0]
+        return OTHER if rule and any(tensor.dtype == np.int16 for tensor in ends) else rule
 
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
@@ -393,9 +398,35 @@ class Translation:
         return N2D2Error("E305", text, where=Location(self.file.path), remedy="convert the model again")
 
     def _output(self, index: int, name: str = "") -> onnx.ValueInfoProto:
-        tensor = self.file.tensors[index]
+        tensor = self._known.get(index, self.file.tensors[index])
         kind = helper.np_dtype_to_tensor_dtype(tensor.dtype)
         return helper.make_tensor_value_info(name or tensor.name, kind, channels_first(tensor.shape))
+
+    def state(self, index: int, next_value: Callable[[str], str]) -> str:
+        """A variable that an operator keeps from call to call: `next_value` adds what makes its new real numbers of the old ones.
+
+        Returns:
+            The new real numbers, in the grid of the variable.
+        """
+        tensor = replace(self.file.tensors[index], refusal="")
+        if tensor.values is not None or index in self._real:
+            raise RefusedOperator(f"its state '{tensor.name}' is a constant, or belongs to another operator")
+        self._known[index] = tensor
+        source = self.fed(index, self.fresh(tensor.name))
+        made = self._stored_real(tensor, next_value(self._real[index]))
+        self.variables.keep(source, self._output(index, made[0]))
+        return made[1]
+
+    def in_grid(self, index: int, real: str) -> str:
+        """Real numbers rounded to the grid of a tensor of the file."""
+        return self._stored_real(self.tensor(index), real)[1]
+
+    def _stored_real(self, tensor: TfliteTensor, real: str) -> tuple[str, str]:
+        """Real numbers in the type of a tensor, and what that stands for."""
+        if not tensor.is_quantized:
+            return real, real
+        stored = self.emit("QuantizeLinear", [real, *self._grid(tensor)], self.fresh(f"{tensor.name}_stored"))
+        return stored, self._dequantized(stored, tensor, self.fresh(f"{tensor.name}_next"))
 
     def given(self, index: int, copied: bool) -> onnx.ValueInfoProto:
         """An output of the graph that a tensor is; where it is one already, or an input, a copy of it."""

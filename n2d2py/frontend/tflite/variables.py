@@ -44,6 +44,11 @@ class Variables:
         self.states: list[tuple[str, str]] = []
         self._first: dict[str, int] = {}
         self._last: dict[str, int] = {}
+        self._own: list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]] = []
+
+    def keep(self, source: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> None:
+        """Add a state that belongs to an operator: an input of the graph, and the output that it is in the next call."""
+        self._own.append((source, value))
 
     def read(self, index: int, handle: int) -> None:
         """A result that is the value of a variable: of the last call until it is assigned."""
@@ -91,7 +96,9 @@ class Variables:
                 ) from None
             known.add(value)
             self.states.append((given.name, found[-1].name))
-        return found
+        self.inputs += [source for source, _ in self._own]
+        self.states += [(source.name, value.name) for source, value in self._own]
+        return [*found, *(value for _, value in self._own)]
 
     def _name(self, handle: int) -> str:
         if handle not in self._names:
@@ -102,4 +109,4 @@ class Variables:
         first, second = self._t.tensor(index), self._t.tensor(source)
         alike = first.dtype == second.dtype and first.shape == second.shape
         if not (alike and np.array_equal(first.scale, second.scale) and np.array_equal(first.zero_point, second.zero_point)):
-            raise RefusedOperator(f"the variable '{name}' is assigned in another form than it is read")
+            raise RefusedOperator(f"the variable '{name}' is assigned with another shape or type than it is read")

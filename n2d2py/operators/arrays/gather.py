@@ -18,7 +18,6 @@ from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, operands
-from n2d2py.operators.arrays.index_select.onnx import gather_constant
 from n2d2py.operators.arrays.lowering import kernel_call, pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
@@ -108,19 +107,25 @@ memory_access("ArrayGather", "ArrayScatter")(whole)
 
 # ---- ONNX import ---------------------------------------------------------------------------------
 # Operators that read or write at positions: constant ones, or computed in the network.
-@onnx_array("Gather")
+@onnx_array("Gather", images=True)
 def _gather(a: Arrays) -> None:
-    x, indices = a.value(0), a.value(1)
-    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
-    a.builder.guard_batch(a.node, 0, axis, "takes stimuli of")
-    if indices.is_constant:
-        gather_constant(a)
+    dims = a.input().dims
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(dims))
+    a.builder.guard_batch(a.node, 0, axis, "selects samples along")
+    if not a.node.is_constant(1):
+        x, indices = a.value(0), a.value(1)
+        inner = prod(dims[axis + 1 :])
+        op = ArrayGather(prod(dims[:axis]), dims[axis], inner, indices.size, False, a.slots([x, indices]), x.kind)
+        a.bind(a.add(op, [x, indices], (*dims[:axis], *indices.dims, *dims[axis + 1 :]), label="gathered"))
         return
-    dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
-    op = ArrayGather(
-        prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.size, False, a.slots([x, indices]), x.kind
-    )
-    a.bind(a.add(op, [x, indices], dims, label="gathered"))
+    indices = a.node.constant(1, "indices")
+    x = a.input() if indices.ndim < 2 else a.value(0)
+    check_lines([indices.size])
+    flat = indices.reshape(-1).astype(np.int64)
+    if flat.size and (flat.min() < -dims[axis] or flat.max() >= dims[axis]):
+        raise Unsupported("its indices are outside the axis")
+    taken = a.axes(x, {axis: (flat % dims[axis]).tolist()})
+    a.bind(a.reshape(taken, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
 
 
 @onnx_array("GatherElements")
@@ -128,7 +133,7 @@ def _gather_elements(a: Arrays) -> None:
     x, indices = a.value(0), a.value(1)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     if len(indices.dims) != len(x.dims):
-        raise Unsupported("its indices have another rank than its input")
+        raise Unsupported("its indices and its input differ in rank")
     x = a.axes(x, {i: range(n) for i, n in enumerate(indices.dims) if i != axis and n < x.dims[i]})
     op = ArrayGather(
         prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.dims[axis], True, a.slots([x, indices]), x.kind
@@ -159,7 +164,7 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
 def _gather_nd(a: Arrays) -> None:
     x, indices, batch = a.value(0), a.value(1), int(a.node.attribute("batch_dims", 0))
     if not 0 <= batch < min(len(x.dims), len(indices.dims)):
-        raise Unsupported(f"its batch_dims {batch} do not fit its inputs")
+        raise Unsupported(f"batch_dims={batch} does not match its inputs")
     depth = _depth(indices, len(x.dims) - batch)
     if batch:
         outer = prod(x.dims[:batch])
@@ -178,7 +183,7 @@ def _depth(indices: Value, rank: int) -> int:
     """Axes that the last axis of `indices` chooses on."""
     depth = indices.dims[-1] if indices.dims else 0
     if not 0 < depth <= rank:
-        raise Unsupported(f"its indices choose on {depth} axes of {rank}")
+        raise Unsupported(f"its indices select along {depth} axes of an input of rank {rank}")
     return depth
 
 
@@ -186,10 +191,10 @@ def _depth(indices: Value, rank: int) -> int:
 def _scatter_elements(a: Arrays) -> None:
     x, indices, updates = a.values()
     if len(x.dims) != len(indices.dims) or indices.dims != updates.dims:
-        raise Unsupported("its data, indices and updates have other ranks or shapes than each other")
+        raise Unsupported("its data, indices and updates must have the same rank, and indices and updates the same shape")
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims, strict=True)) if i != axis):
-        raise Unsupported("its indices are larger than its input")
+        raise Unsupported("its indices exceed the shape of its input")
     order = [i for i in range(len(x.dims)) if i != axis]
     # lines of one element: the result of the other axes as outer positions
     outer = a.transpose(x, [*order, axis])
@@ -210,7 +215,7 @@ def _scattered(a: Arrays, x: Value, line: Value, updates: Value, size: int, inne
     """
     how = a.node.attribute("reduction", "none")
     if how not in ("none", "add", "mul", "max", "min"):
-        raise Unsupported(f"its reduction is {how}")
+        raise Unsupported(f"reduction={how} is not supported")
     operands = [a.reshape(x, (size, inner)), line, a.reshape(updates, (line.size, inner))]
     if line.constant is None or how != "none" or not line.size:
         op = ArrayScatter(size, inner, line.size, combine=how, slots=a.slots(operands), result=x.kind)

@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, element_dtype
-from n2d2py.operators.arrays.conv_pool.onnx import convolved
+from n2d2py.operators.arrays.conv_pool import convolved
 from n2d2py.operators.arrays.matmul.onnx import product
 from n2d2py.operators.arrays.reduce import reduced
 from n2d2py.operators.arrays.values import Arrays, onnx_array
@@ -60,7 +60,7 @@ def _along(a: Arrays, value: Value, x: Value) -> Value:
     axis, block = a.node.axis_of(int(a.node.attribute("axis", 1)), len(x.dims)), int(a.node.attribute("block_size", 0))
     if block:
         if len(value.dims) != len(x.dims) or value.dims[axis] != -(-x.dims[axis] // block):
-            raise Unsupported(f"its scales do not fit blocks of {block}", "quantize the model again")
+            raise Unsupported(f"its scales do not match blocks of {block}", "quantize the model again")
         return a.axes(value, {axis: [index // block for index in range(x.dims[axis])]})
     if value.size != x.dims[axis]:
         raise Unsupported(f"it has {value.size} scales for an axis of {x.dims[axis]}", "quantize the model again")
@@ -96,7 +96,7 @@ def _quantize(a: Arrays) -> None:
     given = int(a.node.attribute("output_dtype", 0))
     kind = _file_kind(a, 2) if a.has(2) else element_dtype(given).name if given else "uint8"
     if kind not in _TYPES:
-        raise Unsupported(f"its integers are of type {kind}", "quantize to 8 or 16 bits")
+        raise Unsupported(f"integers of type {kind} are not supported", "quantize to 8 or 16 bits")
     x = a.value(0)
     a.bind(_rounded(a, x, _scale(a, x), _along(a, a.value(2), x) if a.has(2) else None, kind))
 
@@ -105,7 +105,7 @@ def _quantize(a: Arrays) -> None:
 def _dequantize(a: Arrays) -> None:
     x = a.value(0)
     if x.kind not in ("", *_TYPES, "int32"):
-        raise Unsupported(f"its integers are of type {x.kind}", "quantize to 8 or 16 bits")
+        raise Unsupported(f"integers of type {x.kind} are not supported", "quantize to 8 or 16 bits")
     centred = a.cast(x, "int32") if x.kind else x
     if a.has(2):
         centred = a.map("Sub", centred, a.cast(_along(a, a.value(2), x), centred.kind))

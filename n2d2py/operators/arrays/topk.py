@@ -66,7 +66,7 @@ def _top(a: Arrays) -> None:
     a.builder.guard_batch(a.node, 0, axis, "orders")
     count = int(a.node.constant(1, "K").item()) if a.has(1) else int(a.node.attribute("k"))
     if not 0 < count <= x.dims[axis]:
-        raise Unsupported(f"it takes {count} of {x.dims[axis]} elements")
+        raise Unsupported(f"k={count} is out of range for an axis of {x.dims[axis]} elements")
     outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :])
     dims = (*x.dims[:axis], count, *x.dims[axis + 1 :])
     found = a.add(ArrayTopK(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")

@@ -1,24 +1,26 @@
-"""Interface of converters on arrays: values (tensors or constants) with the dimensions that ONNX gives them."""
+"""Interface of ONNX converters: values (images, arrays or constants) with the dimensions that ONNX gives them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, Builder, OnnxNode, Unsupported
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Builder, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines, check_size, constant_kind, strides
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
+from n2d2py.operators.index_select import IndexSelect
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose, channels_first
 
 
 class Arrays:
-    """Adds operators on arrays for one ONNX node."""
+    """Adds layers for one ONNX node: of images where a value is one and the operation keeps its batch, else on arrays."""
 
     def __init__(self, node: OnnxNode, builder: Builder):
         self.node, self.builder = node, builder
@@ -34,8 +36,33 @@ class Arrays:
             Unsupported: when it is absent.
         """
         if not self.node.has(index):
-            raise Unsupported(f"its input {index} is absent")
-        return self.builder.value(self.node.inputs[index])
+            raise Unsupported(f"its input {index} is missing")
+        return self.vector(self.builder.value(self.node.inputs[index]))
+
+    def input(self) -> Value:
+        """The first input as it lies: an image where it is one, else what `value` gives."""
+        image = self.builder.names.get(self.node.inputs[0])
+        return self.value(0) if image is None else self.of_image(image)
+
+    def image(self) -> Value:
+        """The first input as an image if it can be one, for layers that are worth a change of order in memory; else as `value`."""
+        name = self.node.inputs[0]
+        try:
+            return self.of_image(self.builder.plane(name)) if self.builder.is_tensor(name) else self.value(0)
+        except Unsupported:
+            return self.value(0)
+
+    def vector(self, value: Value) -> Value:
+        """The value as a vector or constant.
+
+        Raises:
+            Unsupported: where samples lie side by side, which are no part of an array.
+        """
+        if self.builder.is_batched:
+            raise Unsupported("it mixes the batch axis with others", "keep the batch axis first and whole")
+        if value.image is None:
+            return value
+        return replace(value, tensor=self.builder.vector(value.image, self.node.name), image=None)
 
     def values(self) -> list[Value]:
         """All inputs."""
@@ -54,12 +81,28 @@ class Arrays:
         return index < len(self.node.outputs) and self.builder.is_read(self.node.outputs[index])
 
     # ---- layers ---------------------------------------------------------------------------
+    def layer(self, op: Op, x: Value, label: str, params: Mapping[str, np.ndarray | None] | None = None) -> Value:
+        """A layer of an image."""
+        assert x.image is not None
+        return self.of_image(self.builder.layer(self.node, op, [x.image], params, part=label))
+
+    def before_turn(self, made_for: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
+        """A layer of an image, before the transposition that gives it: of the operator for the axes of its source that the image has."""
+        assert x.image is not None
+        source, order = channels_first(x.image, self.builder.graph)
+        made = self.layer(made_for(order), self.of_image(source), "channels")
+        return made if source == x.image else self.layer(Transpose(order), made, "turned")
+
+    def of_image(self, tensor: str) -> Value:
+        """The value of a graph tensor of its shape."""
+        return Value(self.builder.graph.shape(tensor), self.builder.graph.kind(tensor), image=tensor)
+
     def add(self, op: Op, inputs: Sequence[Value], dims: Shape, label: str = "") -> Value:
         """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them.
 
         Of constants alone it is computed at once.
         """
-        builder = self.builder
+        builder, inputs = self.builder, [self.vector(value) for value in inputs]
         check_size(dims)
         dims = tuple(int(d) for d in dims)
         params = {
@@ -111,23 +154,35 @@ class Arrays:
     def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
         """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
         check_lines(len(axis) for axis in offsets)
-        op = ArrayIndexSelect(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
+        op = IndexSelect(tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.constant is not None:
             positions, filled = op.positions()
             made = value.constant.reshape(-1)[positions].copy()
             made[filled] = np.asarray(fill).astype(made.dtype)
             return Value(tuple(dims), value.kind, None, made.reshape(dims))
-        if op.output_size() == value.size and all(
-            axis == tuple(index * step for index in range(len(axis)))
-            for axis, step in zip(op.offsets, _steps(op.offsets), strict=True)
+        if prod(map(len, offsets)) == value.size and all(
+            axis == tuple(index * step for index in range(len(offsets[number])))
+            for number, (axis, step) in enumerate(zip(op.indices, strides([len(axis) for axis in offsets]), strict=True))
         ):
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
 
     def axes(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
-        """The positions chosen[axis] of some axes; a negative position is filled."""
-        lengths = [len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims)]
-        check_size(lengths)
+        """The positions chosen[axis] of some axes; a negative position is filled.
+
+        Of an image, a layer of images where no position is filled and the batch stays; it is put before a transposition.
+        """
+        check_size(len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims))
+        if value.image is not None:
+            taken = {axis: tuple(p) for axis, p in chosen.items() if list(p) != list(range(value.dims[axis]))}
+            if not taken:
+                return value
+            if 0 not in taken and all(min(positions) >= 0 for positions in taken.values()):
+                rank = len(value.dims)
+                return self.before_turn(
+                    lambda order: IndexSelect(tuple(taken.get(order.index(axis)) for axis in range(1, rank))), value
+                )
+            value = self.vector(value)
         steps = strides(value.dims)
         offsets = [
             [p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
@@ -137,6 +192,15 @@ class Arrays:
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """Axis i of the result is axis order[i]."""
+        if value.image is not None and order[0] == 0:
+            source, before = channels_first(value.image, self.builder.graph)
+            turn = tuple(before[axis] for axis in order)
+            return (
+                self.of_image(source)
+                if turn == tuple(range(len(turn)))
+                else self.layer(Transpose(turn), self.of_image(source), "turned")
+            )
+        value = self.vector(value)
         steps = strides(value.dims)
         offsets = [[p * steps[axis] for p in range(value.dims[axis])] for axis in order]
         return self.take(value, offsets, tuple(value.dims[axis] for axis in order))
@@ -145,20 +209,18 @@ class Arrays:
         """Repeated along axes of length 1, with new axes in front."""
         check_lines(dims)
         check_size(dims)
-        own = (1,) * (len(dims) - len(value.dims)) + tuple(value.dims)
-        steps = strides(own)
-        offsets = [
-            [p * step for p in range(size)] if size == new else [0] * new
-            for size, new, step in zip(own, dims, steps, strict=True)
-        ]
-        return self.take(value, offsets, tuple(dims))
+        if len(dims) > len(value.dims):
+            value = self.reshape(self.vector(value), (1,) * (len(dims) - len(value.dims)) + tuple(value.dims))
+        return self.axes(value, {axis: [0] * new for axis, new in enumerate(dims) if value.dims[axis] != new})
 
-    @staticmethod
-    def reshape(value: Value, dims: Sequence[int]) -> Value:
+    def reshape(self, value: Value, dims: Sequence[int]) -> Value:
         """The same elements."""
         dims = tuple(int(d) for d in dims)
         if prod(dims) != value.size or min(dims, default=0) < 0:
-            raise Unsupported(f"its shape {list(dims)} does not fit its input of {value.size} elements")
+            raise Unsupported(f"its shape {list(dims)} does not match its input of {value.size} elements")
+        if value.image is not None and 2 <= len(dims) <= 4 and dims[0] == 1:
+            return value if dims == value.dims else self.layer(Reshape(dims[1:]), value, "shaped")
+        value = self.vector(value)
         return replace(value, dims=dims, constant=None if value.constant is None else value.constant.reshape(dims))
 
     def cast(self, value: Value, kind: str) -> Value:
@@ -184,8 +246,10 @@ class Arrays:
 ArrayConverter = Callable[[Arrays], None]
 
 
-def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
+def onnx_array(*operators: str, images: bool = False) -> Callable[[ArrayConverter], ArrayConverter]:
     """Decorator: makes a function import what no converter to layers of images takes of these ONNX operators.
+
+    With `images` it is the only converter: it makes layers of images of what `Arrays.input` gives as one.
 
     Raises:
         InternalError: when another one has one of them.
@@ -196,12 +260,7 @@ def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
             convert(Arrays(node, builder))
 
         for operator in operators:
-            ARRAY_CONVERTERS.add(operator, converter)
+            (CONVERTERS if images else ARRAY_CONVERTERS).add(operator, converter)
         return convert
 
     return declare
-
-
-def _steps(offsets: Sequence[Sequence[int]]) -> list[int]:
-    """The strides of a row-major array of these axes."""
-    return strides([len(axis) for axis in offsets])

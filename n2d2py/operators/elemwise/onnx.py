@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -11,6 +10,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.map import affine_of
 from n2d2py.operators.base import Op
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import gated, merged_gain
@@ -18,21 +18,18 @@ from n2d2py.operators.functions import Clip, Sqrt
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.transpose import Transpose, channels_first
 
-_Coefficients = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
-"""(constant (C), constant is the first operand) -> (gain, shift) with result = gain * x + shift."""
 
-
-def _binary(op: Op | None, coefficients: _Coefficients):
-    """Converter of an operator with two operands; `op` combines two tensors, None: it cannot."""
+def _binary(op: Op | None, function: str):
+    """Converter of a function of two operands; `op` combines two tensors, None: it cannot."""
 
     def convert(node: OnnxNode, builder: Builder) -> None:
         constant = next((index for index in (0, 1) if node.is_constant(index)), None)
         if constant is None:
             if op is None:
-                raise Unsupported("it combines two tensors of the network", "only a constant divisor is supported")
+                raise Unsupported("a division of two tensors is not supported", "only a constant divisor is supported")
             builder.layer(node, op, _operands(node, [0, 1]))
         else:
-            _affine(node, builder, 1 - constant, constant, coefficients)
+            _affine(node, builder, 1 - constant, constant, function)
 
     return convert
 
@@ -53,7 +50,7 @@ def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
     return [node.tensor(index) for index in indexes]
 
 
-def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, coefficients: _Coefficients) -> None:
+def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operation: str) -> None:
     """A per-channel gain and shift; after a transposition it is put before it."""
     values = node.constant(constant, "operand").astype(np.float64)
     if values.ndim > len(node.shape(index)):
@@ -70,7 +67,12 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, coeffic
             f"tensor of shape {'x'.join(map(str, node.shape(index)[1:]))}",
             "use one value for each channel",
         )
-    gain, shift = coefficients(vector, constant == 0)
+    found = affine_of(operation, vector, constant)
+    if found is None:
+        raise Unsupported(
+            "a constant divided by a tensor, or a division by zero, is not supported", "divide by other constants"
+        )
+    gain, shift = found
     if not moved:
         function = None
         if gain.any():
@@ -97,33 +99,13 @@ def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.nd
     return vector[0].copy() if (vector == vector[0]).all() else None
 
 
-def _add(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
-    return np.ones_like(c), c
-
-
-def _sub(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
-    return (-np.ones_like(c), c) if first else (np.ones_like(c), -c)
-
-
-def _mul(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
-    return c, np.zeros_like(c)
-
-
-def _div(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
-    if first:
-        raise Unsupported("it divides a constant by a tensor")
-    if not c.all():
-        raise Unsupported("it divides by zero")
-    return 1 / c, np.zeros_like(c)
-
-
 def _product(node: OnnxNode, builder: Builder) -> None:
     """Mul: of two tensors it may end a function that is spelled out."""
     found = None
     if not node.is_constant(0) and not node.is_constant(1):
         found = gated(builder.graph, node.tensor(0), node.tensor(1))
     if found is None:
-        _binary(ElemWise("Prod"), _mul)(node, builder)
+        _binary(ElemWise("Prod"), "Mul")(node, builder)
         return
     x, function, gain = found
     if gain == 1:
@@ -137,7 +119,7 @@ def _product(node: OnnxNode, builder: Builder) -> None:
 def _pow(node: OnnxNode, builder: Builder) -> None:
     exponent = node.constant(1, "exponent")
     if exponent.size != 1 or exponent.ndim > len(node.shape()):
-        raise Unsupported("its exponent is not one value")
+        raise Unsupported("an exponent with several values is not supported")
     value, x = float(exponent.item()), node.tensor()
     if value == 0.5:
         builder.layer(node, Activation(Sqrt()), [x])
@@ -156,7 +138,7 @@ def _sum(node: OnnxNode, builder: Builder) -> None:
     if any(node.is_constant(index) for index in range(len(node.inputs))):
         if len(node.inputs) != 2:
             raise Unsupported("it adds constants and several tensors", "use Add for the constants")
-        _binary(None, _add)(node, builder)
+        _binary(None, "Add")(node, builder)
         return
     _variadic(ElemWise("Sum"))(node, builder)
 
@@ -178,11 +160,11 @@ def _limit(op: Op, is_low: bool):
             _variadic(op)(node, builder)
             return
         if len(constants) != len(node.inputs) - 1:
-            raise Unsupported("it compares several tensors and constants")
+            raise Unsupported("a comparison of several tensors and constants is not supported")
         (tensor,) = {*range(len(node.inputs))} - {*constants}
         values = [node.constant(index, "limit") for index in constants]
         if any(value.size != 1 or value.ndim > len(node.shape(tensor)) for value in values):
-            raise Unsupported("its limit is not one value")
+            raise Unsupported("a limit with several values is not supported")
         limits = [float(value.item()) for value in values]
         function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
         builder.layer(node, Activation(function), [node.tensor(tensor)])
@@ -190,10 +172,10 @@ def _limit(op: Op, is_low: bool):
     return convert
 
 
-onnx("Add")(_binary(ElemWise("Sum"), _add))
-onnx("Sub")(_binary(ElemWise("Sum", (1.0, -1.0)), _sub))
+onnx("Add")(_binary(ElemWise("Sum"), "Add"))
+onnx("Sub")(_binary(ElemWise("Sum", (1.0, -1.0)), "Sub"))
 onnx("Mul")(_product)
-onnx("Div")(_binary(None, _div))
+onnx("Div")(_binary(None, "Div"))
 onnx("Sum")(_sum)
 onnx("Mean")(_mean)
 onnx("Pow")(_pow)

@@ -63,6 +63,5 @@ class NormQuantizer(Quantizer):
         values = {"gain": form.gains * (step_of_gain * 2.0 ** int(form.fraction[0])), "shift": form.offsets * step}
         return {role: np.broadcast_to(each, node.op.size).astype(np.float32) for role, each in values.items()}
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """Refused: other runtimes round a normalisation in floating point."""
-        raise refusal(node, "a normalisation between quantized tensors of the file")
+    def in_files(self, node: Node) -> bool:
+        return False

@@ -52,7 +52,7 @@ def _instance(a: Arrays) -> None:
 def _group(a: Arrays) -> None:
     x, groups = a.value(0), int(a.node.attribute("num_groups"))
     if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
-        raise Unsupported(f"its {groups} groups do not divide the channels of its input")
+        raise Unsupported(f"num_groups={groups} does not divide the channels of its input")
     made = _normed(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
     scale, shift = a.value(1), a.value(2)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
@@ -96,7 +96,7 @@ def _lp(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "normalises over")
     if a.node.attribute("p", 2) not in (1, 2):
-        raise Unsupported(f"its p is {a.node.attribute('p')}", "the L1 and the L2 norm are supported")
+        raise Unsupported(f"p={a.node.attribute('p')} is not supported", "use p=1 or p=2")
     norm = reduced(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
     zero = a.map("Equal", norm, a.const(0.0, norm), result="bool")
     safe = a.map("Where", zero, a.const(1.0, norm), norm, result="")

@@ -89,7 +89,7 @@ class Normalize(Op):
         return [of_memory_order(node.requantize(acc, graph.type(node.output)), inputs[0].shape)]
 
 
-def unit_length(size: int, power: int = 2) -> Normalize:
+def lp_normalize(size: int, power: int = 2) -> Normalize:
     """The operator that gives rows of `size` elements the L1 or L2 norm 1."""
     epsilon, added = (0.0, SMALLEST_NORM) if power == 1 else (SMALLEST_NORM**2, 0.0)
     return Normalize(size, epsilon, False, added=added, power=power, summed=True)
@@ -110,7 +110,7 @@ _SCHEMA = LAYER.extended(
 @ini("Normalize", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.joined()
-    context.add(unit_length(require_channels(context, tensor), 1 if context.values["Norm"] == "L1" else 2), [tensor])
+    context.add(lp_normalize(require_channels(context, tensor), 1 if context.values["Norm"] == "L1" else 2), [tensor])
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

@@ -7,14 +7,14 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.graph.shapes import channels
+from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.values import Arrays
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Abs, FunctionRow, Log, Sqrt
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import channels_first
 
 
 def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | None = None, after: FunctionRow | None = None):
@@ -37,58 +37,40 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | 
             tensor, permutation = node.tensor(), tuple(range(len(shape)))
         reduced = sorted(permutation[axis] for axis in axes)
         count = prod(builder.graph.shape(tensor)[axis] for axis in reduced)
-        if isinstance(before, FunctionRow):
-            tensor = builder.layer(node, Activation(before), [tensor], part="before")
-        elif before == "square":
-            tensor = builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square")
-        elif before == "negative":
-            tensor = _gain(node, builder, tensor, -1.0, "negative")
-        steps: list[tuple[str, float | FunctionRow]] = [("gain", count if gain is None else gain)] if gain != 1.0 else []
-        steps += [("after", after)] if after is not None else []
         keep = bool(node.attribute("keepdims", 1))
         dims = tuple(1 if axis in axes else shape[axis] for axis in range(1, len(shape)) if keep or axis not in axes)
-        if not dims:
-            dims = (1,)
-            if not keep and len(shape) == len(axes) + 1:
-                raise Unsupported("its result has no channels", "export with keepdims=1")
-        plain = permutation == tuple(range(len(shape))) and keep
-        tensor = _pool(node, builder, mode, tensor, reduced, last=plain and not steps)
-        if plain and not steps:
-            return
-        if builder.graph.shape(tensor)[1:] != dims:
-            tensor = builder.layer(node, Reshape(dims), [tensor], part="result" if steps else None)
-        for index, (name, step) in enumerate(steps):
-            part = name if index < len(steps) - 1 else None
-            if isinstance(step, FunctionRow):
-                tensor = builder.layer(node, Activation(step), [tensor], part=part)
-            else:
-                tensor = _gain(node, builder, tensor, float(step), part)
-        if tensor != node.name:
-            builder.layer(node, Reshape(dims), [tensor])
+        if not dims and len(shape) == len(axes) + 1:
+            raise Unsupported("its result has no channels", "export with keepdims=1")
+        a = Arrays(node, builder)
+        x = a.of_image(tensor)
+        if isinstance(before, FunctionRow):
+            x = a.layer(Activation(before), x, "before")
+        elif before == "square":
+            x = a.of_image(builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square"))
+        elif before == "negative":
+            x = _gain(a, x, -1.0)
+        x = a.reshape(_pool(a, mode, x, reduced), (1, *dims))
+        if gain != 1.0:
+            x = _gain(a, x, float(count if gain is None else gain))
+        a.bind(x if after is None else a.layer(Activation(after), x, "after"))
 
     return convert
 
 
-def _gain(node: OnnxNode, builder: Builder, tensor: str, gain: float, part: str | None) -> str:
-    count = channels(builder.graph.shape(tensor))
-    return builder.layer(node, Affine(), [tensor], {"weights": np.full(count, gain), "bias": np.zeros(count)}, part=part)
+def _gain(a: Arrays, x: Value, gain: float) -> Value:
+    count = x.dims[1]
+    return a.layer(Affine(), x, "gain", {"weights": np.full(count, gain), "bias": np.zeros(count)})
 
 
-def _pool(node: OnnxNode, builder: Builder, mode: str, tensor: str, reduced: list[int], last: bool) -> str:
-    """The reduced axes at length 1, or (kept, 1, 1) where they are not height and width; the node's result if `last`."""
-    shape = builder.graph.shape(tensor)
+def _pool(a: Arrays, mode: str, x: Value, reduced: list[int]) -> Value:
+    """The reduced axes at length 1, or (kept, 1, 1) where they are not height and width."""
+    shape = x.dims
     if len(shape) == 4 and set(reduced) <= {2, 3}:
-        lines, columns = (shape[axis] if axis in reduced else 1 for axis in (2, 3))
-        return builder.layer(node, Pool(mode, (lines, columns)), [tensor], part=None if last else "pool")
+        return a.layer(Pool(mode, (shape[2] if 2 in reduced else 1, shape[3] if 3 in reduced else 1)), x, "pool")
     kept = [axis for axis in range(1, len(shape)) if axis not in reduced]
-    order = (0, *kept, *reduced)
-    if order != tuple(range(len(shape))):
-        tensor = builder.layer(node, Transpose(order), [tensor], part="order")
-    size = prod(shape[axis] for axis in reduced)
-    tensor = builder.layer(node, Reshape((prod(shape[axis] for axis in kept), 1, size)), [tensor], part="lines")
-    pooled = builder.layer(node, Pool(mode, (1, size)), [tensor], part="pool")
-    dims = tuple(1 if axis in reduced else shape[axis] for axis in range(1, len(shape)))
-    return builder.layer(node, Reshape(dims), [pooled], part=None if last else "axes")
+    window = (1, prod(shape[axis] for axis in reduced))
+    lines = a.reshape(a.transpose(x, (0, *kept, *reduced)), (1, prod(shape[axis] for axis in kept), *window))
+    return a.layer(Pool(mode, window), lines, "pool")
 
 
 onnx("ReduceMean")(_reduce("Average"))

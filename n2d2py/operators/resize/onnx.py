@@ -1,17 +1,18 @@
-"""Resize and Upsample of height and width: nearest neighbour in every mode, linear where weights come from sizes."""
+"""Resize and Upsample along any axes: nearest, linear and cubic, with or without a filter against aliasing."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, prod
 from typing import NamedTuple
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value, check_lines
 from n2d2py.graph.shapes import MAX_STEP
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.index_select import take
+from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.quantize import Quantize, grid_of
 from n2d2py.operators.resize import Resize
 
@@ -22,148 +23,212 @@ _LINEAR = {
     "align_corners": "AlignCorners",
     "asymmetric": "Asymmetric",
 }
-FIRST_ROUNDING = "ceil where smaller"
-"""Which position is nearest in operator set 10, whose definition says it by examples only: the one before, in an axis that becomes
-smaller the one after."""
+_HALF = Fraction(1, 2)
+_ROUNDINGS = {
+    "floor": floor,
+    "ceil": ceil,
+    "round_prefer_floor": lambda x: ceil(x - _HALF),
+    "round_prefer_ceil": lambda x: floor(x + _HALF),
+}
+_MOST_LINES = 1 << 16
+"""Positions along an axis that have weights of their own."""
 
 
 class _Axis(NamedTuple):
     inputs: int
     outputs: int
-    scale: Fraction
+    scale: Fraction = Fraction(1)
+    region: tuple[float, float] | None = None
+    """Where the first and last position of a crop lie."""
 
 
-@onnx("Resize", images=True)
-def _resize(node: OnnxNode, builder: Builder) -> None:
-    _check(node)
-    if node.opset < 11:
-        _convert(node, builder, _axes(node, None, 1), "asymmetric", FIRST_ROUNDING)
-        return
-    coordinates = node.attribute("coordinate_transformation_mode", "half_pixel")
-    _convert(node, builder, _axes(node, 3, 2), coordinates, node.attribute("nearest_mode", "round_prefer_floor"))
+@onnx_array("Resize", "Upsample", images=True)
+def _resize(a: Arrays) -> None:
+    node, x = a.node, a.image()
+    axes = _axes(a, x)
+    if any(axis.outputs < 1 for axis in axes):
+        raise Unsupported("its result has no elements")
+    check_lines(axis.outputs for axis in axes)
+    mode = node.attribute("mode", "nearest")
+    coordinates = "asymmetric" if node.opset < 11 else node.attribute("coordinate_transformation_mode", "half_pixel")
+    changed = {at: axis for at, axis in enumerate(axes) if axis.scale != 1 or axis.outputs != axis.inputs or axis.region}
+    places = {at: _places(axis, coordinates) for at, axis in changed.items()}
+    if mode == "nearest":
+        made = _nearest(a, x, changed, places)
+    elif mode not in ("linear", "cubic"):
+        raise Unsupported(f"mode={mode} is not supported")
+    elif x.image is not None and changed and _is_bilinear(a, axes, coordinates):
+        made = _bilinear(a, x.image, Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]))
+    else:
+        made = x
+        for at, axis in changed.items():
+            if axis.outputs > _MOST_LINES:
+                raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MOST_LINES:,}")
+            made = _along(a, made, at, _lines(a, [float(place) for place in places[at]], axis, mode))
+    a.bind(_with_outside(a, made, changed, places))
 
 
-@onnx("Upsample", images=True)
-def _upsample(node: OnnxNode, builder: Builder) -> None:
-    _convert(node, builder, _axes(node, None, 1), "asymmetric", "floor")
-
-
-def _check(node: OnnxNode) -> None:
-    if node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise Unsupported("it keeps the aspect ratio", "give the sizes of the result")
-
-
-def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
-    """Input and output size and scale of every axis."""
-    shape = node.shape()
-    chosen = [node.axis_of(axis, len(shape)) for axis in node.attribute("axes") or range(len(shape))]
-    axes = [_Axis(size, size, Fraction(1)) for size in shape]
-    if sizes_at is not None and node.has(sizes_at) and node.constant(sizes_at, "sizes").size:
-        sizes = node.constant(sizes_at, "sizes").reshape(-1).tolist()
+def _axes(a: Arrays, x: Value) -> list[_Axis]:
+    """Input and output size and scale of every axis; an image keeps its batch."""
+    node, dims, old = a.node, x.dims, a.node.opset < 11
+    chosen = [node.axis_of(axis, len(dims)) for axis in node.attribute("axes") or range(len(dims))]
+    axes = [_Axis(size, size) for size in dims]
+    if not old and node.has(3) and node.constant(3, "sizes").size:
+        sizes = [int(size) for size in node.constant(3, "sizes").reshape(-1)]
         if len(sizes) != len(chosen):
             raise Unsupported(f"it has {len(sizes)} sizes for {len(chosen)} axes")
-        for axis, size in zip(chosen, sizes, strict=True):
-            if axis:
-                axes[axis] = _Axis(shape[axis], int(size), Fraction(int(size), shape[axis]))
-        return axes
-    scales = node.attribute("scales")
-    if scales is None:
-        scales = node.constant(scales_at, "scales").reshape(-1).tolist()
-    if len(scales) != len(chosen):
-        raise Unsupported(f"it has {len(scales)} scales for {len(chosen)} axes")
-    if not all(0 < scale <= MAX_STEP for scale in scales):
-        raise Unsupported("one of its scales is not positive, or too large")
-    for axis, scale in zip(chosen, scales, strict=True):
-        if axis == 0 and scale != 1:
-            raise Unsupported("it resizes the batch")
-        scaled = shape[axis] * float(np.float32(scale))
-        # a float32 scale such as 1/3 stands for the ratio of two sizes
-        exact = abs(scaled - round(scaled)) < 1e-6 * scaled
-        ratio = Fraction(round(scaled), shape[axis]) if exact else meant_scale(scale)
-        axes[axis] = _Axis(shape[axis], floor(shape[axis] * ratio), ratio)
+        wanted = {axis: size for axis, size in zip(chosen, sizes, strict=True) if axis or x.image is None}
+        ratios = {axis: Fraction(size, dims[axis]) for axis, size in wanted.items()}
+        policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+        for axis, size in wanted.items():
+            if policy == "stretch":
+                axes[axis] = _Axis(dims[axis], size, ratios[axis])
+            else:
+                ratio = min(ratios.values()) if policy == "not_larger" else max(ratios.values())
+                axes[axis] = _Axis(dims[axis], floor(ratio * dims[axis] + _HALF), ratio)
+    else:
+        scales = node.attribute("scales")
+        scales = node.constant(1 if old else 2, "scales").reshape(-1).tolist() if scales is None else scales
+        if len(scales) != len(chosen):
+            raise Unsupported(f"it has {len(scales)} scales for {len(chosen)} axes")
+        if not all(0 < scale <= MAX_STEP for scale in scales):
+            raise Unsupported("one of its scales is not positive, or too large")
+        for axis, scale in zip(chosen, scales, strict=True):
+            a.builder.guard_batch(node, 0, axis, "resizes", scale == 1)
+            scaled = dims[axis] * float(np.float32(scale))
+            # a float32 scale such as 1/3 stands for the ratio of two sizes
+            is_ratio = abs(scaled - round(scaled)) < 1e-6 * scaled
+            ratio = Fraction(round(scaled), dims[axis]) if is_ratio else _meant_scale(scale)
+            axes[axis] = _Axis(dims[axis], floor(dims[axis] * ratio), ratio)
+    if node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
+        region = node.constant(1, "region").reshape(-1).tolist()
+        for index, axis in enumerate(chosen):
+            axes[axis] = axes[axis]._replace(region=(region[index], region[index + len(chosen)]))
     return axes
 
 
-def meant_scale(scale: float) -> Fraction:
+def _meant_scale(scale: float) -> Fraction:
     """The decimal or ratio of small numbers whose float32 is `scale`, as 7/10; positions in the middle of two then are exactly there."""
     stored = np.float32(scale)
     near = Fraction(float(stored)).limit_denominator(1000)
     return near if np.float32(float(near)) == stored else Fraction(float(stored))
 
 
-def _convert(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: str, nearest: str) -> None:
-    if any(axis.outputs < 1 for axis in axes):
-        raise Unsupported("its result has no elements")
-    if all(axis.scale == 1 for axis in axes):
-        builder.layer(node, Identity(), [node.tensor()])
-        return
-    mode = node.attribute("mode", "nearest")
-    size = tuple(axis.outputs for axis in axes[2:])
-    if mode == "nearest":
-        _nearest(node, builder, axes, coordinates, nearest)
-        return
-    if mode != "linear" or len(axes) != 4 or axes[1].scale != 1:
-        raise Unsupported(
-            f"its mode is {mode}" if mode != "linear" else "it is linear over other axes than height and width",
-            "use linear or nearest over height and width",
-        )
-    if node.attribute("antialias", 0) and any(axis.scale < 1 for axis in axes):
-        raise Unsupported("it filters before it makes smaller (antialias=1)", "export with antialias=0")
-    if coordinates not in _LINEAR:
-        raise Unsupported(f"its coordinates are {coordinates}")
-    if any(axis.outputs != axis.inputs * axis.scale for axis in axes):
-        raise Unsupported("its scale is not the ratio of its sizes", "give the sizes of the result")
-    if coordinates == "pytorch_half_pixel" and any(axis.outputs == 1 != axis.inputs for axis in axes[2:]):
-        raise Unsupported("its coordinates are pytorch_half_pixel for a result of one line or column")
-    resized = Resize(size, "Bilinear", _LINEAR[coordinates])  # type: ignore[arg-type]
-    grid = grid_of(builder.graph, node.tensor()) if node.inputs[0] in builder.integers else None
-    if grid is None:
-        builder.layer(node, resized, [node.tensor()])
-    else:  # integers again, the nearest ones
-        builder.layer(node, Quantize(grid), [builder.layer(node, resized, [node.tensor()], part="real")])
-
-
-def _nearest(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: str, rounding: str) -> None:
-    """A Resize where the positions are floor(i n / m), else chosen positions."""
-    chosen = {index: _positions(axis, coordinates, rounding) for index, axis in enumerate(axes) if axis.scale != 1}
-    plain = all(
-        positions == [i * axes[index].inputs // axes[index].outputs for i in range(axes[index].outputs)]
-        for index, positions in chosen.items()
-    )
-    if plain and len(axes) == 4 and 1 not in chosen:
-        builder.layer(node, Resize((axes[2].outputs, axes[3].outputs)), [node.tensor()])
-    else:
-        take(node, builder, chosen)
-
-
-def _positions(axis: _Axis, coordinates: str, rounding: str) -> list[int]:
-    """The input position nearest to each output position, in exact arithmetic."""
-    half, n, m, scale = Fraction(1, 2), axis.inputs, axis.outputs, axis.scale
-    if coordinates == "align_corners":
-        if m != n * scale:
-            raise Unsupported("its scale is not the ratio of its sizes", "give the sizes of the result")
-        step, start = (Fraction(n - 1, m - 1) if m > 1 else Fraction(0)), Fraction(0)
-    elif coordinates == "asymmetric":
-        step, start = 1 / scale, Fraction(0)
+def _places(axis: _Axis, coordinates: str) -> list[Fraction]:
+    """Where each output position lies in the input."""
+    n, m, scale = axis.inputs, axis.outputs, axis.scale
+    step, start = 1 / scale, Fraction(0)
+    if axis.region is not None:
+        first, last = map(Fraction, axis.region)
+        step, start = ((last - first) * (n - 1) / (m - 1), first * (n - 1)) if m > 1 else (step, (first + last) * (n - 1) / 2)
+    elif coordinates == "align_corners":
+        step = (n - 1) / (n * scale - 1) if n * scale != 1 else Fraction(1)
     elif coordinates == "tf_half_pixel_for_nn":
-        step, start = 1 / scale, half / scale
+        start = _HALF / scale
     elif coordinates == "half_pixel" or (coordinates == "pytorch_half_pixel" and m > 1):
-        step, start = 1 / scale, half / scale - half
-    elif coordinates == "pytorch_half_pixel":
-        step, start = Fraction(0), Fraction(0)
+        start = _HALF / scale - _HALF
     elif coordinates == "half_pixel_symmetric":
-        offset = Fraction(n, 2) * (1 - m / (n * scale))
-        step, start = 1 / scale, offset + half / scale - half
-    else:
-        raise Unsupported(f"its coordinates are {coordinates}")
-    rules = {
-        "floor": floor,
-        "ceil": ceil,
-        "round_prefer_floor": lambda x: ceil(x - half),
-        "round_prefer_ceil": lambda x: floor(x + half),
-    }
-    if rounding == FIRST_ROUNDING:
-        rounding = "ceil" if scale < 1 else "floor"
-    if rounding not in rules:
-        raise Unsupported(f"its nearest_mode is {rounding}")
-    return [min(max(rules[rounding](start + i * step), 0), n - 1) for i in range(m)]
+        start = Fraction(n, 2) * (1 - m / (n * scale)) + _HALF / scale - _HALF
+    elif coordinates not in ("asymmetric", "pytorch_half_pixel"):
+        raise Unsupported(f"coordinate_transformation_mode={coordinates} is not supported")
+    return [start + i * step for i in range(m)]
+
+
+def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
+    """A Resize where the positions are floor(i n / m), else chosen positions."""
+    chosen = {}
+    for at, axis in axes.items():
+        rounding = a.node.attribute("nearest_mode", "round_prefer_floor")
+        if a.node.opset < 11:  # operator set 10 says by examples: the one before, in an axis that becomes smaller the one after
+            rounding = "ceil" if a.node.type == "Resize" and axis.scale < 1 else "floor"
+        if rounding not in _ROUNDINGS:
+            raise Unsupported(f"nearest_mode={rounding} is not supported")
+        chosen[at] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[at]]
+    plain = all([i * axis.inputs // axis.outputs for i in range(axis.outputs)] == chosen[at] for at, axis in axes.items())
+    if x.image is None or len(x.dims) != 4 or not plain or not axes or min(axes) < 2:
+        return a.axes(x, chosen)
+    height, width = (axes[at].outputs if at in axes else x.dims[at] for at in (2, 3))
+    return a.layer(Resize((height, width)), x, "nearest")
+
+
+def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
+    """True for a linear Resize of height and width whose weights come from their sizes."""
+    return (
+        len(axes) == 4
+        and a.node.attribute("mode") == "linear"
+        and all(axis.scale == 1 for axis in axes[:2])
+        and not (a.node.attribute("antialias", 0) and any(axis.scale < 1 for axis in axes))
+        and coordinates in _LINEAR
+        and all(axis.outputs == axis.inputs * axis.scale for axis in axes)
+        and not (coordinates == "pytorch_half_pixel" and any(axis.outputs == 1 != axis.inputs for axis in axes[2:]))
+    )
+
+
+def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
+    grid = grid_of(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
+    made = a.builder.layer(a.node, op, [image], part="linear")
+    if grid is not None:  # integers again, the nearest ones
+        made = a.builder.layer(a.node, Quantize(grid), [made], part="integers")
+    return a.of_image(made)
+
+
+def _lines(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
+    """For each result line the input lines and their weights."""
+    antialias = bool(a.node.attribute("antialias", 0)) and axis.scale < 1
+    factor = float(min(axis.scale, Fraction(1))) if antialias else 1.0
+    reach = (1 if mode == "linear" else 2) / factor
+    coefficient = float(a.node.attribute("cubic_coeff_a", -0.75))
+    leaves_out = bool(a.node.attribute("exclude_outside", 0))
+    result = []
+    for v in at:
+        base = floor(v)
+        taps = (
+            range(ceil(v - reach), floor(v + reach) + 1)
+            if antialias
+            else (range(base, base + 2) if mode == "linear" else range(base - 1, base + 3))
+        )
+        weights = [_kernel((t - v) * factor, mode, coefficient) for t in taps]
+        if leaves_out:
+            weights = [w if 0 <= t < axis.inputs else 0.0 for t, w in zip(taps, weights, strict=True)]
+        total = sum(weights)
+        result.append(
+            (
+                [min(max(t, 0), axis.inputs - 1) for t in taps],
+                [w / total for w in weights] if leaves_out or antialias else weights,
+            )
+        )
+    return result
+
+
+def _kernel(d: float, mode: str, a: float) -> float:
+    d = abs(d)
+    if mode == "linear":
+        return max(0.0, 1 - d)
+    if d <= 1:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+    return (((d - 5) * d + 8) * d - 4) * a if d < 2 else 0.0
+
+
+def _along(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[float]]]) -> Value:
+    """The axis resampled."""
+    if all(len(taps) == 1 for taps, _ in lines):
+        return a.axes(x, {axis: [taps[0] for taps, _ in lines]})
+    most = max(len(taps) for taps, _ in lines)
+    positions = tuple(tuple(taps + [taps[-1]] * (most - len(taps))) for taps, _ in lines)
+    weights = tuple(tuple(w + [0.0] * (most - len(w))) for _, w in lines)
+    dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1 :])
+    op = ArrayInterpolate(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), positions, weights, x.kind)
+    return a.add(op, [a.tensor(x)], dims, label="resampled")
+
+
+def _with_outside(a: Arrays, made: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
+    """With the extrapolation value at the positions of a crop that lie outside the input."""
+    outside = np.zeros((1,) * len(made.dims), bool)
+    for at, axis in axes.items():
+        if axis.region is not None:
+            beyond = np.array([not 0 <= place <= axis.inputs - 1 for place in places[at]])
+            outside = outside | beyond.reshape([-1 if number == at else 1 for number in range(len(made.dims))])
+    if not outside.any():
+        return made
+    fill = a.const(float(a.node.attribute("extrapolation_value", 0.0)), made)
+    return a.map("Where", a.const(np.broadcast_to(outside, made.dims).copy()), fill, made, result=made.kind)

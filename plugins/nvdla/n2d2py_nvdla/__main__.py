@@ -10,7 +10,7 @@ from n2d2py_nvdla.export.selftest import add_command
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line."""
+    """Run the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line."""
     return cli.main(words, [add_command])
 
 

@@ -1,4 +1,4 @@
-"""What hardware, firmware or NVIDIA's runtime would refuse, recomputed from the file alone.
+"""Violations that hardware, firmware or NVIDIA's runtime would refuse, recomputed from the file alone.
 
 A functional model cannot see wrong buffer sizes or missing dependencies; this can. Every violation is one sentence.
 """
@@ -46,7 +46,7 @@ def violations(program: Program, config: HardwareConfig) -> list[str]:
 
 
 def notes(program: Program, config: HardwareConfig) -> list[str]:
-    """What is right once and wrong in the next inference, of a loadable without violations."""
+    """Parts that are right once and wrong in the next inference, of a loadable without violations."""
     order: list[Operation] = []
     for task in program.tasks:
         if isinstance(task, DlaTask):
@@ -55,7 +55,7 @@ def notes(program: Program, config: HardwareConfig) -> list[str]:
 
 
 def check_program(program: Program, config: HardwareConfig) -> None:
-    """Raises E908 with every violation, one line each."""
+    """Raise E908 with every violation, one line each."""
     ErrorList.raise_if(
         [
             N2D2Error("E908", text, where=program.name, remedy="compile it again; hardware would fail")
@@ -65,7 +65,7 @@ def check_program(program: Program, config: HardwareConfig) -> None:
 
 
 def _runtime(program: Program) -> Iterator[str]:
-    """What NVIDIA's runtime needs of the tables."""
+    """Violations of the tables that NVIDIA's runtime needs."""
     loadable = program.loadable
     if not loadable.submit_list:
         yield "the submit list is empty, so that the runtime refuses the file"
@@ -201,7 +201,7 @@ def _image(operation: Operation, name: str) -> bool:
 
 
 def _used(operation: Operation, name: str) -> bool:
-    """Whether the engine looks at a cube at all."""
+    """True if the engine looks at a cube at all."""
     if operation.engine == CONV:
         return (
             name in ("src_data", "weight_data")
@@ -262,7 +262,7 @@ def _schedule(program: Program, task: DlaTask, order: list[Operation]) -> list[s
 
 
 def _buffer(order: list[Operation], config: HardwareConfig) -> tuple[list[str], list[str]]:
-    """What goes wrong in the convolution buffer from one convolution to the next, and what is left at the end."""
+    """Conflicts in the convolution buffer between consecutive convolutions, and the rest at the end."""
     buffer = ConvolutionBuffer(config)
     found, held, culprit = [], 0, ""
     for operation in order:

@@ -43,7 +43,7 @@ def _parser(others: Sequence[Command]) -> argparse.ArgumentParser:
     shown.set_defaults(run=_dump)
     run = commands.add_parser("run", help="execute a file on the functional model")
     _common(run)
-    run.add_argument("--image", type=Path, help="a picture for input 0, as nvdla_runtime takes it")
+    run.add_argument("--image", type=Path, help="an image for input 0, as nvdla_runtime takes it")
     run.add_argument(
         "--input",
         type=Path,
@@ -83,7 +83,7 @@ def _parser(others: Sequence[Command]) -> argparse.ArgumentParser:
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text} is no number that pixels can be computed with")
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number")
     return value
 
 
@@ -231,7 +231,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def main(words: Sequence[str] | None = None, others: Sequence[Command] = ()) -> int:
-    """Runs the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line.
+    """Run the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line.
 
     `others` add commands to those for loadables; each sets `run`, a function of the parsed arguments.
     """

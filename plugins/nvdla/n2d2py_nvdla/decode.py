@@ -39,7 +39,7 @@ def memories_of(loadable: Loadable, name: str) -> dict[int, np.ndarray]:
                 raise damaged(name, f"memory {memory.id} has {len(memory.contents)} contents and {len(memory.offsets)} offsets")
             for content, offset in zip(memory.contents, memory.offsets, strict=True):
                 if content not in blobs:
-                    raise damaged(name, f"memory {memory.id} is filled with '{content}', which is no blob")
+                    raise damaged(name, f"memory {memory.id} is filled with '{content}', which is not a blob")
                 bytes_ = np.frombuffer(blobs[content].data, np.uint8)
                 if offset + len(bytes_) > len(data):
                     raise damaged(name, f"blob '{content}' does not fit into memory {memory.id} at {offset}")

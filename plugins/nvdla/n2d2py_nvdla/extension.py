@@ -84,7 +84,7 @@ def unpack_extension(data: bytes) -> Extension:
     """The operation that `data` describes.
 
     Raises:
-        ValueError: for what is no description, with the reason.
+        ValueError: for bytes that are not a description, with the reason.
     """
     if data[:4] != MAGIC or len(data) < 12:
         raise ValueError("it does not begin with N2DX")

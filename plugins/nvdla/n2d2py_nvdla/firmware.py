@@ -37,7 +37,7 @@ def descriptor(array: np.ndarray) -> np.void:
 
 
 def has_field(descriptor: np.void | np.ndarray, name: str) -> bool:
-    """Whether the descriptor, of one of the ABIs, has a field of that name."""
+    """True if the descriptor, of one of the ABIs, has a field of that name."""
     return name in (descriptor.dtype.names or ())
 
 

@@ -1,4 +1,4 @@
-"""Whether the dependency graph keeps readers behind writers: races that firmware would not notice.
+"""Check that the dependency graph keeps readers after writers: races that firmware would not notice.
 
 An operation is known to be complete before another begins when a chain of COMPLETED events says so, or when two later
 ones of its engine have been begun (an engine holds two). Everything that touches the same bytes must be so ordered.
@@ -10,7 +10,7 @@ from n2d2py_nvdla.firmware import BDMA, BYTES, COMPLETED, CONV, CUBES, SDP
 from n2d2py_nvdla.program import DlaTask, Operation, Program
 
 Span = tuple[int, int, int]
-"""(memory, first byte, byte behind the last)."""
+"""(memory, first byte, byte after the last)."""
 
 
 def hazards(program: Program, task: DlaTask) -> list[str]:
@@ -49,7 +49,7 @@ def hazards(program: Program, task: DlaTask) -> list[str]:
 
 
 def _linked(task: DlaTask, earlier: int, number: int) -> bool:
-    """Whether both belong to one chain on the fly, or are on one engine, which finishes them in order."""
+    """True if both belong to one chain on the fly, or are on one engine, which finishes them in order."""
     one, two = task.operations[earlier], task.operations[number]
     return int(two.common["fused_parent"]["index"]) == earlier or one.engine == two.engine
 

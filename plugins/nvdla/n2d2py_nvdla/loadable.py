@@ -52,7 +52,7 @@ class _Reader:
         try:
             return bytes(self._data[start : start + count]).decode("utf-8")
         except UnicodeDecodeError:
-            raise _Damaged(f"{what} is no text in UTF-8") from None
+            raise _Damaged(f"{what} is not UTF-8 text") from None
 
     def table(self, cls: type, at: int, what: str) -> Any:
         """The table of class `cls` at byte `at`."""
@@ -95,7 +95,7 @@ def parse_loadable(data: bytes, name: str = "loadable") -> Loadable:
     """The loadable in `data`; `name` stands in messages. Blobs' bytes are views of `data`.
 
     Raises:
-        N2D2Error: E901 for what is no loadable, or a damaged one.
+        N2D2Error: E901 for a file that is not a loadable, or a damaged one.
     """
     reader = _Reader(data)
     try:
@@ -121,7 +121,7 @@ def read_loadable(path: Path | str) -> Loadable:
     """The loadable in a file.
 
     Raises:
-        N2D2Error: E901 for what is no loadable or a damaged one, E902 for a file that cannot be read.
+        N2D2Error: E901 for a file that is not a loadable or a damaged one, E902 for a file that cannot be read.
     """
     try:
         data = read_regular(Path(path))

@@ -14,7 +14,7 @@ FLY = 2
 
 
 def operation_violations(task: DlaTask, operation: Operation, config: HardwareConfig) -> list[str]:
-    """What is wrong with an operation by itself."""
+    """Violations of an operation by itself."""
     rules = {CONV: _conv, SDP: _sdp, PDP: _pdp, CDP: _cdp}
     rule = rules.get(operation.engine)
     return list(rule(task, operation, config)) if rule else []
@@ -34,7 +34,7 @@ def _conv(task: DlaTask, operation: Operation, config: HardwareConfig) -> Iterat
     yield from _within(operation, 0, 31, "pad_x_left", "pad_x_right", "pad_y_top", "pad_y_bottom")
     yield from _within(operation, 1, 65535, "fetch_grain", "release")
     if int(op["out_cvt"]["scale"]) != 1 or int(op["out_cvt"]["offset"]):
-        yield "firmware wants a scale of 1 and no offset behind a convolution"
+        yield "firmware requires a scale of 1 and no offset after a convolution"
     precision = min(int(op["out_precision"]), FP16)
     if int(op["input_width_cmac"]) != int(dst["width"]) or int(op["input_height_cmac"]) != int(dst["height"]):
         yield "the size of the result is not the one of dst_data"

@@ -1,4 +1,4 @@
-"""What the firmware finds in a loadable: memories as bytes, and for each task its network and operations.
+"""Content of a loadable for the firmware: memories as bytes, and for each task its network and operations.
 
 The initial bytes of every memory are those of the blobs named by it, as the runtime copies them. Descriptors are read
 at byte 0 of their memory, whatever offset the address list gives (the firmware does the same).

@@ -127,13 +127,13 @@ def pgm_pixels(path: Path) -> np.ndarray:
         at = end + 1
     known = len(fields) == 4 and fields[0] == b"P5" and all(f.isdigit() and len(f) < 9 for f in fields[1:])
     if not known or int(fields[3]) != 255 or len(data) < at + int(fields[1]) * int(fields[2]):
-        raise N2D2Error("E905", "no PGM picture (P5) of 8 bits", where=str(path), remedy="convert it")
+        raise N2D2Error("E905", "the file is not an 8-bit PGM image (P5)", where=str(path), remedy="convert it")
     w, h = int(fields[1]), int(fields[2])
     return np.frombuffer(data[at : at + w * h], np.uint8).reshape(1, h, w)
 
 
 def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
-    """The pixels (C, H, W) of a picture, which is looked at before it is decoded."""
+    """The pixels (C, H, W) of an image, which is looked at before it is decoded."""
     if path.suffix.lower() == ".pgm":
         return pgm_pixels(path)
     try:
@@ -141,13 +141,13 @@ def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
             if image.size != (tensor.w, tensor.h):
                 raise N2D2Error(
                     "E905",
-                    f"the picture has {image.size[0]}x{image.size[1]} pixels, the input {tensor.name} {tensor.w}x{tensor.h}",
+                    f"the image has {image.size[0]}x{image.size[1]} pixels, the input {tensor.name} {tensor.w}x{tensor.h}",
                     where=str(path),
                     remedy="scale it",
                 )
             pixels = np.asarray(image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB"))
     except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise N2D2Error("E905", f"the picture cannot be decoded: {error}", where=str(path), remedy="convert it") from None
+        raise N2D2Error("E905", f"the image cannot be decoded: {error}", where=str(path), remedy="convert it") from None
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
@@ -155,7 +155,7 @@ def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
     """The numbers of an .npy file, whose header is looked at before they are read.
 
     Raises:
-        N2D2Error: E905 for what is no array of that many numbers.
+        N2D2Error: E905 for a file without an array of that many numbers.
     """
     try:
         values = read_npy(path)
@@ -176,16 +176,16 @@ def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
 
 
 def read_input(path: Path, tensor: TensorDesc | None, mean: float = 0.0, normalize: float = 1.0) -> np.ndarray:
-    """The bytes of an input from a file: .bin as they are, .npy stored values, pictures as NVIDIA's runtime does.
+    """The bytes of an input from a file: .bin unchanged, .npy stored values, images as NVIDIA's runtime does.
 
-    An input without a tensor descriptor can be given as .bin only. A picture becomes floor(p * 127 / 255 + 0.5) in int8, (p - mean) / normalize in fp16.
+    An input without a tensor descriptor can be given as .bin only. An image becomes floor(p * 127 / 255 + 0.5) in int8, (p - mean) / normalize in fp16.
 
     Raises:
         N2D2Error: E902, E905.
     """
     try:
         if path.exists() and not path.is_file():
-            raise N2D2Error("E902", "it is no regular file", where=str(path), remedy="give a file")
+            raise N2D2Error("E902", "it is not a regular file", where=str(path), remedy="give a file")
         if path.suffix.lower() == ".bin":
             return np.frombuffer(read_regular(path), np.uint8)
         if tensor is None:

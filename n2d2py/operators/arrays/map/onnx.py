@@ -8,6 +8,7 @@ from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import element_dtype, element_name
 from n2d2py.operators.arrays.map.op import COMPARISONS, SAME_AS_ONNX
 from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.identity import Dropout
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
 
@@ -108,13 +109,15 @@ def cast_kind(target: int) -> str:
     except (KeyError, TypeError):
         name = "unknown"
     if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        raise Unsupported(f"it casts to {element_name(target)}")
+        raise Unsupported(
+            f"a cast to {element_name(target)} changes values", "keep the tensors of the network in floating point"
+        )
     return name
 
 
-@onnx_array("Cast")
+@onnx_array("Cast", images=True)
 def _cast(a: Arrays) -> None:
-    a.bind(a.cast(a.value(0), cast_kind(a.node.attribute("to"))))
+    a.bind(a.cast(a.input(), cast_kind(a.node.attribute("to"))))
 
 
 @onnx_array("CastLike")
@@ -130,7 +133,7 @@ def _is_inf(a: Arrays) -> None:
             part = a.map(function, x, result="bool")
             found = part if found is None else a.map("Or", found, part, result="bool")
     if found is None:
-        raise Unsupported("it looks for no infinity")
+        raise Unsupported("detect_positive and detect_negative are both 0")
     a.bind(found)
 
 
@@ -140,22 +143,23 @@ def _where(a: Arrays) -> None:
     a.bind(a.map("Where", condition, x, y, result=x.kind))
 
 
-@onnx_array("Identity")
+@onnx_array("Identity", images=True)
 def _identity(a: Arrays) -> None:
-    a.bind(a.value(0))
+    a.bind(a.input())
 
 
-@onnx_array("Dropout")
+@onnx_array("Dropout", images=True)
 def _dropout(a: Arrays) -> None:
-    x = a.value(0)
+    x = a.input()
     if (
         a.has(2)
         and bool(a.node.constant(2, "training mode").item())
         and not (a.node.is_constant(1) and float(a.node.constant(1, "ratio").item()) == 0)
     ):
         raise Unsupported("it is in training mode", "export the model for inference")
-    a.bind(x)
-    if len(a.node.outputs) > 1:
+    ratio = float(a.node.constant(1, "ratio").item() if a.node.is_constant(1) else a.node.attribute("ratio", 0.5))
+    a.bind(x if x.image is None else a.layer(Dropout(ratio), x, "kept"))
+    if a.wants(1):
         a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
 
 

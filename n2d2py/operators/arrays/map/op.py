@@ -199,19 +199,22 @@ def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarra
     constant = node.params[f"operand{index}"]
     if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
         return None
-    values = constant.reshape(-1).astype(np.float64)
+    found = affine_of(op.function, constant.reshape(-1).astype(np.float64), index)
+    return None if found is None else (op.shapes[index], *found)
+
+
+def affine_of(function: str, values: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """(gain, shift) with which a function of a tensor and constants, its operand `index`, is gain * x + shift; None where it is not."""
     ones, zeros = np.ones_like(values), np.zeros_like(values)
-    if op.function == "Mul":
-        gains, shifts = values, zeros
-    elif op.function == "Div" and index == 1 and values.all():
-        gains, shifts = 1 / values, zeros
-    elif op.function == "Add":
-        gains, shifts = ones, values
-    elif op.function == "Sub":
-        gains, shifts = (ones, -values) if index == 1 else (-ones, values)
-    else:
-        return None
-    return op.shapes[index], gains, shifts
+    if function == "Mul":
+        return values, zeros
+    if function == "Div" and index == 1 and values.all():
+        return 1 / values, zeros
+    if function == "Add":
+        return ones, values
+    if function == "Sub":
+        return (ones, -values) if index == 1 else (-ones, values)
+    return None
 
 
 def scale_and_shift(node: Node) -> tuple[float, float] | None:

@@ -16,13 +16,13 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
     """left @ right by the rules of numpy.matmul; of the kind `result`, that of `left` if not given."""
     if not left.dims or not right.dims:
-        raise Unsupported("one of its operands is a single value")
+        raise Unsupported("a scalar operand is not supported")
     x = a.reshape(left, (1, *left.dims)) if len(left.dims) == 1 else left
     y = a.reshape(right, (*right.dims, 1)) if len(right.dims) == 1 else right
     rank = max(len(x.dims), len(y.dims))
     x, y = (a.reshape(v, (1,) * (rank - len(v.dims)) + tuple(v.dims)) for v in (x, y))
     if x.dims[-1] != y.dims[-2]:
-        raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} do not fit each other")
+        raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} cannot be multiplied")
     batch = np.broadcast_shapes(x.dims[:-2], y.dims[:-2])
     op = ArrayMatMul(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
     made = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
@@ -78,47 +78,70 @@ def _gemm(a: Arrays) -> None:
 
 @onnx_array("Einsum")
 def _einsum(a: Arrays) -> None:
-    """Two operands as one matrix product, one operand as transposition and sum; each letter once per operand."""
-    text = a.node.attribute("equation").replace(" ", "")
-    if "." in text:
-        raise Unsupported("its equation has an ellipsis")
-    terms, arrow, result = text.partition("->")
-    names = terms.split(",")
-    if not arrow:
-        result = "".join(sorted(c for c in set(terms) - {","} if terms.count(c) == 1))
-    if any(len(set(name)) != len(name) for name in names):
-        raise Unsupported("its equation takes a diagonal")
+    """Operands one after the other as matrix products, one operand as transposition and sum; each letter once per operand."""
     values = a.values()
+    names, result = _terms(a.node.attribute("equation").replace(" ", ""), [len(value.dims) for value in values])
+    if any(len(set(name)) != len(name) for name in names):
+        raise Unsupported("a repeated letter within one operand (diagonal) is not supported")
     if [len(name) for name in names] != [len(value.dims) for value in values]:
-        raise Unsupported("its equation has other operands, or of other ranks, than it has inputs")
-    if len(set(result)) != len(result) or not set(result) <= set(terms) - {","}:
-        raise Unsupported("its equation has letters in its result that no operand has, or twice")
+        raise Unsupported("its equation does not match the number or the ranks of its inputs")
+    if len(set(result)) != len(result) or not set(result) <= set("".join(names)):
+        raise Unsupported("its equation has an unknown or repeated letter in its result")
     for index, name in enumerate(names):
         verb = "moves" if name[:1] and name[0] in result else "sums"
         a.builder.guard_batch(a.node, index, 0, verb, allowed=name[:1] == result[:1])
-    if len(values) == 1:
-        (name,), (value,) = names, values
-        gone = [index for index, c in enumerate(name) if c not in result]
-        kept = [c for c in name if c in result]
-        value = reduced(a, "Sum", value, gone, keep=False) if gone else value
-        a.bind(a.transpose(value, [kept.index(c) for c in result]))
-        return
-    if len(values) != 2:
-        raise Unsupported(f"it has {len(values)} operands")
-    (left, right), (x, y) = names, values
+    _guard_repeats(a, names, values)
+    name, value = names[0], values[0]
+    for index, (other, factor) in enumerate(zip(names[1:], values[1:], strict=True), 2):
+        kept = set(result).union(*names[index:])
+        joined = "".join(c for c in dict.fromkeys(name + other) if c in kept)
+        value = _contracted(a, _only(a, name, value, other, kept), _only(a, other, factor, name, kept), joined)
+        name = joined
+    gone = [index for index, c in enumerate(name) if c not in result]
+    value = reduced(a, "Sum", value, gone, keep=False) if gone else value
+    kept = [c for c in name if c in result]
+    a.bind(a.transpose(value, [kept.index(c) for c in result]))
+
+
+def _guard_repeats(a: Arrays, names: list[str], values: list[Value]) -> None:
+    """Refuses to repeat the batch axis of one operand along that of another."""
+    for index, (name, value) in enumerate(zip(names, values, strict=True)):
+        sizes = {one.dims[other.index(name[0])] for other, one in zip(names, values, strict=True) if name and name[0] in other}
+        a.builder.guard_batch(a.node, index, 0, "repeats", allowed=not (len(sizes) > 1 and value.dims[0] == 1))
+
+
+def _terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result; the axes of an ellipsis are capital letters that are not used."""
+    terms, arrow, result = equation.partition("->")
+    names = terms.split(",")
+    if not arrow:
+        result = "..." * ("..." in terms) + "".join(sorted(c for c in set(terms) - {",", "."} if terms.count(c) == 1))
+    free = [chr(code) for code in range(ord("A"), ord("A") + 64) if chr(code) not in equation]
+    counts = [rank - len(name) + 3 for name, rank in zip(names, ranks, strict=False) if "..." in name]
+    axes = "".join(free[: max(counts, default=0)])
+    names = [
+        name.replace("...", axes[len(axes) - max(0, rank - len(name) + 3) :]) for name, rank in zip(names, ranks, strict=False)
+    ] + names[len(ranks) :]
+    return names, result.replace("...", axes)
+
+
+def _only(a: Arrays, letters: str, value: Value, other: str, kept: set[str]) -> tuple[str, Value]:
+    """An operand without the axes that neither the other one nor what comes after reads: they are summed."""
+    gone = [index for index, c in enumerate(letters) if c not in other and c not in kept]
+    left = "".join(c for index, c in enumerate(letters) if index not in gone)
+    return left, (reduced(a, "Sum", value, gone, keep=False) if gone else value)
+
+
+def _contracted(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str, Value], result: str) -> Value:
+    """The sum of the products of two operands over the letters that `result` lacks."""
+    (left, x), (right, y) = first_term, second_term
     first, second = dict(zip(left, x.dims, strict=True)), dict(zip(right, y.dims, strict=True))
     repeated = [c for c in left if first[c] != second.get(c, first[c])]  # an axis of 1 next to one of n
     for c in repeated:
         if 1 not in (first[c], second[c]):
             raise Unsupported(f"its operands have {first[c]} and {second[c]} elements along '{c}'")
-    for index, (name, dims) in enumerate(((left, x.dims), (right, y.dims))):
-        a.builder.guard_batch(a.node, index, 0, "repeats", allowed=not (name[:1] in repeated and dims[0] == 1))
     batch = [c for c in left if c in right and c in result]
     shared = [c for c in left if c in right and c not in result]
-    for letters, other in ((left, right), (right, left)):
-        gone = [i for i, c in enumerate(letters) if c not in other and c not in result]
-        if gone:
-            raise Unsupported("its equation sums an operand alone")
     rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
     x = _summed(a, x, [left.index(c) for c in shared if first[c] > second[c]])
     y = _summed(a, y, [right.index(c) for c in shared if second[c] > first[c]])
@@ -135,7 +158,7 @@ def _einsum(a: Arrays) -> None:
     )
     order = [*batch, *rows, *columns]
     made = a.reshape(made, [sizes[c] for c in order])
-    a.bind(a.transpose(made, [order.index(c) for c in result]))
+    return a.transpose(made, [order.index(c) for c in result])
 
 
 def _summed(a: Arrays, value: Value, axes: list[int]) -> Value:

@@ -98,11 +98,9 @@ class RecurrentQuantizer(Quantizer):
         step = 2.0 ** -(fraction if op.part else hidden)
         return rescaled(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """As any other where the file limits the cell state, as TFLite does; other runtimes compute recurrent layers in floating point."""
-        if not node.op.cell_limit:
-            raise refusal(node, "a recurrent layer between quantized tensors of the file")
-        return self.quantize(node, types)
+    def in_files(self, node: Node) -> bool:
+        """Return True where the file limits the cell state, as TFLite does; other runtimes compute in floating point."""
+        return bool(node.op.cell_limit)
 
 
 def _limit(real: float, fraction: int) -> np.ndarray:

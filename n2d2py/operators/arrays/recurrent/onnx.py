@@ -28,7 +28,7 @@ def _is_relu(node: OnnxNode, directions: int) -> bool:
         if tuple(name.lower() for name in functions) == known * directions:
             return known == ("relu",)
     if functions:
-        raise Unsupported(f"its activations are {', '.join(functions)}", "sigmoid and tanh in their usual places are supported")
+        raise Unsupported(f"activations {', '.join(functions)} are not supported", "use sigmoid and tanh in their usual places")
     return False
 
 
@@ -40,16 +40,16 @@ class _Sequence:
         self.batch_first = bool(node.attribute("layout", 0))
         direction = node.attribute("direction", "forward")
         if direction not in _DIRECTIONS:
-            raise Unsupported(f"its direction is {direction}")
+            raise Unsupported(f"direction={direction} is not supported")
         self.reversed = _DIRECTIONS[direction]
         self.relu, self.clip = _is_relu(node, len(self.reversed)), float(node.attribute("clip", 0))
         if not 0 <= self.clip < np.inf:
-            raise Unsupported(f"its clip is {self.clip}", "export the model without clip")
+            raise Unsupported(f"clip={self.clip} is not supported", "export the model without clip")
         x = a.tensor(a.value(0))
         if len(x.dims) != 3:
             raise Unsupported(f"its input has rank {len(x.dims)}, not 3")
         if not self.batch_first:
-            a.builder.guard_batch(node, 0, 0, "takes as steps")
+            a.builder.guard_batch(node, 0, 0, "iterates over")
         if self.batch_first:
             x = a.transpose(x, (1, 0, 2))
         self.steps, self.sequences, self.size = x.dims

@@ -26,7 +26,7 @@ _OPERAND_SHIFT = 8
 
 @dataclass(frozen=True)
 class Post:
-    """What happens to the sums of a convolution, or to a tensor.
+    """Arithmetic applied to the accumulators of a convolution, or to a tensor.
 
     Attributes:
         gain: real value of 1 of the sum, by channel or one for all; 1 for fp16 sums. From memory also by element, (C, H, W).
@@ -68,7 +68,7 @@ class SdpPlan:
 
 
 def one_pass(precision: int, post: Post) -> bool:
-    """Whether one SDP operation can do it."""
+    """True if one SDP operation can do it."""
     finishing = sum(one is not None for one in (post.slope, post.high, post.low, post.table))
     if post.low is not None and post.relu:
         return False
@@ -202,7 +202,7 @@ def _integer(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[
 
 
 def _biases(bias: np.ndarray) -> tuple[np.ndarray, int]:
-    """(b, d): integers of 16 bits with b * 2^d ~ bias, d as small as it can be."""
+    """(b, d): 16-bit integers with b * 2^d ~ bias, d as small as it can be."""
     down = max(0, int(np.max(np.abs(bias), initial=0)).bit_length() - 15)
     shifted = np.rint(bias / 2.0**down)
     if np.max(np.abs(shifted), initial=0) > 32767:

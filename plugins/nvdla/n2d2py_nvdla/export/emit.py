@@ -1,7 +1,7 @@
 """A lowered network as a loadable: memories, tensors, addresses, and a task for each piece of work.
 
 Work for the accelerator and work for the CPU alternate; the tasks run one after the other. Memories are numbered before
-descriptors are written, as the older firmware has one address for every place, behind those of the memories.
+descriptors are written, as the older firmware has one address for every place, after those of the memories.
 """
 
 from __future__ import annotations

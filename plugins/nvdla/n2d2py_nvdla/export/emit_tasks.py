@@ -33,11 +33,11 @@ class Pools:
 
     @property
     def new(self) -> bool:
-        """Whether data cubes have an offset of their own."""
+        """True if data cubes have an offset of their own."""
         return "offset" in (self.abi.cube.names or ())
 
     def close(self) -> int:
-        """Fills the constants up; their bytes."""
+        """Fill the constants up; their bytes."""
         self.constants.extend(bytes(-len(self.constants) % POOL_ALIGNMENT or (0 if self.constants else POOL_ALIGNMENT)))
         return len(self.constants)
 

@@ -70,7 +70,7 @@ def _port(state: Lowering, node: QuantNode, tensor: str) -> Port:
     if not state.integer:
         return Port(shape)
     if kind.is_float and tensor not in state.scales:
-        raise _Unfit("nothing behind it says which scale its bytes are to have")
+        raise _Unfit("no layer after it gives the scale of its int8 output")
     scale = state.scale_of(tensor)
     low, high = (
         (-127, 127)

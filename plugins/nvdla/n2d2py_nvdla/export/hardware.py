@@ -1,4 +1,4 @@
-"""What the compiler builds: buffers, regions of them, hardware operations, layers of operations.
+"""Objects that the compiler builds: buffers, regions of them, hardware operations, layers of operations.
 
 A layer is the work of one network layer: its chains may follow each other closely, the next layer waits for all of it.
 A chain is what runs on the fly together: a convolution with its SDP, or one operation alone.
@@ -132,7 +132,7 @@ class SubRegion(Region):
     Attributes:
         cube: (C, H, W) that the engine sees.
         strides: bytes from a line to the next, from a surface to the next.
-        start: its first byte, behind that of the region.
+        start: its first byte, after that of the region.
         place: where its elements lie in the region: first line and column, steps of lines and columns, and for lines that
             are surfaces and columns that are lines of the cube the channels of an atom, else 0. None for another order.
     """

@@ -1,6 +1,6 @@
 """Layers that an int8 network computes in floating point: on the accelerator their tensors are bytes as well.
 
-Each takes the scale of the integer tensor that it is converted to behind the last of them; conversions cost nothing there.
+Each takes the scale of the integer tensor that it is converted to after the last of them; conversions cost nothing there.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from n2d2py_nvdla.export.arithmetic import Post
 from n2d2py_nvdla.export.lowering import HardwareTensor, Lowering, is_in_bytes, lowering, refuse
 
 _OF_GIVEN_SCALE = ("Concat", "Softmax")
-"""Kinds whose scale must come from behind them; others keep that of their input, or know one that holds all their values."""
+"""Kinds whose scale must come from after them; others keep that of their input, or know one that holds all their values."""
 
 SOFTMAX_SCALE = 1 / 127
 
 
 def in_floating_point(graph: QuantGraph, node: QuantNode) -> bool:
-    """Whether a layer of an integer network reads or gives floating point; conversions do not count."""
+    """True if a layer of an integer network reads or gives floating point; conversions do not count."""
     return (
         graph.bits > 0
         and node.op.kind != "Convert"
@@ -29,7 +29,7 @@ def in_floating_point(graph: QuantGraph, node: QuantNode) -> bool:
 
 
 def island_scales(graph: QuantGraph) -> dict[str, float]:
-    """What 1 is to stand for in each floating-point tensor of an integer network; those without a hint are missing."""
+    """Integer that stands for 1 in each floating-point tensor of an integer network; those without a hint are missing."""
     found: dict[str, float] = {}
     for node in reversed(graph.nodes):
         for name in node.inputs:
@@ -56,7 +56,7 @@ def island_problem(state: Lowering, node: QuantNode) -> N2D2Error | None:
     if node.op.kind in _OF_GIVEN_SCALE and any(
         state.graph.type(name).is_float and name not in state.scales for name in node.outputs
     ):
-        return refuse(node, "nothing behind it says which scale its bytes are to have", "end the network with a layer in int8")
+        return refuse(node, "no layer after it gives the scale of its int8 output", "end the network with a layer in int8")
     return None
 
 

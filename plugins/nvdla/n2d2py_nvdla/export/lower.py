@@ -19,7 +19,7 @@ def lower(
 ) -> tuple[Lowered, list[N2D2Error]]:
     """The hardware layers of a network, and one error for each layer that has none.
 
-    `scales` are those that tensors shall have in place of the scales of their types. With `fallback` layers that the
+    `scales` are those that tensors shall have instead of the scales of their types. With `fallback` layers that the
     accelerator does not have become extension operations of the CPU where they can.
     """
     state = Lowering(graph, config, precision)

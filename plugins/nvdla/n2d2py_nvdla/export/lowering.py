@@ -1,4 +1,4 @@
-"""What the lowering of every operator may use, and the registry of the lowerings."""
+"""Facilities for the lowering of every operator, and the registry of the lowerings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IN_BYTES: Registry[Rule] = Registry("the lowering to bytes of")
 
 
 def lowering(*kinds: str, in_bytes: bool = False) -> Callable[[Rule], Rule]:
-    """Registers the lowering of operator kinds; a second one for a kind is an InternalError.
+    """Register the lowering of operator kinds; a second one for a kind is an InternalError.
 
     `in_bytes`: the accelerator has them in int8 whatever the network computes them in.
     """
@@ -56,7 +56,7 @@ def rule_of(kind: str) -> Rule | None:
 
 
 def is_in_bytes(kind: str) -> bool:
-    """Whether the accelerator has an operator kind in int8 whatever the network computes it in."""
+    """True if the accelerator has an operator kind in int8 whatever the network computes it in."""
     return kind in _IN_BYTES
 
 
@@ -105,7 +105,7 @@ class Lowering:
 
     @property
     def integer(self) -> bool:
-        """Whether it compiles to int8."""
+        """True if it compiles to int8."""
         return self.precision == INT8
 
     @property
@@ -129,7 +129,7 @@ class Lowering:
         return self.scale_of(tensor)
 
     def sole_reader(self, tensor: str) -> QuantNode | None:
-        """The only node that reads a tensor which is no output."""
+        """The only consumer of a tensor that is not an output."""
         readers = self.readers.get(tensor, [])
         return readers[0] if len(readers) == 1 and tensor not in self.graph.outputs else None
 
@@ -145,7 +145,7 @@ class Lowering:
         return Region.whole(self.buffer(tensor, "output" if tensor in self.graph.outputs else "activation", shape))
 
     def finish(self, node: QuantNode, tensor: str, region: Region, scale: float, chains: list[list[HwOp]]) -> None:
-        """Appends a layer and says where its result lies."""
+        """Append a layer and say where its result lies."""
         self.out.layers.append(HwLayer(node.name, tensor, region, scale, chains))
         self.values[tensor] = HardwareTensor(region, scale)
 

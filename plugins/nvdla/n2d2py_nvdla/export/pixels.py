@@ -1,4 +1,4 @@
-"""Images as input of a convolution: one byte per pixel in lines (format R8) in place of an atom per pixel.
+"""Images as input of a convolution: one byte per pixel in lines (format R8) instead of an atom per pixel.
 
 The bytes are the stored values of the network, with their sign. Hardware takes the columns of a kernel as channels.
 """
@@ -26,7 +26,7 @@ class ConvolutionWindow:
 
 
 def holds_pixels(graph: QuantGraph, name: str) -> bool:
-    """Whether an int8 input can be an image: one channel, read by nothing but dense convolutions without dilation."""
+    """True if an int8 input can be an image: one channel, read by nothing but dense convolutions without dilation."""
     shape, readers = graph.shape(name), graph.consumers(name)
     return (
         len(shape) == 4
@@ -50,7 +50,7 @@ def extended(weights: np.ndarray) -> np.ndarray:
 def read_pixels(
     op: np.ndarray, one: HardwareConfig, width: int, height: int, kernel: tuple[int, int], window: ConvolutionWindow
 ) -> None:
-    """Makes a convolution of feature data, of one channel, one of signed pixels."""
+    """Make a convolution of feature data, of one channel, one of signed pixels."""
     entries = -(-(width + int(op["pad_x_left"]) + int(op["pad_x_right"])) // one.width)
     op["data_format"], op["pixel_override"] = R8, 1
     op["entry_per_slice"], op["data_bank"] = entries, max(1, -(-entries * height // one.depth))

@@ -50,7 +50,7 @@ TRIALS = 200
 
 
 def place(lowered: Lowered) -> PoolPlacement:
-    """Gives every activation buffer its offset, each at the lowest place that is free for its life.
+    """Give every activation buffer its offset, each at the lowest place that is free for its life.
 
     Of several orders (by size, by time, by area) and variations of the best one, the one with the smallest pool is kept.
     """

@@ -1,4 +1,4 @@
-"""What an NVDLA export says about itself: README.md and layers.json."""
+"""Description of an NVDLA export: README.md and layers.json."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Steps:
 
     @property
     def dense(self) -> bool:
-        """Whether neighbours stay neighbours."""
+        """True if neighbours stay neighbours."""
         return self.count == 1 or (self.source_step == 1 and self.result_step == 1)
 
     def one(self, index: int) -> Steps:

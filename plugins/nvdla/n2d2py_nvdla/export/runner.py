@@ -103,5 +103,5 @@ class LoadableRunner(Runner):
         }
 
     def network(self) -> Any:
-        """What -compare asks for the layers."""
+        """The layers that -compare requests."""
         return _Network(self)

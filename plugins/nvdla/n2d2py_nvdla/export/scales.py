@@ -59,7 +59,7 @@ def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
 
 
 def calibration_json(lowered: Lowered) -> dict[str, dict[str, float]]:
-    """The table of a compiled int8 network: what 1 stands for at the inputs and behind each hardware layer."""
+    """The table of a compiled int8 network: the integer that stands for 1 at the inputs and after each hardware layer."""
     scales = {name: scale for name, (_, scale) in lowered.inputs.items()}
     scales.update({layer.name: layer.scale for layer in lowered.layers})
     return {name: {"scale": scale, "min": -127 * scale, "max": 127 * scale, "offset": 0} for name, scale in scales.items()}

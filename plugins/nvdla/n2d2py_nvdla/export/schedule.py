@@ -72,7 +72,7 @@ def _link_layers(layers: list[HwLayer], number: dict[int, int], links: dict[tupl
 
 
 def _reads_results(chain: list[HwOp], group: list[list[HwOp]]) -> bool:
-    """Whether a chain reads, or writes again, what chains of the group write, or runs on another engine."""
+    """True if a chain reads, or writes again, what chains of the group write, or runs on another engine."""
     if chain[-1].engine != group[-1][-1].engine or chain[0].engine != group[-1][0].engine:
         return True
     written = [op.cubes["dst_data"] for earlier in group for op in earlier if isinstance(op.cubes["dst_data"], Region)]
@@ -87,7 +87,7 @@ def _reads_results(chain: list[HwOp], group: list[list[HwOp]]) -> bool:
 
 
 def _overlap(a: Region, b: Region) -> bool:
-    """Whether two regions may share bytes (of one buffer; the placement keeps others apart)."""
+    """True if two regions may share bytes (of one buffer; the placement keeps others apart)."""
     if a.buffer is not b.buffer:
         return False
     lanes = a.buffer.lanes

@@ -1,6 +1,6 @@
 """Small loadables with a recorded input and the outputs that the functional model gives, to bring up a board with.
 
-All of them read one grey picture of 16x16 pixels, which NVIDIA's stock runtime takes; each adds an engine to those before.
+All of them read one grey image of 16x16 pixels, which NVIDIA's stock runtime takes; each adds an engine to those before.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _deconv(net: SmallNetwork) -> str:
     return net.deconv("deconv", net.conv("conv", "input", 8), 8)
 
 
-@self_test("06_network", "CONV, SDP and PDP in turns, fully connected layers: dependencies")
+@self_test("06_network", "CONV, SDP and PDP interleaved, fully connected layers: dependencies")
 def _network(net: SmallNetwork) -> str:
     a = net.add("pool1", Pool("Max", (2, 2), (2, 2)), net.conv("conv1", "input", 6))
     b = net.add("pool2", Pool("Max", (2, 2), (2, 2)), net.conv("conv2", a, 16))
@@ -116,7 +116,7 @@ def _picture() -> np.ndarray:
 
 
 def _stored(pixels: np.ndarray, precision: int) -> np.ndarray:
-    """What NVIDIA's runtime makes of a picture, without mean and divisor."""
+    """Values that NVIDIA's runtime computes from an image, without mean and divisor."""
     return np.floor(pixels * (127 / 255) + 0.5) if precision == INT8 else pixels.astype(np.float32)
 
 
@@ -140,7 +140,7 @@ def _compiled(case: SelfTest, one: HardwareConfig, precision: int, samples: np.n
 
 
 def write_self_test(folder: Path, configuration: str, firmware: str = "0.12", precision: int = INT8) -> list[str]:
-    """Writes loadables, their input, the outputs that the model gives, a script and a README; the names of the cases.
+    """Write loadables, their input, the outputs that the model gives, a script and a README; the names of the cases.
 
     Raises:
         N2D2Error: E711 for a folder that holds something, E705 for a precision that the configuration lacks, E907 for one that
@@ -183,7 +183,7 @@ def write_self_test(folder: Path, configuration: str, firmware: str = "0.12", pr
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
-    """All files, or none: they are written beside the folder, which is then renamed."""
+    """All files, or none: they are written next to the folder, which is then renamed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         made = Path(name) / "made"
@@ -252,7 +252,7 @@ def _readme(one: HardwareConfig, firmware: str, kind: str, rows: list[str]) -> s
 
 
 def add_command(commands: Any) -> None:
-    """Adds `self-test` to the commands of n2d2py-nvdla."""
+    """Add `self-test` to the commands of n2d2py-nvdla."""
     parser = commands.add_parser(
         "self-test", help="write small loadables with their input and expected outputs, for a new board"
     )

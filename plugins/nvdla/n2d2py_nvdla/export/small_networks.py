@@ -16,14 +16,14 @@ from n2d2py.operators.functions import Clip, FunctionRow
 from n2d2py.registry import Registry
 
 SIZE = 16
-"""Lines and columns of the picture that they read."""
+"""Lines and columns of the image that they read."""
 RELU = Clip(0.0)
 
 
 class SmallNetwork:
     """A network of layers with random parameters, the same ones each time.
 
-    `white` is the value of a white pixel; what the layers behind the first convolution read is about 1.
+    `white` is the value of a white pixel; what the layers after the first convolution read is about 1.
     """
 
     def __init__(self, name: str, white: float) -> None:

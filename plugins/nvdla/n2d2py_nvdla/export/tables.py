@@ -28,7 +28,7 @@ def integer_table(values: np.ndarray) -> np.void:
 
 
 def function_table(function: Callable[[np.ndarray], np.ndarray]) -> np.void:
-    """fp16: `function` at 257 points, straight lines between them, tangents behind the ends."""
+    """fp16: `function` at 257 points, straight lines between them, tangents after the ends."""
     lut = np.zeros((), firmware.LUT)
     points = np.linspace(-RANGE, RANGE, 257)
     with np.errstate(all="ignore"):

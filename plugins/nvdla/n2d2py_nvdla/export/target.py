@@ -65,7 +65,7 @@ def hardware_of(request: ExportRequest) -> tuple[HardwareConfig, int, str]:
 
 @dataclass(frozen=True)
 class NvdlaExport:
-    """What is written: the hardware layers and the loadable made of them, for a firmware."""
+    """Written results: the hardware layers and the loadable made of them, for a firmware."""
 
     lowered: Lowered
     compiled: Compiled
@@ -110,7 +110,7 @@ class NvdlaTarget(Target[NvdlaExport]):
         return {"configuration": made.lowered.config.name, "precision": precision, "abi": made.abi}
 
     def write(self, prepared: Prepared[NvdlaExport], folder: Path) -> None:
-        """Writes the loadable, the description of its layers and a README.
+        """Write the loadable, the description of its layers and a README.
 
         Raises:
             N2D2Error: E717 when the loadable does not pass the checker.

@@ -1,8 +1,8 @@
-"""The convolution buffer: what convolutions load into it, read from it, release, and leave behind.
+"""The convolution buffer: what convolutions load into it, read from it, release, and leave after.
 
 A loader writes lines of data and weights into entries, a sequencer reads and releases them. Both count entries on from
 convolution to convolution, and wrap at the end of the banks that data or weights have. What is loaded and not released
-stays: the next convolution reads it in place of its own, or waits for ever. The pointers are those of NVIDIA's C-model
+stays: the next convolution reads it instead of the new one, or waits for ever. The pointers are those of NVIDIA's C-model
 (nvdla/hw, cmod/cdma and cmod/csc).
 """
 
@@ -23,7 +23,7 @@ TRANSACTION = 8
 
 @dataclass(frozen=True)
 class Reading:
-    """What the sequencer read.
+    """Reads of the sequencer.
 
     Attributes:
         data: the lines, (lines, entries, width) bytes; None where they are what was loaded just now.
@@ -45,7 +45,7 @@ class _Pointers:
         loaded: the first entry that is not loaded.
         free: the first entry that must not be loaded yet.
         read: the first entry that the sequencer has not released.
-        before: `read` when the last convolution with weights of its own began.
+        before: `read` when the last convolution that loaded weights began.
         left: entries that the last convolution kept for this one.
         own: where what the last loading brought begins.
     """
@@ -90,7 +90,7 @@ class ConvolutionBuffer:
 
         Args:
             use: what it asks for.
-            lines: data as it is loaded, (lines, entries, width) uint8; None moves the pointers alone.
+            lines: data as loaded, (lines, entries, width) uint8; None moves the pointers alone.
             weights: `weight_bytes` of memory, uint8; None moves the pointers alone.
 
         Raises:
@@ -212,7 +212,7 @@ class ConvolutionBuffer:
         return f"{whole - entries} entries are not loaded, and nothing releases as many"
 
     def _load(self, use: BufferUse, weights: np.ndarray | None) -> Iterator[int]:
-        """Loads weights by transactions, while there are free entries; the bytes loaded so far."""
+        """Load weights by transactions, while there are free entries; the bytes loaded so far."""
         at, width, atom = self._weights, self._config.width, self._config.atom
         begin, done = at.own * width, 0
         while done < use.weight_bytes:
@@ -242,7 +242,7 @@ class ConvolutionBuffer:
         return self._region(use).reshape(-1, width)[np.arange(first, last) % size].reshape(-1)
 
     def _region(self, use: BufferUse) -> np.ndarray:
-        """The bytes of the banks of weights, behind those of data."""
+        """The bytes of the banks of weights, after those of data."""
         depth = self._config.depth
         return self._bytes()[use.data_banks * depth : (use.data_banks + use.weight_banks) * depth].reshape(-1)
 

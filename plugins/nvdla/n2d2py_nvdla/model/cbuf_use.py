@@ -1,4 +1,4 @@
-"""What a convolution asks of the convolution buffer, from its descriptors."""
+"""Requirements of a convolution on the convolution buffer, from its descriptors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from n2d2py_nvdla.program import Operation
 
 @dataclass(frozen=True)
 class BufferUse:
-    """What a convolution asks of the buffer.
+    """Requirements of a convolution on the buffer.
 
     Attributes:
         name: of the operation, for messages.
@@ -52,12 +52,12 @@ class BufferUse:
 
     @property
     def layout(self) -> tuple[bool, int, int]:
-        """What must be equal for data or weights of the last convolution to be reused."""
+        """Values that must be equal for data or weights of the last convolution to be reused."""
         return self.image, self.data_banks, self.weight_banks
 
 
 def buffer_use(config: HardwareConfig, operation: Operation, address: int = 0) -> BufferUse:
-    """What the descriptors of a convolution ask of the buffer; `address` is the byte where its weights begin."""
+    """Requirements in the descriptors of a convolution; `address` is the byte where its weights begin."""
     op, surface = operation.op, operation.surface
     precision = min(int(op["out_precision"]), FP16)
     read = int(op["kernel_width_csc"]) * int(op["kernel_height_csc"]) * int(op["kernel_channel_csc"]) * BYTES[precision]

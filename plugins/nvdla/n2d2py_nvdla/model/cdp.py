@@ -1,6 +1,6 @@
 """CDP, the channel data processor: local response normalization by look-up tables.
 
-y = x * f(sum of the squares of the neighbouring channels). Lanes of the last atom behind the last channel are read as
+y = x * f(sum of the squares of the neighbouring channels). Lanes of the last atom after the last channel are read as
 the value that converts to 0, whatever lies in memory, and written like the others (nvdla/hw, cmod/cdp).
 """
 
@@ -80,7 +80,7 @@ def _floats(x: np.ndarray, channels: int, op: np.void, lut: np.void, half: int) 
 
 
 def _look_up(x: np.ndarray, lut: np.void) -> np.ndarray:
-    """The CDP's table for float32 `x`: index in fp32, a fraction of 16 bits, interpolation in fp17."""
+    """The CDP's table for float32 `x`: index in fp32, a 16-bit fraction, interpolation in fp17."""
 
     def answer(
         table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void, above: np.void

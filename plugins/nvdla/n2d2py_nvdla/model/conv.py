@@ -259,7 +259,7 @@ def _integer_sums(x: np.ndarray, weights: np.ndarray, geometry: ConvolutionShape
 
 
 def _tap(x: np.ndarray, geometry: ConvolutionShape, row: int, column: int) -> np.ndarray:
-    """What all windows see at one kernel position, (C, H * W)."""
+    """Elements that all windows see at one kernel position, (C, H * W)."""
     (h, w), (sy, sx), (dy, dx) = geometry.size, geometry.stride, geometry.dilation
     y, z = row * dy, column * dx
     return x[:, y : y + (h - 1) * sy + 1 : sy, z : z + (w - 1) * sx + 1 : sx].reshape(len(x), -1)

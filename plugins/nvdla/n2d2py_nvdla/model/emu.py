@@ -17,7 +17,7 @@ FORMATS = {0: (INT8, 32), 1: (INT8, 8), 3: (FP16, 32)}
 
 
 def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
-    """Runs the operations of a task; `new` says that the structures are those of firmware 0.12."""
+    """Run the operations of a task; `new` says that the structures are those of firmware 0.12."""
     for operation in task.operations:
         what = f"EMU task {task.number} op {operation.number}"
         if operation.extension is not None:
@@ -96,7 +96,7 @@ def _format(machine: Machine, buffer: np.void, new: bool, what: str) -> tuple[in
 
 
 def _store_atoms(machine: Machine, task: EmuTask, buffer: np.void, values: np.ndarray, atom: int, what: str) -> None:
-    """Stores whole atoms: what fills the last one is 0, as convolutions leave it."""
+    """Store whole atoms: what fills the last one is 0, as convolutions leave it."""
     lanes = atom // values.dtype.itemsize
     padded = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
     padded[: len(values)] = values

@@ -36,7 +36,7 @@ def run_extension(extension: Extension, arrays: list[np.ndarray], where: str) ->
     if kind is None:
         raise N2D2Error(
             "E903",
-            f"the extension operation '{extension.name}' is a {extension.operator}, which is no operator",
+            f"the extension operation '{extension.name}' is a {extension.operator}, which is not an operator",
             where=where,
             remedy="use a version of n2d2py that has it",
         )

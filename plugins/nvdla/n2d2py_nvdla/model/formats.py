@@ -1,6 +1,6 @@
 """Feature cubes, operands and images in memory as arrays.
 
-An atom holds `lanes` neighbouring channels of one pixel. Lanes behind the last channel are read, computed and written
+An atom holds `lanes` neighbouring channels of one pixel. Lanes after the last channel are read, computed and written
 like the others, as hardware does.
 """
 
@@ -58,7 +58,7 @@ def read_feature(
 
 
 def write_feature(memory: np.ndarray, base: int, values: np.ndarray, line: int, surface: int, atom: int, what: str) -> None:
-    """Stores (C, H, W), C being a multiple of the lanes of an atom."""
+    """Store (C, H, W), C being a multiple of the lanes of an atom."""
     c, h, w = values.shape
     lanes = atom // values.dtype.itemsize
     view = strided(memory, base, (c // lanes, h, w, atom), (surface, line, atom, 1), what)
@@ -67,7 +67,7 @@ def write_feature(memory: np.ndarray, base: int, values: np.ndarray, line: int, 
 
 
 def read_vector(memory: np.ndarray, base: int, count: int, precision: int, per_element: int) -> np.ndarray:
-    """A table of `count` elements as (components, count); what lies behind the memory is 0."""
+    """A table of `count` elements as (components, count); what lies after the memory is 0."""
     size = count * per_element * BYTES[precision]
     data = np.zeros(size, np.uint8)
     found = memory[base : base + size]

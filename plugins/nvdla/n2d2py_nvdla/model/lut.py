@@ -17,7 +17,7 @@ from n2d2py_nvdla.model.integers import saturate, shift_signed
 
 @dataclass
 class Answer:
-    """What one table says: its value, and where the input lay below or above it."""
+    """Result of one table: its value, and where the input lay below or above it."""
 
     value: np.ndarray
     below: np.ndarray
@@ -41,7 +41,7 @@ def _choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
 
 
 def look_up(answer: Callable[..., Answer], lut: np.void, bound: Callable[[int], int] = int) -> np.ndarray:
-    """What the two tables of `lut` answer, chosen.
+    """Result of the two tables of `lut`, selected.
 
     Args:
         answer: of (table, start, end, whether the index is an exponent, offset or selection, slope below, slope above).

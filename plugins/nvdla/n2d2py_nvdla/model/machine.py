@@ -79,7 +79,7 @@ class Machine:
         )
 
     def write_cube(self, task: DlaTask, operation: Operation, name: str, values: np.ndarray) -> None:
-        """Stores the result of an operation, (C, H, W); C is filled up with zeros to an atom."""
+        """Store the result of an operation, (C, H, W); C is filled up with zeros to an atom."""
         cube = operation.surface[name]
         what = f"{operation.name} {name}"
         memory, base = self.place(task, cube, what, True)

@@ -15,7 +15,7 @@ _BLOCK = 1 << 19
 """Products that are formed at once in exact mode."""
 
 _SIGNS = {4: 0xFAAAB000, 8: 0xFFAAAB00, 12: 0xFFFAAAB0, 16: 0xFFFFAAAB, 20: 0xFFFFFAAB, 24: 0xFFFFFFAB, 28: 0xFFFFFFFB}
-"""What completes the sign extension of the partial products, by shift."""
+"""Constant that completes the sign extension of the partial products, by shift."""
 
 
 def accumulate(

@@ -78,7 +78,7 @@ def _average_floats(x: np.ndarray, kernel, stride, pads, size) -> np.ndarray:
 
 
 def _padding_table(op: np.void, precision: int) -> np.ndarray:
-    """What k padded cells add, k from 0 to 7: registers of 19 bits whose sign is where the type needs it."""
+    """Sum of k padded cells, k from 0 to 7: registers of 19 bits whose sign is where the type needs it."""
     table = [0]
     for register, sign in zip(op["padding_value"], _SIGN_BITS[precision], strict=True):
         bits = int(register) & 0x7FFFF
@@ -98,7 +98,7 @@ def _extreme(precision: int, mode: int):
 
 
 def _missing(length: int, kernel: int, stride: int, pad: int, size: int) -> list[int]:
-    """How many cells of each window lie outside of the data (at most 7 are known to the table)."""
+    """Number of cells of each window that lie outside of the data (at most 7 are known to the table)."""
     return [min(max(pad - i * stride, 0) + max(i * stride - pad + kernel - length, 0), 7) for i in range(size)]
 
 

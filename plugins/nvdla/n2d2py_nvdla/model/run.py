@@ -23,7 +23,7 @@ from n2d2py_nvdla.tables import FLAG_SET
 
 @dataclass
 class Run:
-    """What a run left: the bytes of each output by bind id, and results by (task, operation) when traced."""
+    """Results of a run: the bytes of each output by bind id, and results by (task, operation) when traced."""
 
     outputs: list[np.ndarray]
     trace: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
@@ -37,7 +37,7 @@ def run_program(
     trace: bool = False,
     cache: dict | None = None,
 ) -> Run:
-    """Runs a loadable on `inputs`: the bytes (uint8) of each bindable input, in the hardware's layout.
+    """Run a loadable on `inputs`: the bytes (uint8) of each bindable input, in the hardware's layout.
 
     Inputs that are left out are zero, as in NVIDIA's runtime. `exact` follows the fp16 multipliers bit by bit. `cache`,
     a dictionary kept between runs of one program, saves weights in the order of the computation.

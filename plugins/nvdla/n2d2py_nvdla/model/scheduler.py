@@ -83,7 +83,7 @@ class Scheduler:
             self._program(engine, self._groups[engine][-1])
 
     def _ready(self, engine: int, group: _Group) -> bool:
-        """Whether the look-up table that it needs is not in the way of the other group's."""
+        """True if the look-up table that it needs is not in the way of the other group's."""
         op = self._operation(group.number).op
         if not has_field(op, "lut_index") or int(op["lut_index"]) < 0:
             return True

@@ -28,7 +28,7 @@ _PROCESSING = ((0, 0, 2), (0, 1, 2), (0, 1, 2))
 
 
 def processing_precision(source: int, destination: int) -> int:
-    """What the SDP computes in."""
+    """Number type of the SDP's arithmetic."""
     return _PROCESSING[destination][source]
 
 

@@ -1,4 +1,4 @@
-"""How each operator runs on the accelerator, by kind. Importing this package registers all of them."""
+"""Lowering of each operator to the accelerator, by kind. Importing this package registers all of them."""
 
 from n2d2py_nvdla.export import islands  # noqa: F401
 from n2d2py_nvdla.export.layers import (  # noqa: F401

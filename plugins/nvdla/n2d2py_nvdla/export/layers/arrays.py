@@ -10,7 +10,7 @@ from n2d2py_nvdla.export.lowering import Lowering, chw
 
 
 def between_reshapes(state: Lowering, node: QuantNode) -> bool:
-    """Compiles a reshape to a vector, the layer behind it and the reshape back; False where it is none of these."""
+    """Compiles a reshape to a vector, the layer after it and the reshape back; False where it is none of these."""
     middle = state.sole_reader(node.output)
     if middle is None or len(middle.outputs) != 1:
         return False
@@ -19,7 +19,7 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
         return False
     if len(state.graph.shape(last.output)) != 4 or last.activation is not None or middle.activation is not None:
         return False
-    if middle.op.kind != "ArrayIndexSelect" or not _positions(state, node, middle, last):
+    if middle.op.kind != "IndexSelect" or not _positions(state, node, middle, last):
         return False
     state.done.update((middle.name, last.name))
     return True

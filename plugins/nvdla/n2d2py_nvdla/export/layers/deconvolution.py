@@ -1,9 +1,9 @@
 """Transposed convolutions: one convolution whose outputs are all positions within a stride, rearranged by RUBIK.
 
-Without RUBIK, or where the result is no multiple of the stride, the positions are copied to their places (`deconvolution_phases`).
+Without RUBIK, or where the result is not a multiple of the stride, the positions are copied to their places (`deconvolution_phases`).
 
 y[s q + r] = sum over v of w[m + s v] x[q + t - v] with t = (r + pad) div s, m = (r + pad) mod s: for every r a convolution
-of the input as it is. Their kernels are laid over each other with zeros where they do not reach.
+of the unchanged input. Their kernels are laid over each other with zeros where they do not reach.
 """
 
 from __future__ import annotations

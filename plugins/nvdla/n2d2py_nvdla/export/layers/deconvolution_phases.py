@@ -1,7 +1,7 @@
 """Transposed convolutions without RUBIK: one convolution for each position within a stride, copied between each other.
 
 y[s q + r] sums w[u] x[q + (r + pad - d u) / s] over the weights u of an axis for which the division is exact (s: stride,
-d: dilation): for every r a convolution of the input as it is, with the few weights that reach it.
+d: dilation): for every r a convolution of the unchanged input, with the few weights that reach it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A constant of its own for every element, added or multiplied: a per-point operand of the SDP.
+"""A separate constant for every element, added or multiplied: a per-point operand of the SDP.
 
 ONNX gives such layers vectors. A map that is made a vector and a map again stays where it lies, as the elements keep their
 order: channels, lines, columns.
@@ -16,7 +16,7 @@ _IN_PLACE = ("Convert", "Activation", "Identity", "Dropout")
 
 
 def reads_in_place(state: Lowering, node: QuantNode, shape: tuple[int, int, int]) -> bool:
-    """Whether a layer reads a vector that lies in memory as a map of (C, H, W), and so do those behind it."""
+    """True if a layer reads a vector that lies in memory as a map of (C, H, W), and so do those after it."""
     if node.op.kind == "Fc":
         return True
     if node.op.kind == "Reshape":

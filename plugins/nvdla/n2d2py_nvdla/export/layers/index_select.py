@@ -19,6 +19,8 @@ LARGEST_STEP = 8
 def _take(state: Lowering, node: QuantNode) -> None:
     if node.activation is not None:
         raise refuse(node, "chosen positions with an activation", "put the activation before it")
+    if not node.op.by_axes(state.graph.shape(node.inputs[0])):
+        raise refuse(node, "elements of an array in another order")
     value = state.values[node.inputs[0]]
     chosen = [
         np.arange(n) if taken is None else np.asarray(taken)

@@ -24,7 +24,7 @@ _UNIT = 64
 
 
 def is_one_large_window(node: QuantNode, outputs: tuple[int, int], size: tuple[int, int]) -> bool:
-    """Whether a pool has one window, of more than one block."""
+    """True if a pool has one window, of more than one block."""
     return outputs == (1, 1) and max(_used(node, size)) > BLOCK
 
 

@@ -17,7 +17,7 @@ _FREE_SCALE = ("Conv", "Fc", "Affine", "ElemWise")
 
 
 def plan_concatenations(state: Lowering) -> None:
-    """Gives inputs of concatenations their place in the result, where that costs nothing."""
+    """Give inputs of concatenations their place in the result, where that costs nothing."""
     graph = state.graph
     producers = {name: node for node in graph.nodes for name in node.outputs}
     for node in reversed(graph.nodes):
@@ -30,7 +30,7 @@ def plan_concatenations(state: Lowering) -> None:
             channels = graph.shape(name)[1]
             producer = producers.get(name)
             fits = at % state.lanes == 0 and name not in graph.outputs and name not in state.slots
-            fits = fits and (channels % state.lanes == 0 or name == node.inputs[-1])  # lanes behind must stay 0
+            fits = fits and (channels % state.lanes == 0 or name == node.inputs[-1])  # lanes after must stay 0
             if fits and producer is not None and _scale_fits(state, node, producer, name):
                 if node.inputs.count(name) == 1 and producer.op.kind not in ("Reshape", "Identity", "Dropout", "Softmax"):
                     state.slots[name] = whole.part(at, channels)
@@ -38,7 +38,7 @@ def plan_concatenations(state: Lowering) -> None:
 
 
 def _scale_fits(state: Lowering, node: QuantNode, producer: QuantNode, name: str) -> bool:
-    """Whether the producer can write in the scale of the concatenation."""
+    """True if the producer can write in the scale of the concatenation."""
     if not state.integer:
         return True
     wanted = state.scale_of(node.output)

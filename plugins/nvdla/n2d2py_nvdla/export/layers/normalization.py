@@ -15,7 +15,7 @@ from n2d2py_nvdla.export.tables import integer_normalization_table, normalizatio
 from n2d2py_nvdla.firmware import CDP
 
 _COMPUTED = ("Conv", "Fc", "Deconv", "Affine")
-"""Kinds whose own constants are 0 behind the last channel."""
+"""Kinds whose own constants are 0 after the last channel."""
 
 
 @lowering("LRN", in_bytes=True)
@@ -53,7 +53,7 @@ def _lrn(state: Lowering, node: QuantNode) -> None:
 
 
 def _zero_behind(state: Lowering, tensor: str) -> bool:
-    """Whether the lanes behind the last channel hold 0: they are neighbours of it for this engine."""
+    """True if the lanes after the last channel hold 0: they are neighbours of it for this engine."""
     node = next((one for one in state.graph.nodes if tensor in one.outputs), None)
     if node is None:
         return True

@@ -26,7 +26,7 @@ class Axis:
     step: int = 1
 
     def padded(self, depth: int) -> list[tuple[int, int, int, int]]:
-        """The stages with some that change nothing behind them."""
+        """The stages with some that change nothing after them."""
         size = self.stages[-1][3]
         return self.stages + [(1, 1, 0, size)] * (depth - len(self.stages))
 

@@ -51,7 +51,7 @@ def _pool(state: Lowering, node: QuantNode) -> None:
 
 
 def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -> list[list[HwOp]]:
-    """Pools behind each other, then a copy of every so many positions where they lie more than 8 apart."""
+    """Consecutive pools, then a copy of every so many positions where they lie more than 8 apart."""
     axes = [
         maximum_stages(n, k, s, p, m)
         for n, k, s, p, m in zip(
@@ -76,7 +76,7 @@ def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -
 
 
 def _average(state: Lowering, node: QuantNode, source: Region, result: Region, stages) -> list[list[HwOp]]:
-    """Pools behind each other, then a factor per position where the padding does not count."""
+    """Consecutive pools, then a factor per position where the padding does not count."""
     chains, current = [], source
     for number, (k, s, p) in enumerate(stages):
         last = number == len(stages) - 1
@@ -90,7 +90,7 @@ def _average(state: Lowering, node: QuantNode, source: Region, result: Region, s
 
 
 def _activated(state: Lowering, node: QuantNode, scale: float, result: Region) -> list[list[HwOp]]:
-    """The activation behind a pool, where it is one that its input has not met already."""
+    """The activation after a pool, where it is one that its input has not met already."""
     if _activated_by_moving(state, node):
         return []
     post = Post(np.array([scale]), None, scale)
@@ -106,7 +106,7 @@ def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
 
 
 def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
-    """Whether an int8 average is worth a convolution: the PDP keeps the scale of the input, averages are smaller."""
+    """True if an int8 average is worth a convolution: the PDP keeps the scale of the input, averages are smaller."""
     op = node.op
     if not state.integer or op.mode != "Average" or (not op.count_pad and any(op.pads)):
         return False
@@ -121,7 +121,7 @@ def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
 
 
 def _better_in_blocks(state: Lowering, node: QuantNode, source: Region, result: Region) -> bool:
-    """Whether the average of the map is formed of blocks: always in int8, in halves where pools do not make it."""
+    """True if the average of the map is formed of blocks: always in int8, in halves where pools do not make it."""
     if not is_one_large_window(node, result.shape[1:], source.shape[1:]):
         return False
     if state.integer:
@@ -139,7 +139,7 @@ def _average_of_the_map(state: Lowering, node: QuantNode, value, result: Region)
 
 
 def _activated_by_moving(state: Lowering, node: QuantNode) -> bool:
-    """Whether the pool leaves values as they are: no activation, or one that its input has met already."""
+    """True if the pool leaves values unchanged: no activation, or one that its input has met already."""
     if not state.integer:
         return node.activation is None or (
             isinstance(node.activation, Clip) and node.activation.low == -np.inf and node.activation.high == np.inf

@@ -52,7 +52,7 @@ def _weighted(
 
 
 def _post(state: Lowering, node: QuantNode, weights: np.ndarray, value: HardwareTensor) -> tuple[Post, np.ndarray]:
-    """What follows the sums, and the weights in the type that hardware multiplies."""
+    """Arithmetic after the accumulators, and the weights in the type that hardware multiplies."""
     if state.integer:
         kind = state.graph.type(node.inputs[0])
         # The factor of the rescale is s_x s_w / s_y; the input may lie in another scale than its type says.

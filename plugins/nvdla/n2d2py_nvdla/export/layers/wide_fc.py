@@ -1,4 +1,4 @@
-"""Fully connected layers on maps that are no kernel: wider or higher than 32, or too large for the convolution buffer.
+"""Fully connected layers on maps that are not a valid kernel: wider or higher than 32, or too large for the convolution buffer.
 
 The pixels of a surface follow each other in memory, whatever its lines. Seen as pieces of h x w pixels, each a surface of its
 own, they are a smaller map of more channels, and the layer is a convolution with that map as its kernel: the same sums.
@@ -27,7 +27,7 @@ _WIDER = 8
 
 @dataclass(frozen=True)
 class Pieces:
-    """How a map is seen: its width in memory, pieces of a surface, their lines and columns, kernels at a time."""
+    """View of a feature map: its width in memory, pieces of a surface, their lines and columns, kernels at a time."""
 
     width: int
     count: int

@@ -1,0 +1,73 @@
+"""Shared by the commands of this package: the files they are given, and runs of the tool."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from n2d2py import resources
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.presets import parameters_file, preset_names
+
+
+def split_options(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words of the command, and those after `--`."""
+    cut = words.index("--") if "--" in words else len(words)
+    return words[:cut], words[cut + 1 :]
+
+
+def networks(parser: argparse.ArgumentParser, given: list[str]) -> list[Path]:
+    """The network files that are given; without any, two of the installation. Ends the command for a file that is missing."""
+    if not given:
+        return [resources.folder("models") / name for name in ("LeNet.ini", "MobileNet.ini")]
+    files = [Path(word) for word in _words(given)]
+    for file in files:
+        if not file.is_file():
+            parser.error(f"{file} is missing")
+    return files
+
+
+def parameter_files(parser: argparse.ArgumentParser, given: list[str]) -> list[Path]:
+    """The files of export parameters, given by path or by name of a preset; without any, all presets."""
+    found = []
+    for word in _words(given) if given else preset_names():
+        try:
+            file = parameters_file(word)
+        except N2D2Error as error:
+            parser.error(error.line())
+        if not file.is_file():
+            parser.error(f"{file} is missing")
+        found.append(file)
+    return found
+
+
+def _words(given: list[str]) -> list[str]:
+    """Words: files unchanged, others split at blanks, as in -m "a.ini b.ini"."""
+    return [part for word in given for part in ([word] if Path(word).is_file() else word.split())]
+
+
+def weights_of(network: Path) -> str:
+    """Value of -w: NET.npz next to the network where there is one."""
+    weights = network.with_suffix(".npz")
+    return str(weights) if weights.is_file() else "/dev/null"
+
+
+def build_tools_missing() -> str | None:
+    """Message about the build tools that this machine lacks."""
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        return f"{compiler} is missing: install a C++ compiler (Debian, Ubuntu: apt install g++)"
+    if shutil.which("make") is None:
+        return "make is missing: install it (Debian, Ubuntu: apt install make)"
+    return None
+
+
+def run_tool(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run `n2d2py` with these words in a separate process; its stdout and stderr are one text."""
+    return subprocess.run(
+        [sys.executable, "-m", "n2d2py", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )

@@ -1,0 +1,124 @@
+"""Data that are given next to the network: a path or arrays, with labels of their own or apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.data.arrays import open_npy, open_npz
+from n2d2py.errors import N2D2Error
+
+
+@dataclass(frozen=True)
+class InputData:
+    """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, take the place of labels among them."""
+
+    path: Path
+    arrays: Mapping[str, np.ndarray] | None = None
+    labels: np.ndarray | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.name
+
+    @property
+    def is_folder(self) -> bool:
+        """True if they are the files of a folder."""
+        return self.arrays is None and self.path.is_dir()
+
+    def read(self, key: str = "x") -> dict[str, np.ndarray]:
+        """The arrays by name; that of an .npy file is `key`, labels are y.
+
+        Raises:
+            N2D2Error: E401, E402, E416 for files.
+        """
+        if self.arrays is not None:
+            arrays = dict(self.arrays)
+        else:
+            arrays = {key: open_npy(self.path)} if self.path.suffix == ".npy" else open_npz(self.path)
+        return self.labelled(arrays)
+
+    def labelled(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """`arrays` with the labels given apart as y."""
+        return arrays if self.labels is None else {**arrays, "y": self.labels}
+
+
+def open_data(
+    data: InputData | str | Path | np.ndarray | Mapping[str, np.ndarray], labels: str | Path | np.ndarray | None = None
+) -> InputData:
+    """Given data; `labels` are ids (N,), or an .npy file that holds them.
+
+    Raises:
+        N2D2Error: E401, E402 for the file of the labels.
+    """
+    if isinstance(data, InputData):
+        return data
+    ids = open_npy(Path(labels)) if isinstance(labels, (str, Path)) else None if labels is None else np.atleast_1d(labels)
+    if isinstance(data, (str, Path)):
+        return InputData(Path(data), None, ids)
+    arrays = data if isinstance(data, Mapping) else {"x": data}
+    return InputData(Path("data"), {name: np.asarray(array) for name, array in arrays.items()}, ids)
+
+
+def as_array(values: Any) -> np.ndarray:
+    """The values of an array, a list or a tensor of PyTorch, wherever it lies."""
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+
+
+def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, np.ndarray] | None:
+    """Return data as a path, an array, or arrays by name (x and y, or one for each input); None stays None.
+
+    Tensors become arrays. An iterable, such as a DataLoader of PyTorch, is read once: of batches x, (x, y) or {input: x}, or of
+    samples (x, y) where y is one number. Of an iterator without a length the first `most` samples are taken, all for 0.
+
+    Raises:
+        N2D2Error: E414 another type, items that differ, no items.
+    """
+    if data is None or isinstance(data, (str, Path, np.ndarray)):
+        return data
+    if isinstance(data, Mapping):
+        return {name: as_array(values) for name, values in data.items()}
+    if hasattr(data, "__array__") or (
+        isinstance(data, (list, tuple)) and not any(isinstance(one, (tuple, Mapping)) for one in data)
+    ):
+        return as_array(data)
+    if not isinstance(data, Iterable):
+        raise N2D2Error(
+            "E414",
+            f"data of type {type(data).__module__}.{type(data).__name__} are not supported",
+            remedy="give a path, an array, arrays by name, a DataLoader, or an iterator of (x, y)",
+        )
+    items, most = [], 0 if isinstance(data, Sized) else most
+    for item in data:
+        items.append(_batch(item))
+        if 0 < most <= sum(len(next(iter(one.values()))) for one in items):
+            break
+    if not items or any(one.keys() != items[0].keys() or list(_sizes(one)) != list(_sizes(items[0])) for one in items):
+        what = "differ in names or shapes" if items else "are none, or were read before"
+        raise N2D2Error("E414", f"the batches of the iterator {what}", remedy="give batches that are alike")
+    found = {name: np.concatenate([one[name] for one in items])[: most or None] for name in items[0]}
+    return found["x"] if list(found) == ["x"] else found
+
+
+def _sizes(batch: dict[str, np.ndarray]) -> Iterable[tuple[int, ...]]:
+    return (values.shape[1:] for values in batch.values())
+
+
+def _batch(item: Any) -> dict[str, np.ndarray]:
+    """An item of an iterable as a batch, arrays by name."""
+    parts = list(item) if isinstance(item, (tuple, list)) else [item]
+    if not 1 <= len(parts) <= 2:
+        raise N2D2Error("E414", f"an item of the iterator has {len(parts)} parts", remedy="give x, or (x, y)")
+    x = parts[0] if isinstance(parts[0], Mapping) else {"x": parts[0]}
+    found = {name: np.atleast_1d(as_array(values)) for name, values in x.items()}
+    if len(parts) == 2:
+        y = as_array(parts[1])
+        if y.ndim == 0:
+            found = {name: values[None] for name, values in found.items()}
+        found["y"] = np.atleast_1d(y)
+    return found

@@ -1,0 +1,255 @@
+"""Labels of given data: of class folders, of a list of images, or of arrays."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.arrays import open_npy, open_npz
+from n2d2py.data.database.directory import list_directory
+from n2d2py.data.database.numpy_file import TARGETS, read_arrays
+from n2d2py.data.decode import PICTURES
+from n2d2py.data.input_data import InputData, open_data
+from n2d2py.data.text import name_and_label, read_lines
+from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+
+_NAMES = ("file", "filename", "file_name", "path", "name", "image", "id")
+_LABELS = ("label", "class", "target", "category", "y")
+
+
+def read_class_names(path: Path) -> tuple[str, ...]:
+    """The names of a network's outputs, one per line.
+
+    Raises:
+        N2D2Error: E401, E402 unreadable, E410 a name twice, E416 none.
+    """
+    seen: dict[str, int] = {}
+    for number, line in read_lines(path):
+        if line in seen:
+            raise N2D2Error(
+                "E410",
+                f"class '{line}' is already named in line {seen[line]}",
+                where=Location(str(path), number),
+                remedy="name each class once",
+            )
+        seen[line] = number
+    if not seen:
+        raise N2D2Error("E416", f"{path} contains no class name", remedy="write one name per line")
+    return tuple(seen)
+
+
+def labelled_data(
+    data: InputData | Path | str | np.ndarray | Mapping[str, np.ndarray],
+    labels: np.ndarray | Path | str | None,
+    class_names: Sequence[str] = (),
+) -> tuple[InputData, tuple[str, ...]]:
+    """The data with the ids of their labels, as far as they have any, and the names of the classes.
+
+    A folder of images is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
+    or more. Labels that are not numbers are numbered by `class_names`, else in their sorted order.
+
+    Raises:
+        N2D2Error: E401, E402 files that cannot be read, E410 labels that do not match, E414 arrays that do not fit.
+    """
+    file = Path(labels) if isinstance(labels, (str, Path)) else None
+    if file is not None and file.suffix == ".npz":
+        labels, file = _array_of_labels(file), None
+    elif file is not None and file.suffix == ".npy":
+        labels, file = open_npy(file), None
+    given = open_data(data, None if isinstance(labels, (str, Path)) else labels)
+    if given.is_folder:
+        files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
+        if given.labels is not None or not files:
+            return given, tuple(class_names)
+        found = _by_folder(files, class_names) if file is None else _by_list(file, given.path, files, class_names)
+        return (given, tuple(class_names)) if found is None else (replace(given, labels=found[0]), found[1])
+    if file is not None:
+        raise N2D2Error("E410", f"{file} is not a label file for arrays", remedy="store the label ids as .npy or .npz")
+    if not class_names and given.arrays is None and given.path.suffix == ".npz" and given.path.is_file():
+        named = open_npz(given.path).get("labels")
+        if named is not None and named.dtype.kind == "U":
+            return given, read_arrays(given)[2]
+    return given, tuple(class_names)
+
+
+def _array_of_labels(path: Path) -> np.ndarray:
+    arrays = open_npz(path)
+    found = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
+    if not found:
+        raise N2D2Error(
+            "E410", f"{path} contains no labels, only {', '.join(arrays)}", remedy=f"store them as one of {', '.join(TARGETS)}"
+        )
+    return arrays[found[0]]
+
+
+def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]] | None:
+    """Ids by the first folder of each file; None where the folders are not classes."""
+    folders = [name.partition("/")[0] if "/" in name else "" for name in files]
+    found = sorted(set(folders))
+    if len(found) < 2:
+        return None
+    if not found[0]:
+        log.notice("images next to the sub-folders, such as %s: the folders are not used as classes", files[folders.index("")])
+        return None
+    names, how = tuple(found), "sorted folder names"
+    known = set(class_names) & set(found)
+    if not known and all(name.isdecimal() for name in found):
+        _warn_of_numbers(found)
+    if class_names:
+        missing = sorted(set(found) - known)
+        if known and missing:
+            like = nearest(missing[0], list(class_names))
+            raise N2D2Error(
+                "E410",
+                f"folder '{missing[0]}' is not in -class-names" + (f", but '{like}' is" if like else ""),
+                remedy="add the name of every folder to -class-names, or rename the folder",
+            )
+        how = "folder names by the class names" if known else "folders in sorted order, named by the class names"
+        names = tuple(class_names)
+    ids = {name: names.index(name) if known or not class_names else number for number, name in enumerate(found)}
+    shown = ", ".join(f"{ids[name]} = {name}" for name in found[:10])
+    log.notice("classes: %s%s (%s)", shown, f", ... {len(found)} in all" if len(found) > 10 else "", how)
+    return np.array([ids[folder] for folder in folders], np.int64), names
+
+
+def _warn_of_numbers(found: list[str]) -> None:
+    """Names are sorted as texts, as torchvision's ImageFolder and Keras' image_dataset_from_directory do: W412 where the numbers
+    would be in another order."""
+    moved = [name for name, number in zip(found, sorted(found, key=int), strict=True) if name != number]
+    if moved:
+        log.warning(
+            "W412",
+            f"the class folders have numbers as names and are sorted as text: '{moved[0]}' becomes class "
+            f"{found.index(moved[0])}",
+            remedy="keep this order for models from torchvision or Keras; otherwise give -class-names with the numbers in "
+            "the order of the outputs",
+        )
+
+
+def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Ids by the lines of a list; -1 for images that it leaves out."""
+    known = _findable(files)
+    rows = _rows(path, known)
+    if not rows:
+        raise N2D2Error("E416", f"{path} lists no image", remedy="write lines 'name label'")
+    texts: dict[str, tuple[int, str]] = {}
+    errors: list[N2D2Error] = []
+    for number, name, label in rows:
+        where = Location(str(path), number)
+        found = known.get(name.removeprefix("./")) or known.get(Path(name).name)
+        if found is None:
+            errors.append(
+                N2D2Error("E401", f"image '{name}' is missing in {root}", where=where, remedy="correct the list or the folder")
+            )
+        elif texts.get(found, (number, label))[1] != label:
+            errors.append(
+                N2D2Error(
+                    "E410",
+                    f"{found} has label {texts[found][1]} in line {texts[found][0]}, but {label} here",
+                    where=where,
+                    remedy="remove one of the lines",
+                )
+            )
+        else:
+            texts[found] = (number, label)
+        if len(errors) == 10:
+            break
+    ErrorList.raise_if(errors)
+    ids, names = _numbered(path, texts, class_names)
+    left = [name for name in files if name not in ids]
+    if left:
+        log.notice(
+            "%s: %d images have no label, the first one is %s; they are used for calibration only",
+            path.name,
+            len(left),
+            left[0],
+        )
+    return np.array([ids.get(name, -1) for name in files], np.int64), names
+
+
+def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
+    """Line number, name and label of each line; a header is left out, and says which columns they are in."""
+    lines = list(read_lines(path, comment="#"))
+    if not lines:
+        return []
+    counts = {mark: lines[0][1].count(mark) for mark in ",;\t"}
+    mark = max(counts, key=lambda one: counts[one])
+    if not counts[mark]:
+        rows = []
+        for number, line in lines:
+            parts = name_and_label(line)
+            if parts is None:
+                raise _malformed(path, number, line)
+            rows.append((number, *parts))
+        return rows[1:] if _is_header(rows[0][1], rows[0][2], known) else rows
+    cells = [(number, [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]) for number, line in lines]
+    head = [cell.lower() for cell in cells[0][1]]
+    name, label = 0, 1
+    if _is_header(cells[0][1][0], cells[0][1][-1], known):
+        name = next((head.index(one) for one in _NAMES if one in head), 0)
+        label = next((head.index(one) for one in _LABELS if one in head), 1)
+        if len(head) > 2 and not (set(head) & set(_LABELS)):
+            raise N2D2Error(
+                "E410",
+                f"no label column among {', '.join(head)}",
+                where=Location(str(path), cells[0][0]),
+                remedy="name the column label",
+            )
+        cells = cells[1:]
+    for number, row in cells:
+        if len(row) <= max(name, label) or not row[label]:
+            raise _malformed(path, number, mark.join(row))
+    return [(number, row[name], row[label]) for number, row in cells]
+
+
+def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
+    """True if a first line names columns: neither an image nor a number."""
+    return not label.isdigit() and Path(name).suffix.lower() not in PICTURES and name not in known
+
+
+def _malformed(path: Path, number: int, line: str) -> N2D2Error:
+    return N2D2Error(
+        "E410",
+        f"line '{line}' is not 'name label'",
+        where=Location(str(path), number),
+        remedy="write an image, a blank and a label",
+    )
+
+
+def _findable(files: list[str]) -> dict[str, str]:
+    """Each file by its path, and by its name or name without extension where only one has that."""
+    found: dict[str, str] = {}
+    for short in (lambda name: Path(name).name, lambda name: Path(name).stem):
+        shorts = [short(name) for name in files]
+        once = {one for one, count in zip(*np.unique(shorts, return_counts=True), strict=True) if count == 1}
+        found |= {one: name for one, name in zip(shorts, files, strict=True) if one in once}
+    return found | {name: name for name in files}
+
+
+def _numbered(
+    path: Path, texts: dict[str, tuple[int, str]], class_names: Sequence[str]
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """The id of each image, and the names of the classes."""
+    labels = {label for _, label in texts.values()}
+    if all(label.isascii() and label.isdigit() and len(label) < 7 for label in labels):
+        return {name: int(label) for name, (_, label) in texts.items()}, tuple(class_names)
+    names = tuple(class_names) or tuple(sorted(labels))
+    for number, label in texts.values():
+        if label not in names:
+            like = nearest(label, names)
+            raise N2D2Error(
+                "E410",
+                f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else ""),
+                where=Location(str(path), number),
+                remedy="correct the list or -class-names",
+            )
+    if not class_names:
+        log.notice(
+            "classes: %s (sorted labels of %s)", ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name
+        )
+    return {name: names.index(label) for name, (_, label) in texts.items()}, names

@@ -1,0 +1,261 @@
+"""Operators of ONNX Runtime (domain com.microsoft), which its optimizer and its quantizer write, as operators of ONNX.
+
+Their meaning: `docs/ContribOperators.md` of ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from n2d2py.frontend.onnx.parts import Parts, expands
+from n2d2py.frontend.onnx.unsupported import Unsupported
+
+_MICROSOFT = "com.microsoft::"
+_ACTIVATIONS = {
+    "": (),
+    "Relu": (),
+    "Tanh": (),
+    "Sigmoid": (),
+    "LeakyRelu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+    "Clip": ("min", "max"),
+}
+"""The activation functions of fused layers, and the names of their parameters."""
+
+
+def _activated(parts: Parts, x: str, out: int | None) -> str:
+    """Add the activation function of a fused layer after the last node added, `x`; it gives output `out`."""
+    name = parts.attribute("activation", "")
+    if name not in _ACTIVATIONS:
+        raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)[2:]} are supported")
+    given = parts.attribute("activation_params", [])
+    if not name:
+        return parts.add("Identity", x, out=out)
+    if name == "Clip" and parts.opset >= 11:
+        return parts.add("Clip", x, *map(parts.number, given), out=out)
+    return parts.add(name, x, out=out, **dict(zip(_ACTIVATIONS[name], given, strict=False)))
+
+
+@expands(_MICROSOFT + "FusedConv")
+def _fused_conv(parts: Parts) -> None:
+    """Activation(Conv(X, W, B) + Z)."""
+    made = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
+    if parts.has(3):
+        made = parts.add("Add", made, parts.inputs[3])
+    _activated(parts, made, 0)
+
+
+@expands(_MICROSOFT + "FusedGemm")
+def _fused_gemm(parts: Parts) -> None:
+    """Activation(Gemm(A, B, C)), its parameters in attributes of their own."""
+    own = {name: value for name, value in parts.attributes().items() if name.startswith("activation")}
+    made = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
+    name = parts.attribute("activation", "")
+    if name not in ("", *_ACTIVATIONS) or name == "Clip":
+        raise Unsupported(f"its activation function is {name}")
+    given = {key.removeprefix("activation_"): value for key, value in own.items() if key != "activation"}
+    parts.add(name or "Identity", made, out=0, **{key: given[key] for key in _ACTIVATIONS[name] if key in given})
+
+
+@expands(_MICROSOFT + "FusedMatMul", _MICROSOFT + "TransposeMatMul")
+def _fused_matmul(parts: Parts) -> None:
+    """alpha * A' x B', where ' exchanges the last two axes, or moves the first axis before the last."""
+    factors = []
+    for index, side in enumerate("AB"):
+        rank, x = len(parts.dims(index)), parts.inputs[index]
+        if parts.attribute(f"transBatch{side}", 0):
+            raise Unsupported("it moves the batch axis", "export the model without this optimization")
+        if parts.attribute(f"trans{side}", 0) and rank > 1:
+            x = parts.add("Transpose", x, perm=[*range(rank - 2), rank - 1, rank - 2])
+        factors.append(x)
+    alpha = parts.attribute("alpha", 1.0)
+    if alpha == 1:
+        parts.add("MatMul", *factors, out=0)
+    else:
+        parts.add("Mul", parts.add("MatMul", *factors), parts.number(alpha), out=0)
+
+
+@expands(_MICROSOFT + "Gelu", _MICROSOFT + "BiasGelu", _MICROSOFT + "FastGelu")
+def _gelu(parts: Parts) -> None:
+    """Gelu(X + bias), by erf or, FastGelu, by tanh."""
+    x = parts.add("Add", *parts.inputs[:2]) if parts.has(1) else parts.inputs[0]
+    fast = parts.proto.op_type == "FastGelu"
+    if parts.opset >= 20:
+        parts.add("Gelu", x, out=0, approximate="tanh" if fast else "none")
+        return
+    if fast:
+        cubic = parts.add("Mul", parts.add("Mul", x, x), x)
+        inner = parts.add("Add", x, parts.add("Mul", cubic, parts.number(0.044715)))
+        bent = parts.add("Tanh", parts.add("Mul", inner, parts.number((2 / np.pi) ** 0.5)))
+    else:
+        bent = parts.add("Erf", parts.add("Div", x, parts.number(2**0.5)))
+    half = parts.add("Mul", x, parts.number(0.5))
+    parts.add("Mul", half, parts.add("Add", bent, parts.number(1)), out=0)
+
+
+@expands(_MICROSOFT + "QuickGelu")
+def _quick_gelu(parts: Parts) -> None:
+    """x * sigmoid(alpha * x)."""
+    scaled = parts.add("Mul", parts.inputs[0], parts.number(parts.attribute("alpha", 1.702)))
+    parts.add("Mul", parts.inputs[0], parts.add("Sigmoid", scaled), out=0)
+
+
+@expands(_MICROSOFT + "BiasSoftmax")
+def _bias_softmax(parts: Parts) -> None:
+    """Softmax(X + bias) over all axes from `axis` on."""
+    rank, axis = len(parts.dims(0)), parts.attribute("axis", 1)
+    if axis % rank != rank - 1:
+        raise Unsupported(f"its axis {axis} is not the last one", "export the model without this optimization")
+    parts.add("Softmax", parts.add("Add", *parts.inputs[:2]), out=0, axis=-1)
+
+
+@expands(_MICROSOFT + "BiasAdd")
+def _bias_add(parts: Parts) -> None:
+    """X + bias + skip."""
+    parts.add("Add", parts.add("Add", *parts.inputs[:2]), parts.inputs[2], out=0)
+
+
+# ---- normalizations -----------------------------------------------------------------------------
+
+
+def normalized(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
+    """Add LayerNormalization over the last axis, or, with `root`, division by the root mean square."""
+    epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.proto.op_type else 1e-5))
+
+    def mean(values: str) -> str:
+        if parts.opset < 18:
+            return parts.add("ReduceMean", values, axes=[rank - 1])
+        return parts.add("ReduceMean", values, parts.constant("axes", np.array([rank - 1])))
+
+    if not root:
+        x = parts.add("Sub", x, mean(x))
+    power = mean(parts.add("Mul", x, x))
+    found = parts.add("Div", x, parts.add("Sqrt", parts.add("Add", power, epsilon)))
+    if not bias:
+        return parts.add("Mul", found, scale, out=out)
+    return parts.add("Add", parts.add("Mul", found, scale), bias, out=out)
+
+
+@expands("SimplifiedLayerNormalization", _MICROSOFT + "SimplifiedLayerNormalization")
+def _simplified_norm(parts: Parts) -> None:
+    """X / sqrt(mean(X^2) + epsilon) * scale."""
+    rank, axis = len(parts.dims(0)), parts.attribute("axis", -1)
+    if axis % rank != rank - 1 or parts.wants(1):
+        raise Unsupported("it normalizes more than the last axis, or its second output is used")
+    normalized(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
+
+
+@expands(_MICROSOFT + "SkipLayerNormalization", _MICROSOFT + "SkipSimplifiedLayerNormalization")
+def _skip_norm(parts: Parts) -> None:
+    """LayerNormalization(X + skip + bias); output 3 is the sum."""
+    simple = "Simplified" in parts.proto.op_type
+    if parts.wants(1) or parts.wants(2):
+        raise Unsupported("the use of its mean or deviation output is not supported")
+    x = parts.add("Add", *parts.inputs[:2])
+    at = 3 if simple else 4
+    if parts.has(at):
+        x = parts.add("Add", x, parts.inputs[at])
+    if parts.wants(3):
+        x = parts.add("Identity", x, out=3)
+    bias = parts.inputs[3] if not simple and parts.has(3) else ""
+    normalized(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
+
+
+@expands(_MICROSOFT + "EmbedLayerNormalization")
+def _embed_norm(parts: Parts) -> None:
+    """LayerNormalization of the sum of the embeddings of words, positions and segments."""
+    names, length = [*parts.inputs, *[""] * 9][:9], parts.dims(0)[1]
+    words = parts.add("Gather", names[2], names[0], axis=0)
+    places = names[8] or parts.constant("positions", np.arange(length)[None])
+    x = parts.add("Add", words, parts.add("Gather", names[3], places, axis=0))
+    if names[1] and names[4]:
+        x = parts.add("Add", x, parts.add("Gather", names[4], names[1], axis=0))
+    if parts.wants(1):
+        raise Unsupported("the use of its mask output is not supported", "export the model without this optimization")
+    if parts.wants(2):
+        x = parts.add("Identity", x, out=2)
+    normalized(parts, x, 3, names[5], names[6], out=0)
+
+
+@expands(_MICROSOFT + "GroupNorm")
+def _group_norm(parts: Parts) -> None:
+    """GroupNormalization of N x H x W x C (or channels first), then SiLU."""
+    x, dims, last = parts.inputs[0], parts.dims(0), parts.attribute("channels_last", 1)
+    if last:
+        x = parts.add("Transpose", x, perm=[0, 3, 1, 2])
+        dims = (dims[0], dims[3], dims[1], dims[2])
+    groups, channels = parts.attribute("groups"), dims[1]
+    if not groups or channels % groups:
+        raise Unsupported(f"its {channels} channels are not {groups} equal groups")
+    ones, zeros = (parts.constant("unit", np.full(groups, value, np.float32)) for value in (1, 0))
+    flat = parts.reshape(x, 0, groups, -1)
+    flat = parts.add("InstanceNormalization", flat, ones, zeros, epsilon=parts.attribute("epsilon", 1e-5))
+    x = parts.reshape(flat, 0, *dims[1:])
+    for operator, index in (("Mul", 1), ("Add", 2)):
+        x = parts.add(operator, x, parts.reshape(parts.inputs[index], channels, 1, 1))
+    if parts.attribute("activation", 0):
+        x = parts.add("Mul", x, parts.add("Sigmoid", x))
+    parts.add("Transpose" if last else "Identity", x, out=0, **({"perm": [0, 2, 3, 1]} if last else {}))
+
+
+@expands(_MICROSOFT + "NhwcMaxPool", _MICROSOFT + "NhwcConv")
+def _channels_last(parts: Parts) -> None:
+    """The operator of ONNX between changes of the order of the axes."""
+    operator, attributes = parts.proto.op_type.removeprefix("Nhwc"), parts.attributes()
+    first = parts.add("Transpose", parts.inputs[0], perm=[0, 3, 1, 2])
+    weights = [parts.add("Transpose", parts.inputs[1], perm=[0, 3, 1, 2])] if operator == "Conv" else []
+    made = parts.add(operator, first, *weights, *parts.inputs[2:], **attributes)
+    parts.add("Transpose", made, out=0, perm=[0, 2, 3, 1])
+
+
+# ---- low-bit weights, scales at run time ------------------------------------------------------
+
+
+@expands(_MICROSOFT + "MatMulNBits")
+def _matmul_nbits(parts: Parts) -> None:
+    """X x W', where W (N, K) is stored in blocks of a row, each with a scale and a zero point."""
+    bits, block = parts.attribute("bits", 4), parts.attribute("block_size", 32)
+    rows, columns = parts.attribute("N"), parts.attribute("K")
+    if bits not in (2, 4, 8) or not rows or not columns or not block or parts.has(4):
+        raise Unsupported(f"{bits} bits, or blocks in the order of g_idx, are not supported")
+    blocks = -(-columns // block)
+    stored = _unpacked(parts.needed(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
+    scales = parts.needed(2, "scales").astype(np.float32).reshape(rows, blocks, 1)
+    zeros: Any = parts.values(3, "zero points")
+    if zeros is None:
+        zeros = np.float32(1 << (bits - 1))
+    elif zeros.dtype == np.uint8:
+        zeros = _unpacked(zeros.reshape(rows, -1), bits)[:, :blocks, None].astype(np.float32)
+    else:
+        zeros = zeros.astype(np.float32).reshape(rows, blocks, 1)
+    weights = ((stored - zeros) * scales).reshape(rows, -1)[:, :columns]
+    given = parts.constant("weights", np.ascontiguousarray(weights.T))
+    if parts.has(5):
+        parts.add("Add", parts.add("MatMul", parts.inputs[0], given), parts.inputs[5], out=0)
+    else:
+        parts.add("MatMul", parts.inputs[0], given, out=0)
+
+
+def _unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of few bits in bytes, the lowest bits first, along the last axis."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return (stored[..., None] >> shifts & (1 << bits) - 1).reshape(*stored.shape[:-1], -1)
+
+
+@expands(_MICROSOFT + "DynamicQuantizeMatMul", _MICROSOFT + "MatMulIntegerToFloat")
+def _dynamic_matmul(parts: Parts) -> None:
+    """X x W + bias with the real weights that the integers stand for; X is not rounded (its scale belongs to the calibration)."""
+    dynamic = parts.proto.op_type == "DynamicQuantizeMatMul"
+    scale, zero, bias = (2, 3, 4) if dynamic else (3, 5, 6)
+    weights, x = parts.needed(1, "weights").astype(np.float32), parts.inputs[0]
+    offset = parts.values(zero, "zero points")
+    weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.needed(scale, "scales")
+    given = parts.constant("weights", weights.astype(np.float32))
+    if not dynamic:
+        x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
+    if parts.has(bias):
+        parts.add("Add", parts.add("MatMul", x, given), parts.inputs[bias], out=0)
+    else:
+        parts.add("MatMul", x, given, out=0)

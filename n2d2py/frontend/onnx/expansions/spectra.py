@@ -1,0 +1,79 @@
+"""Fourier transforms with constant sizes as convolutions and products with constant matrices: STFT and DFT of ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.frontend.onnx.parts import Parts, expands
+from n2d2py.frontend.onnx.unsupported import Unsupported
+
+_LARGEST = 1 << 26
+"""Elements of a matrix of a transform; more would outgrow a network."""
+
+
+@expands("STFT")
+def _stft(parts: Parts) -> None:
+    """A convolution with windowed cosines and sines: signal (N, samples[, 1]) to (N, frames, bins, 2)."""
+    dims = parts.dims(0)
+    step, window = parts.integer(1, "frame step"), parts.values(2, "window")
+    length = parts.integer(3, "frame length")
+    if not 2 <= len(dims) <= 3 or (len(dims) == 3 and dims[2] != 1):
+        raise Unsupported(f"its signal of shape {'x'.join(map(str, dims))} is complex, which is not supported")
+    if length is None:
+        length = 0 if window is None else window.size
+    if step is None or step < 1 or not 1 <= length <= dims[1] or (window is not None and window.size != length):
+        raise Unsupported(f"frame length {length} and step {step} do not match the window or the signal of {dims[1]} samples")
+    bins = length // 2 + 1 if parts.attribute("onesided", 1) else length
+    _need_room(2 * bins * length)
+    shape = np.ones(length) if window is None else window.reshape(-1).astype(np.float64)
+    turns = 2 * np.pi * (np.outer(np.arange(bins), np.arange(length)) % length) / length
+    weights = np.concatenate([np.cos(turns) * shape, -np.sin(turns) * shape])[:, None].astype(np.float32)
+    line = parts.reshape(parts.inputs[0], 0, 1, dims[1])
+    made = parts.add("Conv", line, parts.constant("waves", weights), strides=[step])
+    frames = (dims[1] - length) // step + 1
+    halves = parts.reshape(made, 0, 2, bins, frames)
+    parts.add("Transpose", halves, out=0, perm=[0, 3, 2, 1])
+
+
+@expands("DFT")
+def _dft(parts: Parts) -> None:
+    """A product with a constant matrix: the axis and the two parts of its numbers become another axis and two parts."""
+    dims, opset = parts.dims(0), parts.opset
+    rank, asked = len(dims), parts.integer(1, "length")
+    axis = parts.attribute("axis", 1) if opset < 20 else parts.integer(2, "axis")
+    axis = -2 if axis is None else axis
+    if axis not in (*range(1, rank - 1), *range(1 - rank, -1)) or dims[-1] not in (1, 2):
+        raise Unsupported(f"axis {axis} cannot be transformed in shape {'x'.join(map(str, dims))}")
+    axis %= rank
+    length = dims[axis] if asked is None else asked
+    if length < 1:
+        raise Unsupported(f"length {length} is below 1")
+    inverse, onesided = parts.attribute("inverse", 0), parts.attribute("onesided", 0)
+    if onesided and (inverse or dims[-1] == 2):
+        raise Unsupported("onesided=1 is not supported for an inverse or complex transform")
+    bins, used = length // 2 + 1 if onesided else length, min(length, dims[axis])
+    _need_room(2 * bins * dims[axis] * dims[-1])
+    turns = 2 * np.pi * (np.outer(np.arange(used), np.arange(bins)) % length) / length
+    cosines, sines = np.cos(turns), np.sin(turns) * (1 if inverse else -1)
+    matrix = np.zeros((dims[axis], dims[-1], bins, 2))
+    matrix[:used, 0] = np.stack([cosines, sines], -1)
+    if dims[-1] == 2:
+        matrix[:used, 1] = np.stack([-sines, cosines], -1)
+    matrix /= length if inverse else 1
+    order = [*(at for at in range(rank - 1) if at != axis), axis, rank - 1]
+    front = [0, *(dims[at] for at in order[1:-2])]  # 0: the batch, unchanged
+    x = parts.inputs[0]
+    if order != [*range(rank)]:
+        x = parts.add("Transpose", x, perm=order)
+    flat = parts.reshape(x, *front, dims[axis] * dims[-1])
+    waves = parts.constant("waves", matrix.reshape(dims[axis] * dims[-1], 2 * bins).astype(np.float32))
+    made = parts.add("MatMul", flat, waves)
+    plain = order == [*range(rank)]
+    made = parts.reshape(made, *front, bins, 2, out=0 if plain else None)
+    if not plain:
+        parts.add("Transpose", made, out=0, perm=[order.index(at) for at in range(rank)])
+
+
+def _need_room(elements: int) -> None:
+    if elements > _LARGEST:
+        raise Unsupported(f"its matrix of {elements:,} elements exceeds the limit of {_LARGEST:,}")

@@ -1,0 +1,145 @@
+"""Operators that are imported as the nodes that they stand for, once the shapes of their inputs are known.
+
+@expands("com.microsoft::QuickGelu")
+def _quick_gelu(parts: Parts) -> None:
+    x = parts.inputs[0]
+    scaled = parts.add("Mul", x, parts.number(parts.attribute("alpha", 1.702)))
+    parts.add("Mul", x, parts.add("Sigmoid", scaled), out=0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from n2d2py.frontend.onnx.tensors import Tensors
+from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.graph.shapes import Shape
+from n2d2py.registry import Registry
+
+
+class Parts:
+    """The nodes that stand for one node of a model; their constants are added to those of the model.
+
+    Attributes:
+        inputs: ONNX tensors, "" for one that is left out.
+        opset: version of the default operator set.
+        nodes: those that were added, in order.
+    """
+
+    def __init__(self, proto: onnx.NodeProto, tensors: Tensors):
+        self.proto, self._tensors = proto, tensors
+        self.inputs = list(proto.input)
+        self.opset = tensors.model.opset
+        self.nodes: list[onnx.NodeProto] = []
+
+    def add(self, operator: str, *inputs: str, out: int | None = None, **attributes: Any) -> str:
+        """Add a node with one result; with `out` it is that output of the operator. Return its name."""
+        made = self._fresh(operator.lower()) if out is None else self.proto.output[out]
+        self.nodes.append(helper.make_node(operator, inputs, [made], **attributes))
+        return made
+
+    def split(self, x: str, axis: int, sizes: Sequence[int]) -> list[str]:
+        """Add nodes for consecutive parts of an axis; return their names."""
+        ends = np.cumsum([0, *sizes]).tolist()
+        return [
+            self.add("Slice", x, *(self.constant("bounds", np.array([at])) for at in (ends[k], ends[k + 1], axis)))
+            for k in range(len(sizes))
+        ]
+
+    def reshape(self, x: str, *dims: int, out: int | None = None) -> str:
+        """Add a Reshape; 0 keeps a dimension."""
+        return self.add("Reshape", x, self.constant("dims", np.array(dims, np.int64)), out=out)
+
+    def constant(self, what: str, values: np.ndarray) -> str:
+        """Add a constant; return its name."""
+        name = self._fresh(what)
+        self._tensors.constants[name] = values
+        return name
+
+    def number(self, value: float) -> str:
+        """Add a constant real number; return its name."""
+        return self.constant("number", np.array(value, np.float32))
+
+    def _fresh(self, what: str) -> str:
+        name = self._tensors.fresh(f"{next(filter(None, self.proto.output))}_{what}")
+        return name
+
+    # ---- what the node says -------------------------------------------------------------------
+    def has(self, index: int) -> bool:
+        """Return True if input `index` is given."""
+        return index < len(self.inputs) and self.inputs[index] != ""
+
+    def wants(self, index: int) -> bool:
+        """Return True if output `index` is read."""
+        return index < len(self.proto.output) and self._tensors.is_read(self.proto.output[index])
+
+    def dims(self, index: int) -> Shape:
+        """Return the shape of input `index`.
+
+        Raises:
+            Unsupported: where it is left out or not known.
+        """
+        name = self.inputs[index] if self.has(index) else ""
+        if name in self._tensors.constants:
+            return self._tensors.constants[name].shape
+        if not self._tensors.is_tensor(name):
+            raise Unsupported(f"its input {index} is missing or has no known shape", "export the model again")
+        return self._tensors.dims_of(name)
+
+    def values(self, index: int, what: str) -> np.ndarray | None:
+        """Return a constant input; None where it is left out.
+
+        Raises:
+            Unsupported: where it is computed at run time.
+        """
+        if not self.has(index):
+            return None
+        if self.inputs[index] not in self._tensors.constants:
+            raise Unsupported(f"its {what} is computed at run time", "export it as a constant")
+        return self._tensors.constants[self.inputs[index]]
+
+    def needed(self, index: int, what: str) -> np.ndarray:
+        """Return a constant input that must be given; raise as `values` does."""
+        values = self.values(index, what)
+        if values is None:
+            raise Unsupported(f"its {what} is missing", "export the model again")
+        return values
+
+    def integer(self, index: int, what: str) -> int | None:
+        """Return an input that is one integer; None where it is left out."""
+        values = self.values(index, what)
+        if values is not None and values.size != 1:
+            raise Unsupported(f"its {what} has {values.size} values instead of one")
+        return None if values is None else int(values.item())
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Return the value of an attribute, text as str; `default` where it is not given."""
+        found = next((helper.get_attribute_value(one) for one in self.proto.attribute if one.name == name), default)
+        return found.decode(errors="replace") if isinstance(found, bytes) else found
+
+    def attributes(self, *without: str) -> dict[str, Any]:
+        """Return all attributes but those named."""
+        return {one.name: helper.get_attribute_value(one) for one in self.proto.attribute if one.name not in without}
+
+
+Expansion = Callable[[Parts], None]
+"""Adds the nodes that stand for one operator; the last ones give its outputs."""
+
+EXPANSIONS: Registry[Expansion] = Registry("the expansion of the ONNX operator", "n2d2py.frontend.onnx.expansions")
+"""Expansions by operator, those of other domains as "domain::Operator"."""
+
+
+def expands(*operators: str) -> Callable[[Expansion], Expansion]:
+    """Decorator: makes a function responsible for ONNX operators, "Operator" or "domain::Operator"."""
+
+    def declare(expansion: Expansion) -> Expansion:
+        for operator in operators:
+            EXPANSIONS.add(operator, expansion)
+        return expansion
+
+    return declare
