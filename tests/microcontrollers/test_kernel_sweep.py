@@ -72,7 +72,7 @@ class Layers:
         rule = number % 4 if output.bits == 8 else 0  # the high word of a product, or as TFLite's kernels
         node.rescale = FixedPointRescale(np.rint(np.minimum(factors, 0.499) * 2**32).astype(np.int64), 32, 31)
         if rule:
-            node.rescale = doubling(np.minimum(factors, 0.2499), rule < 3)
+            node.rescale = doubling(np.minimum(factors, 0.4999), rule < 3)
         low = output.zero_point if rule == 1 else output.qmin  # no results below 0
         node.clamp = clamp or (low, output.qmax)
         self.graph.inputs.append(source)

@@ -12,12 +12,12 @@
 //
 //   first sums (A, 256 B + A, C, 256 D + C), with biases;  (AB, CD) of every two inputs;  multipliers of A, B, C, D
 //
-// or, where sums are doubled (Rounding), 2 m - 2^32 of A, B; 2^(32 - shift) of A, B; the same of C, D.
+// or, where sums are doubled (Rounding), 2 m - 2^32 of A, B; -2^(32 - shift) of A, B; the same of C, D.
 //
 // q = clamp(zero + ((sum * m + 2^31) >> 32), 0, 255) is one SMMLAR and one USAT; four results are clamped further at once where the layer
 // asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`. The upper word of 2 m
-// times a sum is that of 2 m - 2^32 times it, and the sum: one SMMLAR too, or SMMLA without rounding. The shift that follows is the same
-// product with 2^(32 - shift); one less in a number below 0 sends its ties away from it.
+// times a sum is that of 2 m - 2^32 times it, and the sum: one SMMLAR too, or SMMLA without rounding. The shift that follows is SMMLSR
+// with -2^(32 - shift); one less in a number below 0 sends its ties away from it.
 #ifndef N2D2_MCU_LANES_HPP
 #define N2D2_MCU_LANES_HPP
 
@@ -44,24 +44,26 @@ struct Work {
 
 // clang-format off
 #define N2D2_SCALED(x, m, zero) "smmlar " x ", " x ", " m ", " zero "\n\t"
+#define N2D2_SHIFTED(x, m, zero) "smmlsr " x ", " x ", " m ", " zero "\n\t"
 #define N2D2_DOUBLED(x, m) "smmlar " x ", " x ", " m ", " x "\n\t"
 #define N2D2_DOUBLED_DOWN(x, m) "smmla " x ", " x ", " m ", " x "\n\t"
 #define N2D2_AWAY(x) "add " x ", " x ", " x ", asr #31\n\t"
 #define N2D2_AS_IT_IS(x)
 
 // Of two outputs, a and c, of two pixels.
-#define N2D2_LANES_SCALED2(a, b, c, d)            \
+#define N2D2_LANES_STEP_OF2(scaled, a, b, c, d)   \
     "ldrd   r2, r3, [r1], #8\n\t"                 \
-    N2D2_SCALED(a, "r2", "r0")                    \
-    N2D2_SCALED(b, "r2", "r0")                    \
-    N2D2_SCALED(c, "r3", "r0")                    \
-    N2D2_SCALED(d, "r3", "r0")
+    scaled(a, "r2", "r0")                         \
+    scaled(b, "r2", "r0")                         \
+    scaled(c, "r3", "r0")                         \
+    scaled(d, "r3", "r0")
+#define N2D2_LANES_SCALED2(a, b, c, d) N2D2_LANES_STEP_OF2(N2D2_SCALED, a, b, c, d)
 #define N2D2_LANES_DOUBLED2(doubled, away, a, b, c, d)  \
     "ldrd   r2, r3, [r1], #8\n\t"                 \
     doubled(a, "r2") doubled(b, "r2")             \
     doubled(c, "r3") doubled(d, "r3")             \
     away(a) away(b) away(c) away(d)               \
-    N2D2_LANES_SCALED2(a, b, c, d)
+    N2D2_LANES_STEP_OF2(N2D2_SHIFTED, a, b, c, d)
 #define N2D2_LANES_TWICE2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AS_IT_IS, a, b, c, d)
 #define N2D2_LANES_TWICE_SIGNED2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AWAY, a, b, c, d)
 #define N2D2_LANES_ONCE2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS, a, b, c, d)
@@ -77,8 +79,8 @@ struct Work {
     "ldm    r1!, {r5, r7, r12, lr}\n\t"           \
     doubled(a, "r5") doubled(b, "r7")             \
     away(a) away(b)                               \
-    N2D2_SCALED(a, "r12", "r2")                   \
-    N2D2_SCALED(b, "lr", "r2")
+    N2D2_SHIFTED(a, "r12", "r2")                   \
+    N2D2_SHIFTED(b, "lr", "r2")
 #define N2D2_LANES_DOUBLED1(doubled, away)        \
     N2D2_LANES_HALF1(doubled, away, "r4", "r6")   \
     N2D2_LANES_HALF1(doubled, away, "r8", "r10")

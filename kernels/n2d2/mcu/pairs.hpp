@@ -56,18 +56,19 @@ struct Work {
     "cmp    r0, r9\n\t"                       \
     "bne    2b\n\t"
 
-#define N2D2_PAIRS_SCALED                     \
+#define N2D2_PAIRS_STEP_OF(scaled)            \
     "ldm    r1!, {r10, r11, r12, lr}\n\t"     \
-    N2D2_SCALED("r4", "r10", "r9")            \
-    N2D2_SCALED("r5", "r11", "r9")            \
-    N2D2_SCALED("r6", "r12", "r9")            \
-    N2D2_SCALED("r7", "lr", "r9")
+    scaled("r4", "r10", "r9")                 \
+    scaled("r5", "r11", "r9")                 \
+    scaled("r6", "r12", "r9")                 \
+    scaled("r7", "lr", "r9")
+#define N2D2_PAIRS_SCALED N2D2_PAIRS_STEP_OF(N2D2_SCALED)
 #define N2D2_PAIRS_DOUBLED(doubled, away)     \
     "ldm    r1!, {r10, r11, r12, lr}\n\t"     \
     doubled("r4", "r10") doubled("r5", "r11") \
     doubled("r6", "r12") doubled("r7", "lr")  \
     away("r4") away("r5") away("r6") away("r7") \
-    N2D2_PAIRS_SCALED
+    N2D2_PAIRS_STEP_OF(N2D2_SHIFTED)
 
 // All channels of a pixel. A template, so that a program has it once wherever it is included.
 #define N2D2_PAIRS_PIXEL(name, products, scaled)             \

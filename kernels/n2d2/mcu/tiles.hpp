@@ -177,15 +177,16 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
     "stm    r2!, {r4-r11}\n\t"                                  \
     "str    r2, [sp, #52]\n\t"
 
-#define N2D2_TILES_SCALED(constants)                            \
-    N2D2_SCALED("r4", "r7", "r0") N2D2_SCALED("r5", "r7", "r0") \
-    N2D2_SCALED("r2", "r7", "r0") N2D2_SCALED("r3", "r7", "r0")
+#define N2D2_TILES_STEP_OF(scaled)                              \
+    scaled("r4", "r7", "r0") scaled("r5", "r7", "r0")           \
+    scaled("r2", "r7", "r0") scaled("r3", "r7", "r0")
+#define N2D2_TILES_SCALED(constants) N2D2_TILES_STEP_OF(N2D2_SCALED)
 #define N2D2_TILES_DOUBLED(doubled, away, constants)            \
     doubled("r4", "r7") doubled("r5", "r7")                     \
     doubled("r2", "r7") doubled("r3", "r7")                     \
     away("r4") away("r5") away("r2") away("r3")                 \
     "ldr    r7, [r1, #32 + (" #constants ") / 2]\n\t"           \
-    N2D2_TILES_SCALED(constants)
+    N2D2_TILES_STEP_OF(N2D2_SHIFTED)
 #define N2D2_TILES_TWICE(constants) N2D2_TILES_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS, constants)
 #define N2D2_TILES_TWICE_SIGNED(constants) N2D2_TILES_DOUBLED(N2D2_DOUBLED, N2D2_AWAY, constants)
 #define N2D2_TILES_ONCE(constants) N2D2_TILES_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS, constants)

@@ -67,7 +67,6 @@ class ChannelPairs(CoreForm):
 
     name, which, kernels = "Winograd by pairs of channels", CHANNEL_PAIRS, ("convolution",)
     time, facts = 1.0, {"Transformed": 1}
-    least_shift = 2
 
     def considered(self, facts: KernelFacts) -> bool:
         return facts.layer.choices.trades_flash

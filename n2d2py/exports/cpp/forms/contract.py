@@ -109,9 +109,9 @@ class KernelFacts:
 
     @property
     def high_words(self) -> np.ndarray:
-        """`multipliers` for cores that take the high word of a product: multipliers doubled, less 2^32, and 2^(32 - shift)."""
+        """`multipliers` for cores that take the high word of a product: multipliers doubled, less 2^32, and -2^(32 - shift)."""
         given = self.multipliers
-        return given if len(given) == 1 else np.stack([2 * given[0] - 2**SHIFT, np.int64(1) << SHIFT - given[1]])
+        return given if len(given) == 1 else np.stack([2 * given[0] - 2**SHIFT, -(np.int64(1) << SHIFT - given[1])])
 
     @property
     def one_multiplier(self) -> str | None:
@@ -239,12 +239,10 @@ class CoreForm(KernelForm[np.ndarray]):
 
     Attributes:
         facts: the enumerators of a config that has it.
-        least_shift: the smallest shift of a DoublingRescale that it has.
     """
 
     role = Role.CORE
     facts: ClassVar[Mapping[str, int]]
-    least_shift: ClassVar[int] = 1
 
     def fits(self, facts: KernelFacts) -> str | None:
         layer, widest = facts.layer, 16 if facts.kernel == "fullyConnected" else 8
@@ -254,8 +252,8 @@ class CoreForm(KernelForm[np.ndarray]):
         if layer.node.residual is not None:
             return "it does the sum of another layer"
         if isinstance(rescale, DoublingRescale):
-            if rescale.shifts.min() < self.least_shift or rescale.multipliers.min() < 2**30 or output.bits != 8:
-                return f"a factor of its rescale is 2^-{self.least_shift} or more, or tiny"
+            if rescale.shifts.min() < 1 or rescale.multipliers.min() < 2**30 or output.bits != 8:
+                return "a factor of its rescale is 1 / 2 or more, or tiny"
         elif not isinstance(rescale, FixedPointRescale) or rescale.shift != SHIFT or rescale.multipliers.min() < 0:
             return "its rescale is not a 32-bit product"
         if layer.sum_type() != "std::int32_t" or facts.rows.min() < -128 or facts.rows.max() > 127:

@@ -73,7 +73,6 @@ class Lanes(CoreForm):
 
     name, which, kernels = "two weights a lane", LANES, ("convolution", "fullyConnected")
     time, facts = 3.0, {"Lanes": 1}
-    least_shift = 2
 
     def problem(self, facts: KernelFacts) -> str | None:
         if problem := super().problem(facts):
@@ -109,7 +108,6 @@ class PairsOfTaps(CoreForm):
 
     name, which, kernels = "two taps a word", PAIRS, ("depthwise",)
     time, facts = 3.0, {"Lanes": 1}
-    least_shift = 2
 
     def problem(self, facts: KernelFacts) -> str | None:
         return "the number of its channels is not a multiple of four" if len(facts.rows) % 4 else facts.one_multiplier
