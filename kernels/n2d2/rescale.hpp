@@ -6,6 +6,7 @@
 //
 //   FloatRescale with an addend  roundHalfEven((float(sum) + addend) * factor)
 //   StepRescale                  roundHalfEven(real / step), of a real number instead of a sum
+//   DoublingRescale              (sum * m + 2^30) >> 31, then a rounding shift, ties away from 0: as TFLite's kernels
 //
 // and then clamped to [Low, High]. The constants are one for the layer (Count = 1) or one per index,
 // which is the output channel, or whatever the kernel counts. Products fit into 64 bits: the
@@ -48,13 +49,10 @@ struct NoAddend {
     static N2D2_INLINE float apply(float sum, int) { return sum; }
 };
 
-// Fractions, one for the layer or one per index; Signed: of the sign of the sum, which is plus for 0.
-template <const float* Fractions, int Count, bool Signed>
+// Fractions, one for the layer or one per index.
+template <const float* Fractions, int Count>
 struct Fraction {
-    static N2D2_INLINE float apply(float sum, int index) {
-        const float fraction = Fractions[Count == 1 ? 0 : index];
-        return sum + (Signed && sum < 0.0f ? -fraction : fraction);
-    }
+    static N2D2_INLINE float apply(float sum, int index) { return sum + Fractions[Count == 1 ? 0 : index]; }
 };
 
 // Bounded: no sum of the layer times its factor is 2^30 or more, which lets vector kernels clamp after rounding.
@@ -105,6 +103,27 @@ struct FixedPointRescale {
             return held<Low, High>(roundedHigh(static_cast<std::int32_t>(sum), Multipliers[Count == 1 ? 0 : index]));
         const std::int64_t x = (times<std::int64_t>(sum, Multipliers[Count == 1 ? 0 : index]) + half) >> Shift;
         return static_cast<std::int32_t>(Shift > 0 ? held<Low, High>(x) : lower(higher(x, Low), High));
+    }
+};
+
+// Multipliers are below 2^31, sums and their left shifts within 2^30. Right: all shifts are 1 or more; else one of 0 or less shifts the sum to
+// the left. Without Twice it is rounded once, ties up. No tie below 0 is told where results are not negative.
+template <const std::int32_t* Multipliers, const std::int32_t* Shifts, int Count, bool Twice, bool Right>
+struct DoublingRescale {
+    template <std::int64_t Low, std::int64_t High, class Sum>
+    static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
+        const std::int32_t multiplier = Multipliers[Count == 1 ? 0 : index], shift = Shifts[Count == 1 ? 0 : index];
+        const std::int32_t right = Right || shift > 0 ? shift : 0, rounded = Twice || right == 0;
+        const std::int32_t x = static_cast<std::int32_t>(sum) * (1 << (right - shift));
+        std::int32_t doubled;
+        if (Twice && sizeof(std::size_t) == 4) {  // m is at most half of 2^32: what is left below that is negative as a word
+            const std::int32_t less = static_cast<std::int32_t>(static_cast<std::uint32_t>(multiplier) << 1);
+            doubled = roundedHigh(x, less) + (x & (less >> 31));
+        } else {
+            doubled = static_cast<std::int32_t>((times<std::int64_t>(x, multiplier) + (std::int64_t(rounded) << 30)) >> 31);
+        }
+        const std::int32_t away = Twice && Low < 0 && right > 0 ? doubled >> 31 : 0;
+        return held<Low, High>((doubled + away + ((1 << right) >> 1)) >> right);
     }
 };
 

@@ -4,6 +4,7 @@ from n2d2py.arithmetic.exact import PLACE_LIMIT, conv_sums, exact_float, largest
 from n2d2py.arithmetic.numtype import FLOAT32, FLOAT64, NumType, cut, plain_type
 from n2d2py.arithmetic.rescale import (
     RESCALING_MODES,
+    DoublingRescale,
     FixedPointRescale,
     FloatRescale,
     FractionRescale,
@@ -18,6 +19,7 @@ __all__ = [
     "FLOAT64",
     "PLACE_LIMIT",
     "RESCALING_MODES",
+    "DoublingRescale",
     "FixedPointRescale",
     "FloatRescale",
     "FractionRescale",

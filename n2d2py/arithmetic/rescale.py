@@ -13,12 +13,13 @@ Double-shift       (acc * (2^(b-a) + 1) + 2^(b-1)) >> b, factor approximated by 
 `>>` is the arithmetic shift (rounds towards minus infinity), so ties of the fixed-point modes go
 up. The result is then clamped. `kernels/n2d2/rescale.hpp` holds the same definitions in C++.
 
-Pre-quantized networks need two more, both ties to even:
+Pre-quantized networks need three more:
 
 =================  ==========================================================================
-FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), for biases that are not integers; the fraction
-                   may take the sign of acc, for kernels that round twice (TFLite's)
-StepRescale        rint(float32(real) / float32(step)), what QuantizeLinear does to a real number
+FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), ties to even, for biases that are not integers
+StepRescale        rint(float32(real) / float32(step)), ties to even, what QuantizeLinear does to a real number
+DoublingRescale    (acc * m + 2^30) >> 31, the saturating rounding doubling high multiply of gemmlowp, then a shift by s that
+                   rounds ties away from 0: what TFLite's kernels do; or rounded once, (acc * m + 2^(30+s)) >> (31+s)
 =================  ==========================================================================
 """
 
@@ -121,14 +122,10 @@ class FloatRescale(Rescale):
 
 @dataclass(frozen=True, eq=False)
 class FractionRescale(Rescale):
-    """rint((float32(acc) + fraction) * factor), per output: the fraction that its integer bias leaves.
-
-    `signed`: the fraction, 0 or more, has the sign of acc (plus for 0).
-    """
+    """rint((float32(acc) + fraction) * factor), per output: the fraction that its integer bias leaves."""
 
     factors: np.ndarray
     fractions: np.ndarray
-    signed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("factors", "fractions"):
@@ -140,8 +137,7 @@ class FractionRescale(Rescale):
 
     @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        real, fractions = acc.astype(np.float32), _along(self.fractions, acc, axis)
-        moved = real + (np.where(real < 0, -fractions, fractions) if self.signed else fractions)
+        moved = acc.astype(np.float32) + _along(self.fractions, acc, axis)
         return _rounded(moved * _along(self.factors, acc, axis), low, high)
 
     def effective(self) -> np.ndarray:
@@ -184,6 +180,37 @@ class FixedPointRescale(Rescale):
 
     def effective(self) -> np.ndarray:
         return self.multipliers.astype(np.float64) * 2.0**-self.shift
+
+
+@dataclass(frozen=True, eq=False)
+class DoublingRescale(Rescale):
+    """acc * m / 2^(31 + s), per output: MultiplyByQuantizedMultiplier of TFLite.
+
+    Attributes:
+        multipliers: m, 0 to 2^31 - 1.
+        shifts: s, -31 to 31; acc is shifted to the left by -s where that is positive, which must not leave 32 bits.
+        twice: whether the product is rounded before it is shifted; else once, ties up.
+    """
+
+    multipliers: np.ndarray
+    shifts: np.ndarray
+    twice: bool = True
+
+    @property
+    def count(self) -> int:
+        return self.multipliers.size
+
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        multipliers, shifts = (_along(v.astype(np.int64), acc, axis) for v in (self.multipliers, self.shifts))
+        product, right = (acc.astype(np.int64) << np.maximum(-shifts, 0)) * multipliers, np.maximum(shifts, 0)
+        if self.twice:
+            doubled = (product + (1 << 30)) >> 31
+            away = np.where(right > 0, doubled >> 63, 0)
+            return np.clip((doubled + away + ((np.int64(1) << right) >> 1)) >> right, low, high)
+        return np.clip((product + (np.int64(1) << 30 + right)) >> 31 + right, low, high)
+
+    def effective(self) -> np.ndarray:
+        return np.ldexp(self.multipliers.astype(np.float64), -31 - self.shifts)
 
 
 @dataclass(frozen=True, eq=False)

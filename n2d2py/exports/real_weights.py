@@ -56,5 +56,5 @@ def real_weights(graph: QuantGraph, node: QuantNode) -> RealWeights:
     if node.zero_in_bias:
         bias = bias - zero_point_terms(node.rescaling, y.zero_point, len(bias), 2**31)
     steps, rescale = factors * y.scale, node.rescale
-    fractions = rescale.fractions.astype(np.float64) if isinstance(rescale, FractionRescale) and not rescale.signed else None
+    fractions = rescale.fractions.astype(np.float64) if isinstance(rescale, FractionRescale) else None
     return RealWeights(form.weights, steps / x.scale, bias, fractions, steps)

@@ -31,6 +31,13 @@ class Rescaled(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class StoredSums(Rescaled):
+    """Sums of windows of stored integers less `origin` (1), which is added after the rescale, where the zero point is otherwise."""
+
+    origin: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Weighted(Form):
     """acc = bias + sum of weights times inputs.
 
@@ -153,7 +160,18 @@ class Real(_Named):
 
 _FORMS: dict[frozenset[str], type[Form]] = {
     frozenset(each.name for each in fields(form)): form
-    for form in (Weighted, Aligned, Dequantized, Table, Interpolated, Exponentials, MaskedExponentials, Normalized, Shifted)
+    for form in (
+        StoredSums,
+        Weighted,
+        Aligned,
+        Dequantized,
+        Table,
+        Interpolated,
+        Exponentials,
+        MaskedExponentials,
+        Normalized,
+        Shifted,
+    )
 }
 """The forms by the roles of their constants, for files alone."""
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 OpT = TypeVar("OpT", bound="Op")
 
 
+TWICE, ONCE, INT8, UINT8, OTHER = "twice", "once", "int8", "uint8", "other"
+"""Rules of TFLite's kernels (`Node.rounding`): the product with a multiplier and its shift are rounded; the product alone; the mean of stored
+int8, of stored uint8, ties away from 0; one that no layer has."""
+
+
 @dataclass(eq=False)
 class Node(Generic[OpT]):
     """One layer: an operator, the tensors it reads and writes, its constant parameters. It is equal to itself alone.
@@ -32,8 +37,7 @@ class Node(Generic[OpT]):
         location: where it was declared.
         source: the layer names that were merged into it, itself first.
         helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
-        rounding: how the runtime rounds that its quantized file is for: "twice" (`second_rounding`), the middle of two integers
-            always "up" or "down"; "": once, to even.
+        rounding: the rule of the kernel that its quantized file is for (`quant/file_rounding.py`); "": once, to even.
     """
 
     name: str

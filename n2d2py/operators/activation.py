@@ -21,6 +21,7 @@ from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Interpolated, Table
+from n2d2py.graph.node import TWICE
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
@@ -30,6 +31,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Step
 from n2d2py.operators.identity import Identity
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer
+from n2d2py.quant.file_rounding import multiplied
 from n2d2py.quant.forming import activation_clamp, formed
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -183,8 +185,10 @@ class ActivationQuantizer(Quantizer):
         return formed(node, Table(y.quantize(values)), clamp)
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """A table, the function after the layer in it."""
+        """A table, the function after the layer in it; that of TFLite's kernels where the file is for them."""
         x, y = types.inputs[0], types.output
+        if node.rounding == TWICE and node.activation is None and isinstance(node.op.function, (Clip, LeakyRectifier)):
+            return formed(node, Table(_rescaled(node.op.function, x, y)), (y.qmin, y.qmax))
         stored = np.arange(x.qmin, x.qmax + 1)
         with np.errstate(over="ignore"):
             values = node.op.function((stored - x.zero_point).astype(np.float32) * np.float32(x.scale))
@@ -192,6 +196,18 @@ class ActivationQuantizer(Quantizer):
         if values is None:
             raise _not_a_number(node)
         return formed(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
+
+
+def _rescaled(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
+    """Stored results of QUANTIZE, RELU and LEAKY_RELU for all stored integers of x."""
+    away, ratio = np.arange(x.qmin, x.qmax + 1) - x.zero_point, np.float32(x.scale) / np.float32(y.scale)
+    found, (low, high) = multiplied(away, float(ratio)), (y.qmin, y.qmax)
+    if isinstance(function, LeakyRectifier):
+        slope = np.float32(x.scale) * np.float32(function.slope) / np.float32(y.scale)
+        found = np.where(away < 0, multiplied(away, float(slope)), found)
+    elif isinstance(function, Clip):
+        low, high = map(int, y.quantize_linear(np.array([function.low, function.high], np.float64)))
+    return np.clip(found + y.zero_point, low, high).astype(y.dtype)
 
 
 def _not_a_number(node: Node) -> N2D2Error:

@@ -83,16 +83,23 @@ def gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.n
 memory_access("Affine")(pointwise)
 
 
+_FINE = 12
+"""Bits of a step of the input in which shifts of prequantized networks are rounded."""
+
+
 @quantizer("Affine")
 class AffineQuantizer(WeightedQuantizer):
     """A scale for each channel."""
 
     per_output = True
+    has_file_weights = False
 
     def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """Signs, with the gains as scales."""
-        weights = node.params["weights"].astype(np.float64)
-        return np.sign(weights).astype(np.int8), np.where(weights == 0, 1.0, np.abs(weights)).astype(np.float32)
+        """Signs times a power of two, with the gains as scales: shifts are whole in steps so fine."""
+        weights, unit = node.params["weights"].astype(np.float64), 2.0**_FINE
+        return (np.sign(weights) * unit).astype(np.int16), np.where(weights == 0, 1.0, np.abs(weights) / unit).astype(
+            np.float32
+        )
 
 
 @cpp("Affine")

@@ -1,7 +1,7 @@
 """Sums and products of two tensors of bytes in a pre-quantized network, in integers that give the same for every pair of bytes.
 
-Such a network rounds (scale_0 (q_0 - zero_0) + scale_1 (q_1 - zero_1)) / step, or the product, computed in float32. The integers of the sum
-are those of round((m_0 (q_0 - zero_0) + m_1 (q_1 - zero_1) + offset) / 2^shift), of the product those of
+Such a network rounds (scale_0 (q_0 - zero_0) + scale_1 (q_1 - zero_1)) / step, or the product, computed in float32, or it is one for TFLite's
+kernels, which round thrice. The integers of the sum are those of round((m_0 (q_0 - zero_0) + m_1 (q_1 - zero_1) + offset) / 2^shift), of the product those of
 round((q_0 - zero_0) (q_1 - zero_1) factor): constants near the real ones are tried until all pairs, 65,536 at most, agree. So nothing is
 divided, and a convolution can do the sum where it stores.
 """
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic import FloatRescale, NumType, StepRescale
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, Rescale, StepRescale
+from n2d2py.quant.file_rounding import sum_results
 
 __all__ = ["ByteForm", "byte_form"]
 
@@ -33,32 +34,39 @@ class ByteForm:
 
     multipliers: np.ndarray
     offset: np.ndarray
-    rescale: FloatRescale
+    rescale: Rescale
     bound: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
     """All pairs of stored integers less their zero points: first (N, 1), second (1, M); and the results (N, M) that are wanted of
-    them, within `limits`, zero point not added.
+    them, within `limits`, zero point not added. `fixed`: in fixed point.
     """
 
     first: np.ndarray
     second: np.ndarray
     wanted: np.ndarray
     limits: tuple[int, int]
+    fixed: bool = False
 
     def sums(self, factors: np.ndarray) -> np.ndarray:
         """factors[0] first + factors[1] second, (N, M)."""
         return self.first * factors[0] + self.second * factors[1]
 
-    def agree(self, sums: np.ndarray, rescale: FloatRescale) -> bool:
+    def agree(self, sums: np.ndarray, rescale: Rescale) -> bool:
         """True if all results are what is wanted."""
         return np.array_equal(rescale.apply(sums.astype(np.int32), *self.limits), self.wanted)
 
 
 def byte_form(
-    operation: str, scales: np.ndarray, inputs: list[NumType], output: NumType, clamp: tuple[int, int]
+    operation: str,
+    scales: np.ndarray,
+    inputs: list[NumType],
+    output: NumType,
+    clamp: tuple[int, int],
+    fixed: bool = False,
+    tflite: bool = False,
 ) -> ByteForm | None:
     """The integers of a Sum or Prod of two tensors; None for other operations, where the tensors have more than 8 bits, and where no
     constants that were tried agree.
@@ -69,6 +77,8 @@ def byte_form(
         inputs: their types.
         output: the type of the result, whose scale is the step.
         clamp: the least and the largest stored result.
+        fixed: by a shift of the high word of a product, not in floating point; of a Sum.
+        tflite: the results are those of TFLite's kernels; of a Sum.
     """
     if operation not in ("Sum", "Prod") or len(inputs) != 2 or max(kind.bits for kind in inputs) > 8:
         return None
@@ -80,7 +90,10 @@ def byte_form(
     terms = first.astype(np.float32) * np.float32(scales[0]), second.astype(np.float32) * np.float32(scales[1])
     real = terms[0] + terms[1] if operation == "Sum" else terms[0] * terms[1]
     limits = (clamp[0] - output.zero_point, clamp[1] - output.zero_point)
-    pairs = _Pairs(first, second, StepRescale(step).apply(real, *limits), limits)
+    wanted = StepRescale(step).apply(real, *limits)
+    if tflite:
+        wanted = np.clip(sum_results(first, second, (np.float32(scales[0]), np.float32(scales[1])), step), *limits)
+    pairs = _Pairs(first, second, wanted, limits, fixed)
     return _sum(pairs, ratios) if operation == "Sum" else _product(pairs, float(ratios[0] * np.float64(scales[1])))
 
 
@@ -88,7 +101,7 @@ def _sum(pairs: _Pairs, ratios: np.ndarray) -> ByteForm | None:
     """The form with the shortest multipliers."""
     for bits in _BITS:
         shift = bits - int(np.frexp(np.abs(ratios).max())[1])
-        found = _shifted_sum(pairs, ratios, shift) if 0 < shift < 31 else None
+        found = _shifted_sum(pairs, ratios, shift) if pairs.fixed < shift < 31 else None
         if found is not None:
             return found
     return None
@@ -106,7 +119,10 @@ def _shifted_sum(pairs: _Pairs, ratios: np.ndarray, shift: int) -> ByteForm | No
     x, y = (np.broadcast_to(each, close.shape)[close] for each in (pairs.first, pairs.second))
     wanted = pairs.wanted[close].astype(np.int64)
     above, below = wanted > pairs.limits[0], wanted < pairs.limits[1]
-    rescale, half = FloatRescale(np.array([1 / unit])), unit >> 1
+    rescale: Rescale = FloatRescale(np.array([1 / unit]))
+    if pairs.fixed:
+        rescale = FixedPointRescale(np.array([1 << 32 - shift]), 32, 31)
+    half = unit >> 1
     for move in _MOVES:
         multipliers = nearest + move
         away = wanted * unit - (x * multipliers[0] + y * multipliers[1])

@@ -7,7 +7,7 @@ there too the operator decides, and only the scales come from a file instead of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -21,6 +21,9 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Ranging, Rounding, range_nearest, round_nearest
 from n2d2py.registry import Registry
 
+_FILE_MODES = ("Floating-point", "Fixed-point-p32")
+"""Rescaling modes that targets have by default: layers of a .tflite file keep the rounding of its kernels."""
+
 
 @dataclass(frozen=True)
 class LayerTypes:
@@ -28,6 +31,7 @@ class LayerTypes:
     fewer than 8 bits.
 
     `cell` is the largest cell state that calibration saw, with headroom. `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
+    `remarks` takes reasons, as clauses, for which the integers of a prequantized network may not be those of its file's kernels.
     """
 
     inputs: list[NumType]
@@ -38,6 +42,18 @@ class LayerTypes:
     weight_bits: int | None = None
     cell: float | None = None
     input_shape: Shape | None = None
+    remarks: list[str] = field(default_factory=list, compare=False)
+
+    def follows_file(self, node: Node) -> bool:
+        """True if a layer of bytes has the rounding of the kernel of its file."""
+        bytes_alone = max(kind.bits for kind in (*self.inputs, self.output)) <= 8
+        return bool(node.rounding) and bytes_alone and self.options.rescaling in _FILE_MODES
+
+    def remark(self, node: Node, reason: str) -> None:
+        """Keep a reason for which results of a layer from a .tflite file may not be those of its kernel."""
+        if node.rounding:
+            mode = self.options.rescaling
+            self.remarks.append(reason if mode in _FILE_MODES else f"-act-rescaling-mode {mode}")
 
     @property
     def wide(self) -> bool:

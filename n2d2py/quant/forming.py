@@ -113,17 +113,6 @@ def file_rescale(node: Node, factors: np.ndarray, bound: int, mode: str) -> Resc
     return rescale
 
 
-def second_rounding(factors: np.ndarray) -> np.ndarray:
-    """Error of TFLite's second rounding in a sum's magnitude, by float64 `factors` (O) below 1; 0 for others, which it rounds once.
-
-    Its kernels multiply a sum by m / 2^31, 2^30 <= m < 2^31, and round; then they shift by s and round halves away from zero
-    (MultiplyByQuantizedMultiplier in tensorflow/lite/kernels/internal). For a sum >= 0 this is
-    floor((sum m + 2^30 + 2^(30 + s)) / 2^(31 + s)), one rounding of sum + 2^30 / m, for one below 0 of sum - 2^30 / m.
-    """
-    mantissa, exponent = np.frexp(factors)
-    return np.where(exponent < 0, 2.0**30 / np.rint(mantissa * 2.0**31), 0.0)
-
-
 def _acc_bits(bound: int) -> int:
     return max(32, int(bound).bit_length() + 1)
 

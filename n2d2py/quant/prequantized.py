@@ -13,8 +13,9 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import ErrorList, N2D2Error, listed
 from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
+from n2d2py.graph.node import OTHER
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.functions import Clip
@@ -39,6 +40,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
     graph, types, errors = complete(graph, options.file_types, real)
     result = QuantGraph.ends_of(graph, 8)
     reads: dict[str, str] = {}
+    remarks: dict[str, list[str]] = {}
     for node in graph.nodes:
         if isinstance(node.op, Quantize):
             source = node.inputs[0]
@@ -52,6 +54,10 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
         try:
             chosen = LayerTypes(kinds, types[layer.output], options, input_shape=graph.shape(node.inputs[0]))
             result.nodes.append(form_layer(layer, None) if node.name in real else prequantize_layer(layer, chosen))
+            if layer.rounding == OTHER and node.name not in real:
+                chosen.remark(layer, "its kernel rounds in a way of its own")
+            for reason in chosen.remarks:
+                remarks.setdefault(reason, []).append(layer.name)
         except N2D2Error as error:
             errors.append(error)
         if layer.output != node.output:
@@ -61,6 +67,8 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
     result.tensors = {name: QuantTensor(name, graph.shape(name), types[name]) for name in graph.tensors if name in used}
     result.verify()
     log.notice("the model is already quantized: its scales are kept, and no calibration is needed")
+    for reason, layers in remarks.items():
+        log.notice("results may be a step off those of LiteRT's kernels: %s (%s)", listed(layers), reason)
     return result, graph
 
 

@@ -14,7 +14,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.quant.contract import LayerTypes, Quantizer
-from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of, second_rounding
+from n2d2py.quant.file_rounding import sums_rescale, with_small_constants
+from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of
 from n2d2py.quant.weights import quantize_weights
 
 _WIDE_SUMS = 2**52
@@ -38,10 +39,12 @@ class WeightedQuantizer(Quantizer):
     Attributes:
         per_output: whether each output has a separate scale, whatever the options say.
         zero_point_in_bias: whether b_q takes up the input's zero point, which pads are filled with.
+        has_file_weights: whether `file_weights` are the integers that the kernels of a file multiply.
     """
 
     per_output: ClassVar[bool] = False
     zero_point_in_bias: ClassVar[bool] = True
+    has_file_weights: ClassVar[bool] = True
 
     def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
         """(C, H, W) of an output's weights where kernels multiply them as bytes in the order H, W, C; else None."""
@@ -133,17 +136,21 @@ class WeightedQuantizer(Quantizer):
         if x.zero_point and self.zero_point_in_bias:
             bias = bias - x.zero_point * rows.sum(axis=1)
             reach = max(x.qmax, -x.qmin)
-        bound = int((np.abs(rows).sum(axis=1) * reach + np.abs(bias)).max())
         factors = steps / np.float32(types.output.scale)
-        rescale = file_rescale(node, factors, bound, types.options.rescaling)
-        small = np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
+        clamp, small = file_clamp(node, types.output), np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
+        exact, limits = None, (clamp[0] - types.output.zero_point, clamp[1] - types.output.zero_point)
+        if self.has_file_weights and types.follows_file(node) and small.all():
+            wanted = np.float64(x.scale) * scales.astype(np.float64) / np.float64(types.output.scale)
+            bias, exact = with_small_constants(node, bias, wanted, np.asarray(rows.any(axis=1)))
+            factors = exact.astype(np.float32)
+        bound = int((np.abs(rows).sum(axis=1) * reach + np.abs(bias)).max())
+        rescale = None if exact is None else sums_rescale(node, exact, bound, limits)
+        if rescale is None:
+            types.remark(node, "its sums are not those of a file's integers" if exact is None else "its sums may reach 2^30")
+            rescale = file_rescale(node, factors, bound, types.options.rescaling)
         if isinstance(rescale, FloatRescale) and not small.all():
             rescale = FractionRescale(factors, np.where(small, 0, fractions))
-        elif isinstance(rescale, FloatRescale) and node.rounding == "twice" and types.output.bits == 8:
-            rescale = FractionRescale(
-                factors, second_rounding(np.float64(x.scale) * scales / np.float64(types.output.scale)), signed=True
-            )
-        return formed(node, _form(integers, bias, bound), file_clamp(node, types.output), rescale, bound)
+        return formed(node, _form(integers, bias, bound), clamp, rescale, bound)
 
     def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
         """The order of an output's weights in the kernels that multiply bytes, for a layer that `-wt-reduce-range` concerns."""

@@ -56,6 +56,7 @@ FLOORS = (
         "n2d2py.reference.contract",
         "n2d2py.quant.byte_pairs",
         "n2d2py.quant.contract",
+        "n2d2py.quant.file_rounding",
         "n2d2py.quant.forming",
         "n2d2py.quant.histogram",
         "n2d2py.quant.options",

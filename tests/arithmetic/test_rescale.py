@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale, make_rescale
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, ShiftRescale, make_rescale
 
 LOW, HIGH = -127, 127
 
@@ -101,3 +101,34 @@ def test_products_stay_within_63_bits():
     assert int(np.max(rescale.multipliers)) < 2**18
     shift = ShiftRescale(np.array([40]), np.array([10]))
     assert shift.apply(np.array([2**31 - 1]), LOW, HIGH).tolist() == [127]
+
+
+def multiplied(x: int, multiplier: int, exponent: int) -> int:
+    """MultiplyByQuantizedMultiplier of TFLite, from the definitions of gemmlowp: quotients are truncated."""
+    product = x * 2 ** max(exponent, 0) * multiplier
+    nudged = product + (2**30 if product >= 0 else 1 - 2**30)
+    high = abs(nudged) // 2**31 * (1 if nudged >= 0 else -1)
+    right = max(-exponent, 0)
+    mask = 2**right - 1
+    return (high >> right) + int((high & mask) > (mask >> 1) + (high < 0))
+
+
+@every("exponent", [3, 0, -1, -2, -7, -12, -31])
+def test_doubling_is_gemmlowps(exponent):
+    generator = np.random.default_rng(exponent + 40)
+    near = np.arange(-(2**9), 2**9) * 2 ** min(max(-exponent - 1, 0), 17)  # ties
+    acc = np.concatenate([near, generator.integers(-(2**27), 2**27, 500), [2**27, -(2**27)]])
+    for multiplier in (2**30, 2**31 - 1, *map(int, generator.integers(2**30, 2**31, 3))):
+        rescale = DoublingRescale(np.array([multiplier]), np.array([-exponent]))
+        expected = [multiplied(int(x), multiplier, exponent) for x in acc]
+        assert rescale.apply(acc, -(2**31), 2**31 - 1).tolist() == expected
+        once = DoublingRescale(np.array([multiplier]), np.array([-exponent]), twice=False)
+        exact = [Fraction(int(x) * multiplier, 2 ** (31 - exponent)) + Fraction(1, 2) for x in acc]
+        assert once.apply(acc, -(2**31), 2**31 - 1).tolist() == [one.numerator // one.denominator for one in exact]
+
+
+def test_doubling_rounds_ties_away_from_zero():
+    rescale = DoublingRescale(np.array([2**30]), np.array([1]))  # a quarter
+    acc = np.array([-10, -6, -3, -2, -1, 0, 1, 2, 3, 6, 10])
+    assert rescale.apply(acc, -127, 127).tolist() == [-3, -2, -1, -1, 0, 0, 1, 1, 1, 2, 3]
+    assert rescale.effective().tolist() == [0.25]

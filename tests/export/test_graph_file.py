@@ -7,7 +7,7 @@ import pytest
 from support.export_networks import chain, random_inputs, residual
 from support.tables import every
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
 from n2d2py.graph.forms import (
@@ -23,6 +23,7 @@ from n2d2py.graph.forms import (
     Real,
     Rescaled,
     Shifted,
+    StoredSums,
     Table,
     Weighted,
 )
@@ -121,6 +122,7 @@ RESCALES = [
     None,
     FloatRescale(np.array([0.1, 1e-9])),
     FixedPointRescale(np.array([2**31 - 1, 1]), 50, 31),
+    DoublingRescale(np.array([2**31 - 1, 2**30]), np.array([-3, 31]), twice=False),
     ShiftRescale(np.array([7, 9])),
     ShiftRescale(np.array([7, 9]), np.array([3, 4])),
 ]
@@ -168,6 +170,7 @@ def assert_same_form(found: Form, expected: Form) -> None:
 FORMS = [
     (Moved(), None, (-127, 127)),
     (Rescaled(), FloatRescale(np.ones(1)), (0, 255)),
+    (StoredSums(np.array([-128], np.int32)), FloatRescale(np.ones(1)), (0, 255)),
     (Weighted(np.array([[-1, 3]], np.int8), np.array([2**40])), FloatRescale(np.ones(1)), (0, 255)),
     (Aligned(np.array([3, -5]), np.array([7])), FloatRescale(np.ones(1)), (0, 255)),
     (Dequantized(np.array([0.5, 0.1], np.float32)), StepRescale(np.float32(0.1)), (0, 255)),

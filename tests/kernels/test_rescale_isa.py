@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS
-from support.kernel_rescale import CLAMPS, accumulators, cpp_type
+from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
 from support.kernel_simd import EMULATED, FLAGS, NEEDED, need_isa
 
 from n2d2py.arithmetic import RESCALING_MODES, FloatRescale, Rescale, make_rescale
@@ -30,6 +30,10 @@ def rescales() -> dict[str, Rescale]:
         for label, given in (("layer", factors[3:4]), ("half", np.array([2.0**-9])), ("outputs", factors)):
             found[f"{name}_{label}"], replaced = make_rescale(mode, given)
             assert not replaced, name
+    for twice in (True, False):
+        name = "twice" if twice else "once"
+        found[f"{name}_layer"] = doubling(factors[3:4], twice)
+        found[f"{name}_outputs"] = doubling(np.minimum(factors, 0.499), twice)
     return found
 
 
@@ -108,7 +112,7 @@ def check(folder, count: int, compiler: str, flags: tuple[str, ...], emulator: t
     for name, rescale in found.items():
         for ctype in TYPES:
             expected = rescale.apply(acc.reshape(-1, RUN), *CLAMPS[ctype]).reshape(-1)
-            wrong = np.flatnonzero(next(rows) != expected)
+            wrong = np.flatnonzero((next(rows) != expected) & within(rescale, acc))
             assert not wrong.size, (
                 f"{name} -> {ctype}: {wrong.size} wrong, first acc {acc[wrong[0]]} of output {wrong[0] % RUN}"
             )
@@ -116,7 +120,8 @@ def check(folder, count: int, compiler: str, flags: tuple[str, ...], emulator: t
 
 def test_the_modes_are_all_there():
     found = rescales()
-    assert {type(rescale).__name__ for rescale in found.values()} == {"FloatRescale", "FixedPointRescale", "ShiftRescale"}
+    kinds = {"FloatRescale", "FixedPointRescale", "ShiftRescale", "DoublingRescale"}
+    assert {type(rescale).__name__ for rescale in found.values()} == kinds
     assert {rescale.count for rescale in found.values()} == {1, RUN}
     assert isinstance(found["floatingpoint_outputs"], FloatRescale)
 

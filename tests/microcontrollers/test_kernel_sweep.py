@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.board_export import make, need_core
 from support.export_networks import request, separate_plan
+from support.kernel_rescale import doubling
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
@@ -68,8 +69,12 @@ class Layers:
         node.bound = int((255 * reach + np.abs(bias)).max())
         spread = np.sqrt(np.maximum(reach, 1) * 127.0) * 60
         factors = rng.uniform(0.5, 2, len(weights)) * (127 if output.bits == 8 else 30000) / spread
+        rule = number % 4 if output.bits == 8 else 0  # the high word of a product, or as TFLite's kernels
         node.rescale = FixedPointRescale(np.rint(np.minimum(factors, 0.499) * 2**32).astype(np.int64), 32, 31)
-        node.clamp = clamp or (output.qmin, output.qmax)
+        if rule:
+            node.rescale = doubling(np.minimum(factors, 0.4999), rule < 3)
+        low = output.zero_point if rule == 1 else output.qmin  # no results below 0
+        node.clamp = clamp or (low, output.qmax)
         self.graph.inputs.append(source)
         self.graph.tensors[source] = QuantTensor(source, (1, channels, *size), kind)
         shape = node.op.output_shapes([(1, channels, *size)], node)[0]

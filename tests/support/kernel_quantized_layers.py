@@ -20,6 +20,7 @@ from n2d2py.operators.pool import Pool
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import CHANNELS, Sweep
+from support.kernel_rescale import doubling
 
 TYPES = (
     NumType(8, True, full=True),
@@ -47,9 +48,10 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
     if output is WIDE:
         factors = sweep.rng.uniform(0.3, 1.0, len(weights)) * 2**29 / bound
     rescale = FloatRescale(factors)
-    if fraction:
-        fractions = sweep.rng.uniform(-0.5, 0.5, len(weights))
-        rescale = FractionRescale(factors, fractions if fraction == "bias" else np.abs(fractions) + 0.5, fraction == "signed")
+    if fraction == "bias":
+        rescale = FractionRescale(factors, sweep.rng.uniform(-0.5, 0.5, len(weights)))
+    elif fraction and output is not WIDE:
+        rescale = doubling(factors, fraction == "twice")
     low = int(sweep.rng.choice([output.qmin, output.zero_point]))
     probe = QuantNode("probe", op, ["x"], ["y"], Real({"weights": weights}))
     result = op.output_shapes([shape], probe)[0]
@@ -69,7 +71,7 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
 
 def weighted_cases(sweep: Sweep) -> list[harness.Case]:
     kinds = cycle([(a, b) for a in TYPES for b in (*TYPES[::-1], WIDE)])
-    geometry, fraction = cycle(cases.GEOMETRY), cycle(("", "signed", "", "bias"))
+    geometry, fraction = cycle(cases.GEOMETRY), cycle(("", "twice", "once", "twice", "bias"))
     placed, pointwise, made = cycle(cases.LAYOUTS), cycle(cases.POINTWISE_LAYOUTS), []
     for channels in (*CHANNELS, 48, 64):
         kernel, stride, pads, dilation = next(geometry)

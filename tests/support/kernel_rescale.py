@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, Rescale
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, Rescale
 from n2d2py.exports.cpp.parts import Array
 
 CLAMPS = {
@@ -34,6 +34,20 @@ def accumulators(count: int, wide: bool) -> np.ndarray:
     return np.concatenate([ties_and_edges(), random.astype(np.int64)])
 
 
+def doubling(factors: np.ndarray, twice: bool = True) -> DoublingRescale:
+    """The rescale of TFLite's kernels nearest to float64 `factors`."""
+    mantissa, exponent = np.frexp(factors)
+    return DoublingRescale(
+        np.minimum(np.rint(mantissa * 2.0**31), 2**31 - 1).astype(np.int64), -exponent.astype(np.int64), twice
+    )
+
+
+def within(rescale: Rescale, acc: np.ndarray) -> np.ndarray:
+    """True for the accumulators that a rescale is defined for."""
+    left = max(0, -int(rescale.shifts.min())) if isinstance(rescale, DoublingRescale) else 0
+    return np.abs(acc) < 2 ** (30 - left) if isinstance(rescale, DoublingRescale) else np.ones(acc.shape, bool)
+
+
 def cpp_type(name: str, rescale: Rescale) -> tuple[str, list[Array]]:
     """The C++ type of a rescale and its arrays."""
     if isinstance(rescale, FloatRescale):
@@ -41,5 +55,9 @@ def cpp_type(name: str, rescale: Rescale) -> tuple[str, list[Array]]:
     if isinstance(rescale, FixedPointRescale):
         array = Array(f"{name}_m", "std::int32_t", rescale.multipliers)
         return f"n2d2::FixedPointRescale<{name}_m, {rescale.count}, {rescale.shift}>", [array]
+    if isinstance(rescale, DoublingRescale):
+        words = [Array(f"{name}_m", "std::int32_t", rescale.multipliers), Array(f"{name}_s", "std::int32_t", rescale.shifts)]
+        flags = f"{str(rescale.twice).lower()}, {str(bool(rescale.shifts.min() > 0)).lower()}"
+        return f"n2d2::DoublingRescale<{name}_m, {name}_s, {rescale.count}, {flags}>", words
     arrays = [Array(f"{name}_m", "std::int64_t", rescale.multipliers), Array(f"{name}_s", "std::uint8_t", rescale.second)]
     return f"n2d2::ShiftRescale<{name}_m, {name}_s, {rescale.count}>", arrays

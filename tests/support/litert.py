@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.graph import QuantGraph
+from n2d2py.graph.shapes import Shape
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
@@ -16,9 +18,9 @@ from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.quantize import quantize_stage
 
 
-def imported(path: Path) -> QuantGraph:
+def imported(path: Path, target: str = "CPP") -> QuantGraph:
     """Our integers of a quantized file."""
-    path, options = read_command([str(path), "-export", "CPP", "-nbbits", "8", "-db-export", "0"])
+    path, options = read_command([str(path), "-export", target, "-nbbits", "8", "-db-export", "0"])
     network = load_network(path, options)
     return quantize_stage(calibrate_stage(network, options.calibration), options.quantization).graph
 
@@ -86,6 +88,7 @@ class Agreement:
     """What of a network agrees: steps apart by layer (each fed the reference's integers), of its outputs, top-1."""
 
     layers: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     same: int = 0
     elements: int = 0
@@ -94,9 +97,21 @@ class Agreement:
     stimuli: int = 0
 
 
-def agreement(path: Path, x: np.ndarray, batch: int = 8) -> Agreement:
-    """Compares our integers of a file with the reference's for real inputs (N, C, H, W)."""
-    graph, reference, result = imported(path), Reference(path), Agreement()
+def agreement(
+    path: Path,
+    x: np.ndarray | None,
+    batch: int = 8,
+    target: str = "CPP",
+    inputs_of: Callable[[Shape, int, int], np.ndarray] | None = None,
+) -> Agreement:
+    """Compares our integers of a file with the reference's for real inputs (N, C, H, W), or for what `inputs_of` makes of the shape and the
+    limits of an input."""
+    graph, reference, result = imported(path, target), Reference(path), Agreement()
+    if x is None:
+        assert inputs_of is not None
+        kind = graph.type(graph.inputs[0])
+        made = inputs_of(graph.shape(graph.inputs[0])[1:], kind.qmin, kind.qmax)
+        x = ((made - kind.zero_point) * np.float32(kind.scale)).astype(np.float32)
     carriers = _carriers(graph, reference)
     for start in range(0, len(x), batch):
         part = x[start : start + batch]
@@ -141,9 +156,10 @@ def _layers(
         name, kind = node.output, graph.type(node.output)
         values[name] = found
         wanted = expected.get(carriers.get(name, ""))
-        if wanted is None or wanted.dtype != np.int64:
+        if wanted is None or wanted.dtype != np.int64 or wanted.size != found.size:  # a pad may be of another layer here
             continue
         apart = np.abs(found.astype(np.int64).reshape(-1) - kind.zero_point - wanted.reshape(-1))
+        result.kinds[name] = node.op.kind
         result.layers[name] = max(result.layers.get(name, 0), int(apart.max(initial=0)))
         result.same += int((apart == 0).sum())
         result.elements += apart.size

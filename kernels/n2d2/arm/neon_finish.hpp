@@ -59,17 +59,13 @@ struct Addend4 {
     N2D2_INLINE void load(int, int) {}
     N2D2_INLINE float32x4_t apply(float32x4_t sums) const { return sums; }
 };
-template <const float* Fractions, int Count, bool Signed>
-struct Addend4<Fraction<Fractions, Count, Signed> > {
+template <const float* Fractions, int Count>
+struct Addend4<Fraction<Fractions, Count> > {
     float32x4_t fractions;
     N2D2_INLINE void load(int index, int count) {
         fractions = Count == 1 ? vdupq_n_f32(Fractions[0]) : four(Fractions + index, count);
     }
-    N2D2_INLINE float32x4_t apply(float32x4_t sums) const {
-        const uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(sums), vdupq_n_u32(0x80000000u));
-        const float32x4_t added = vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(fractions), sign));
-        return vaddq_f32(sums, Signed ? added : fractions);
-    }
+    N2D2_INLINE float32x4_t apply(float32x4_t sums) const { return vaddq_f32(sums, fractions); }
 };
 
 template <class T, const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High>
@@ -143,13 +139,41 @@ N2D2_ZERO_EPILOGUE(std::int8_t)
 N2D2_ZERO_EPILOGUE(std::uint8_t)
 #undef N2D2_ZERO_EPILOGUE
 
-// Products of 64 bits, shifted and rounded, with saturation to 32 bits. What is narrowed behind them saturates to the limits of the type.
+// Rescaled integers, to which the zero point is added. What is narrowed behind them saturates to the limits of the type.
+template <class T, std::int64_t Low, std::int64_t High, int Zero>
+struct Stored4 {
+    static N2D2_INLINE int32x4_t centred(int32x4_t x) {
+        x = Zero != 0 ? vqaddq_s32(x, vdupq_n_s32(Zero)) : x;
+        x = Low > std::int64_t(std::numeric_limits<T>::min()) ? vmaxq_s32(x, vdupq_n_s32(static_cast<std::int32_t>(Low))) : x;
+        return High < std::int64_t(std::numeric_limits<T>::max()) ? vminq_s32(x, vdupq_n_s32(static_cast<std::int32_t>(High))) :
+                                                                    x;
+    }
+    template <class Vector>
+    static N2D2_INLINE Vector clamp(Vector x) {
+        return x;
+    }
+};
+
+// Products whose upper words are doubled, rounded or not, then shifted with rounding.
+template <class T, const std::int32_t* Multipliers, const std::int32_t* Shifts, int Count, bool Twice, std::int64_t Low,
+          std::int64_t High, int Zero>
+struct Epilogue4<Requantized<T, DoublingRescale<Multipliers, Shifts, Count, Twice, true>, Low, High, Zero> >
+    : Stored4<T, Low, High, Zero> {
+    int32x4_t multipliers, left;
+
+    N2D2_INLINE void load(int index, int count) {
+        multipliers = Count == 1 ? vdupq_n_s32(Multipliers[0]) : four(Multipliers + index, count);
+        left = vnegq_s32(Count == 1 ? vdupq_n_s32(Shifts[0]) : four(Shifts + index, count));
+    }
+    N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
+        const int32x4_t x = Twice ? vqrdmulhq_s32(sums, multipliers) : vqdmulhq_s32(sums, multipliers);
+        return Stored4<T, Low, High, Zero>::centred(vrshlq_s32(Twice && Low < Zero ? vsraq_n_s32(x, x, 31) : x, left));
+    }
+};
+
+// Products of 64 bits, shifted and rounded, with saturation to 32 bits.
 template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, int Zero>
-struct Epilogue4<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High, Zero> > {
-    enum : bool {
-        Lower = Low > std::int64_t(std::numeric_limits<T>::min()),
-        Upper = High < std::int64_t(std::numeric_limits<T>::max())
-    };
+struct Epilogue4<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High, Zero> > : Stored4<T, Low, High, Zero> {
     int32x4_t multipliers;
 
     N2D2_INLINE void load(int index, int count) {
@@ -160,15 +184,8 @@ struct Epilogue4<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Lo
         return vqmovn_s64(Shift > 0 ? vrshrq_n_s64(x, Shift > 0 ? Shift : 1) : x);
     }
     N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
-        int32x4_t x = vcombine_s32(half(vget_low_s32(sums), vget_low_s32(multipliers)),
-                                   half(vget_high_s32(sums), vget_high_s32(multipliers)));
-        x = Zero != 0 ? vqaddq_s32(x, vdupq_n_s32(Zero)) : x;
-        x = Lower ? vmaxq_s32(x, vdupq_n_s32(static_cast<std::int32_t>(Low))) : x;
-        return Upper ? vminq_s32(x, vdupq_n_s32(static_cast<std::int32_t>(High))) : x;
-    }
-    template <class Vector>
-    static N2D2_INLINE Vector clamp(Vector x) {
-        return x;
+        return Stored4<T, Low, High, Zero>::centred(vcombine_s32(half(vget_low_s32(sums), vget_low_s32(multipliers)),
+                                                                 half(vget_high_s32(sums), vget_high_s32(multipliers))));
     }
 };
 

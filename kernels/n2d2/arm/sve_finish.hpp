@@ -115,18 +115,14 @@ struct Addend8 {
     N2D2_INLINE void load(const At&, int) {}
     N2D2_INLINE svfloat32_t apply(svfloat32_t sums) const { return sums; }
 };
-template <const float* Fractions, int FractionCount, bool HasSign, int Count>
-struct Addend8<Fraction<Fractions, FractionCount, HasSign>, Count> {
+template <const float* Fractions, int FractionCount, int Count>
+struct Addend8<Fraction<Fractions, FractionCount>, Count> {
     Floats fractions;
     template <class At>
     N2D2_INLINE void load(const At& at, int v) {
         fractions = FractionCount == 1 ? svdup_n_f32(Fractions[0]) : eight<Count>(Fractions, at, v);
     }
-    N2D2_INLINE svfloat32_t apply(svfloat32_t sums) const {
-        const svuint32_t sign = svand_n_u32_x(svptrue_b32(), svreinterpret_u32_f32(sums), 0x80000000u);
-        const svuint32_t added = svorr_u32_x(svptrue_b32(), svreinterpret_u32_f32(fractions), sign);
-        return svadd_f32_x(svptrue_b32(), sums, HasSign ? svreinterpret_f32_u32(added) : svfloat32_t(fractions));
-    }
+    N2D2_INLINE svfloat32_t apply(svfloat32_t sums) const { return svadd_f32_x(svptrue_b32(), sums, fractions); }
 };
 
 template <class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,
@@ -150,7 +146,7 @@ struct FloatEpilogue8 {
     }
 };
 
-// Products of four sums and their multipliers, shifted: FixedPointRescale, ShiftRescale.
+// Products of four sums and their multipliers, shifted: FixedPointRescale, ShiftRescale, DoublingRescale.
 template <class Rescale>
 struct Shifted4;
 template <const std::int32_t* Multipliers, int FactorCount, int Shift>
@@ -181,6 +177,26 @@ struct Shifted4<ShiftRescale<Multipliers, Shifts, FactorCount> > {
     N2D2_INLINE svint64_t apply(svint64_t sums) const {
         const svbool_t all = svptrue_b64();
         return svasr_s64_x(all, svadd_s64_x(all, svmul_s64_x(all, sums, multipliers), halves), shifts);
+    }
+};
+
+template <const std::int32_t* Multipliers, const std::int32_t* Shifts, int FactorCount, bool Twice>
+struct Shifted4<DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true> > {
+    Longs multipliers, halves;
+    Places shifts;
+    template <int Count>
+    N2D2_INLINE void load(int index) {
+        const svbool_t all = svptrue_b64(), some = longLanes<Count>();
+        multipliers = FactorCount == 1 ? svdup_n_s64(Multipliers[0]) : svld1sw_s64(some, Multipliers + index);
+        shifts = svreinterpret_u64_s64(FactorCount == 1 ? svdup_n_s64(Shifts[0]) : svld1sw_s64(some, Shifts + index));
+        halves = svasr_n_s64_x(all, svlsl_s64_x(all, svdup_n_s64(1), shifts), 1);
+    }
+    N2D2_INLINE svint64_t apply(svint64_t sums) const {
+        const svbool_t all = svptrue_b64();
+        svint64_t x = svmul_s64_x(all, sums, multipliers);
+        x = svasr_n_s64_x(all, Twice ? svadd_n_s64_x(all, x, 1 << 30) : x, 31);
+        x = Twice ? svadd_s64_x(all, x, svasr_n_s64_x(all, x, 63)) : x;
+        return svasr_s64_x(all, svadd_s64_x(all, x, halves), shifts);
     }
 };
 
@@ -219,7 +235,12 @@ struct ShiftedEpilogue8 {
     template <const std::int64_t* Multipliers, const std::uint8_t* Shifts, int FactorCount, std::int64_t Low,             \
               std::int64_t High, int Zero, int Count>                                                                     \
     struct Epilogue8<Requantized<Type, ShiftRescale<Multipliers, Shifts, FactorCount>, Low, High, Zero>, Count>           \
-        : ShiftedEpilogue8<Type, ShiftRescale<Multipliers, Shifts, FactorCount>, Low, High, Zero, Count> {};
+        : ShiftedEpilogue8<Type, ShiftRescale<Multipliers, Shifts, FactorCount>, Low, High, Zero, Count> {};              \
+    template <const std::int32_t* Multipliers, const std::int32_t* Shifts, int FactorCount, bool Twice, std::int64_t Low, \
+              std::int64_t High, int Zero, int Count>                                                                     \
+    struct Epilogue8<Requantized<Type, DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true>, Low, High, Zero>,  \
+                     Count>                                                                                               \
+        : ShiftedEpilogue8<Type, DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true>, Low, High, Zero, Count> {};
 N2D2_SVE_EPILOGUES(std::int8_t)
 N2D2_SVE_EPILOGUES(std::uint8_t)
 N2D2_SVE_EPILOGUES(std::int16_t)

@@ -3,7 +3,8 @@
 // A channel goes along a line with its nine weights in registers. Each column of three inputs is loaded once: it ends the sum of one
 // output, goes on with that of the next and begins that of the one after. At most one column is outside at each end, and lines outside
 // have no weights: the sums begin and end with the input's zero point instead. Constants of a channel: its bias, twice its multiplier,
-// nine weights in a row of twelve bytes. q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1.
+// nine weights in a row of twelve bytes; where sums are doubled (lanes::Rounding) an addend and a shift, as in pixel_pairs.hpp, come after the
+// multiplier. q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1.
 #ifndef N2D2_MCU_COLUMN_DEPTHWISE_HPP
 #define N2D2_MCU_COLUMN_DEPTHWISE_HPP
 
@@ -49,34 +50,41 @@ struct Line {
 #define N2D2_COLUMN_GO_ON(to, from) N2D2_COLUMN_ADD(to, from, "s1", "s4", "s7")
 #define N2D2_COLUMN_END N2D2_COLUMN_ADD("a6", "a6", "s2", "s5", "s8")
 
-// Stores the sum in a6; `low`: adds the lowest result, where it is not 0.
-#define N2D2_COLUMN_STORE(low)                \
-    "mulhsu a6, a6, s10\n\t"                  \
-    "add  a6, a6, s11\n\t"                    \
-    "srai a6, a6, 1\n\t"                      \
+// Stores the sum in a6; `low`: adds the lowest result, where it is not 0. A shift of a channel is on the stack.
+#define N2D2_COLUMN_STORE(scaled, low)        \
+    scaled                                    \
     N2D2_PIXELS_CLAMP("a6", "t0", "a1")       \
     low                                       \
     "sb   a6, 0(t4)\n\t"
+#define N2D2_COLUMN_HIGH N2D2_PIXELS_HIGH("a6", "s10", "t0", "s11", "")
+#define N2D2_COLUMN_ONCE "lw   a0, 68(sp)\n\t" N2D2_PIXELS_ONCE("a6", "s10", "t0", "s11", "a0")
+#define N2D2_COLUMN_TWICE "lw   a0, 68(sp)\n\t" N2D2_PIXELS_TWICE("a6", "s10", "t0", "s11", "a0")
+#define N2D2_COLUMN_TWICE_SIGNED "lw   a0, 68(sp)\n\t" N2D2_PIXELS_TWICE_SIGNED("a6", "s10", "t0", "s11", "a0")
+#define N2D2_COLUMN_WORDS                     \
+    "lw   s11, 8(a5)\n\t"                     \
+    "lw   t0, 12(a5)\n\t"                     \
+    "addi a5, a5, 8\n\t"                      \
+    "sw   t0, 68(sp)\n\t"
 #define N2D2_COLUMN_LOW "add  a6, a6, a2\n\t"
 
 // Of a stride of 1: the column after the first, and an output; at the end the sum waits in a6.
 #define N2D2_COLUMN_SECOND1(load) N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6") N2D2_COLUMN_BEGIN("a7")
-#define N2D2_COLUMN_OUTPUT1(load, low)                            \
-    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE(low) \
+#define N2D2_COLUMN_OUTPUT1(scaled, load, low)                          \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE(scaled, low) \
     N2D2_COLUMN_GO_ON("a6", "a7") N2D2_COLUMN_BEGIN("a7")
 #define N2D2_COLUMN_LAST1(load)
 // The same of a stride of 2.
 #define N2D2_COLUMN_SECOND2(load)
-#define N2D2_COLUMN_OUTPUT2(load, low)                            \
+#define N2D2_COLUMN_OUTPUT2(scaled, load, low)                          \
     N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6")          \
-    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE(low) \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE(scaled, low) \
     N2D2_COLUMN_BEGIN("a6")
 #define N2D2_COLUMN_LAST2(load) N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6")
 
 // All channels of a line. On the stack: 52 Line, 56 constants, 60 the channel, 64 what the column behind the last adds.
-#define N2D2_COLUMN_LINE(name, load, stride, low)             \
+#define N2D2_COLUMN_LINE(name, scaled, words, load, stride, low)            \
     template <int FrameBytes = 80>                            \
-    __attribute__((naked, noinline)) void name(const Line*, const std::int32_t*) {  \
+    __attribute__((naked, noinline)) static void name(const Line*, const std::int32_t*) {  \
         __asm__ volatile(                                     \
             "addi sp, sp, -16\n\t"                            \
             N2D2_PIXELS_SAVE                                  \
@@ -94,6 +102,7 @@ struct Line {
             "lw   a4, 60(sp)\n\t"                             \
             "lw   s9, 0(a5)\n\t"                              \
             "lw   s10, 4(a5)\n\t"                             \
+            words                                             \
             "lb   s0, 8(a5)\n\t"                              \
             "lb   s1, 9(a5)\n\t"                              \
             "lb   s2, 10(a5)\n\t"                             \
@@ -127,7 +136,7 @@ struct Line {
             N2D2_COLUMN_SECOND##stride(load)                  \
             "beq  t4, t5, 5f\n"                               \
         "4:\n\t"                                              \
-            N2D2_COLUMN_OUTPUT##stride(load, low)             \
+            N2D2_COLUMN_OUTPUT##stride(scaled, load, low)           \
             "add  t4, t4, ra\n\t"                             \
             "bne  t4, t5, 4b\n"                               \
         "5:\n\t"                                              \
@@ -137,7 +146,7 @@ struct Line {
             N2D2_COLUMN_LAST##stride(load)                    \
             "lw   t0, 64(sp)\n\t"                             \
             "add  a6, a6, t0\n\t"                             \
-            N2D2_COLUMN_STORE(low)                            \
+            N2D2_COLUMN_STORE(scaled, low)                            \
             "lw   a0, 52(sp)\n"                               \
         "7:\n\t"                                              \
             "lw   a4, 60(sp)\n\t"                             \
@@ -190,30 +199,41 @@ struct Line {
             "j    2b\n\t");                                   \
     }
 
-N2D2_COLUMN_LINE(unsigned1, "lbu", 1, )
-N2D2_COLUMN_LINE(signed1, "lb", 1, )
-N2D2_COLUMN_LINE(unsigned2, "lbu", 2, )
-N2D2_COLUMN_LINE(signed2, "lb", 2, )
-N2D2_COLUMN_LINE(unsigned1Low, "lbu", 1, N2D2_COLUMN_LOW)
-N2D2_COLUMN_LINE(signed1Low, "lb", 1, N2D2_COLUMN_LOW)
-N2D2_COLUMN_LINE(unsigned2Low, "lbu", 2, N2D2_COLUMN_LOW)
-N2D2_COLUMN_LINE(signed2Low, "lb", 2, N2D2_COLUMN_LOW)
+template <int Rounding>
+struct ColumnKernels;
+#define N2D2_COLUMN_KERNELS(rounding, scaled, words)                                            \
+    template <>                                                                                 \
+    struct ColumnKernels<rounding> {                                                            \
+        N2D2_COLUMN_LINE(unsigned1, scaled, words, "lbu", 1, )                                  \
+        N2D2_COLUMN_LINE(signed1, scaled, words, "lb", 1, )                                     \
+        N2D2_COLUMN_LINE(unsigned2, scaled, words, "lbu", 2, )                                  \
+        N2D2_COLUMN_LINE(signed2, scaled, words, "lb", 2, )                                     \
+        N2D2_COLUMN_LINE(unsigned1Low, scaled, words, "lbu", 1, N2D2_COLUMN_LOW)                \
+        N2D2_COLUMN_LINE(signed1Low, scaled, words, "lb", 1, N2D2_COLUMN_LOW)                   \
+        N2D2_COLUMN_LINE(unsigned2Low, scaled, words, "lbu", 2, N2D2_COLUMN_LOW)                \
+        N2D2_COLUMN_LINE(signed2Low, scaled, words, "lb", 2, N2D2_COLUMN_LOW)                   \
+    };
+N2D2_COLUMN_KERNELS(lanes::HighWord, N2D2_COLUMN_HIGH, )
+N2D2_COLUMN_KERNELS(lanes::Twice, N2D2_COLUMN_TWICE, N2D2_COLUMN_WORDS)
+N2D2_COLUMN_KERNELS(lanes::TwiceSigned, N2D2_COLUMN_TWICE_SIGNED, N2D2_COLUMN_WORDS)
+N2D2_COLUMN_KERNELS(lanes::Once, N2D2_COLUMN_ONCE, N2D2_COLUMN_WORDS)
 // clang-format on
 
 // Low: whether the lowest result is not 0.
-template <bool Signed, int Stride, bool Low>
+template <bool Signed, int Stride, bool Low, int Rounding>
 N2D2_INLINE void depthwiseLine(const Line& line, const std::int32_t* stream) {
+    typedef ColumnKernels<Rounding> K;
     if (Stride == 1 && Low)
-        Signed ? signed1Low(&line, stream) : unsigned1Low(&line, stream);
+        Signed ? K::template signed1Low<>(&line, stream) : K::template unsigned1Low<>(&line, stream);
     else if (Stride == 1)
-        Signed ? signed1(&line, stream) : unsigned1(&line, stream);
+        Signed ? K::template signed1<>(&line, stream) : K::template unsigned1<>(&line, stream);
     else if (Low)
-        Signed ? signed2Low(&line, stream) : unsigned2Low(&line, stream);
+        Signed ? K::template signed2Low<>(&line, stream) : K::template unsigned2Low<>(&line, stream);
     else
-        Signed ? signed2(&line, stream) : unsigned2(&line, stream);
+        Signed ? K::template signed2<>(&line, stream) : K::template unsigned2<>(&line, stream);
 }
 
-template <bool Signed, int Stride, bool Low>
+template <bool Signed, int Stride, bool Low, int Rounding>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                              const std::int32_t* stream, int begin, int end) {
     Line line;
@@ -238,7 +258,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
             line.special |= there ? 0 : 1;
         }
         line.out = out + s.out.at(y);
-        depthwiseLine<Signed, Stride, Low>(line, stream);
+        depthwiseLine<Signed, Stride, Low, Rounding>(line, stream);
     }
 }
 
@@ -254,8 +274,9 @@ struct ColumnDepthwise<Cfg, typename Exists<Cfg::Columns>::Type> {
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<typename Cfg::Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(Cfg::Input::Channels);
         static constexpr pixels::Results stored = {Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
-        pixels::depthwise<std::numeric_limits<typename Cfg::Input::Type>::is_signed, Cfg::StrideWidth, Cfg::VectorLow != 0>(
-            shape, stored, in, out, reinterpret_cast<const std::int32_t*>(weights), rows.begin, rows.end);
+        pixels::depthwise<std::numeric_limits<typename Cfg::Input::Type>::is_signed, Cfg::StrideWidth, Cfg::VectorLow != 0,
+                          Cfg::Rounding>(shape, stored, in, out, reinterpret_cast<const std::int32_t*>(weights), rows.begin,
+                                         rows.end);
     }
 };
 

@@ -73,7 +73,7 @@ N2D2_INLINE void spreadBoth(const Shape& s, const unsigned char* in, int y, int 
 
 // `window`: inputs words. `bytes`: 2 * inputs bytes where channels are no multiple of four, else kernelWidth * channels.
 // `results`: two pixels of outputs, rounded up to four, where these are no multiple of four.
-template <bool Signed>
+template <bool Signed, int Rounding>
 N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                                std::uint32_t* window, unsigned char* bytes, unsigned char* results, int begin, int end) {
     const bool quads = (s.channels & 3) == 0, point = quads && s.point, whole = (s.outputs & 3) == 0;
@@ -120,9 +120,9 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
         work.first = whole ? first : results;
         work.second = whole ? second : results + 4 * work.blocks;
         if (both)
-            two(&work);
+            Kernels<Rounding>::template two<>(&work);
         else
-            one(&work);
+            Kernels<Rounding>::template one<>(&work);
         if (!whole) {
             const unsigned char* const other = results + 4 * work.blocks;
             for (int o = 0; o < columns; ++o)
@@ -163,7 +163,7 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         std::uint32_t window[K];
         std::uint32_t bytes[(Bytes + 3) / 4];
         std::uint32_t results[O % 4 ? 2 * ((O + 3) / 4) : 1];
-        lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed>(
+        lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
             shape, in, out, reinterpret_cast<const std::uint32_t*>(weights), window, reinterpret_cast<unsigned char*>(bytes),
             reinterpret_cast<unsigned char*>(results), rows.begin, rows.end);
     }

@@ -17,7 +17,7 @@ enum : int { WideBlocks = 16 };  // of four outputs of 16 bits, which are comput
 
 // `window`: half as many words as inputs, rounded up to 8 of these. `results`: where outputs are no multiple of four, their bytes, rounded up
 // to four; for outputs of 16 bits 4 * WideBlocks words.
-template <bool Signed, class T>
+template <bool Signed, int Rounding, class T>
 N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* out, const std::uint32_t* stream,
                                   std::uint32_t* window, std::uint32_t* results) {
     const int whole = v.inputs / 4, rest = v.inputs % 4;
@@ -43,7 +43,7 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* o
     work.low = v.low;
     work.room = v.room;
     if (sizeof(T) == 1) {
-        alone(&work);
+        Kernels<Rounding>::template alone<>(&work);
         if (!direct)
             std::memcpy(out, results, static_cast<std::size_t>(v.outputs));
         return;
@@ -51,8 +51,8 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* o
     const int blocks = work.blocks;
     for (int block = 0; block < blocks; block += WideBlocks) {
         work.blocks = least<int>(blocks - block, WideBlocks);
-        work.stream = stream + block * ((v.inputs + 7) / 8 * 8 + 8);
-        aloneWords(&work);
+        work.stream = stream + block * ((v.inputs + 7) / 8 * 8 + (Rounding == HighWord ? 8 : 12));
+        Kernels<Rounding>::template aloneWords<>(&work);
         const int count = least<int>(v.outputs - 4 * block, 4 * work.blocks);
         for (int o = 0; o < count; ++o)
             *out++ = static_cast<T>(least(largest(static_cast<std::int32_t>(results[o]), v.least), v.most));
@@ -99,7 +99,7 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
                             static_cast<std::size_t>(C));
             from = reinterpret_cast<const unsigned char*>(gathered);
         }
-        lanes::fullyConnected<std::numeric_limits<typename Input::Type>::is_signed>(
+        lanes::fullyConnected<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
             shape, from, line<Output>(out, 0), reinterpret_cast<const std::uint32_t*>(weights), window, results);
     }
 };

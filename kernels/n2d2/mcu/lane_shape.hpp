@@ -14,6 +14,10 @@
 namespace n2d2 {
 namespace lanes {
 
+// How a kernel rescales sums (`Rounding` of a layer): (sum * m + 2^31) >> 32, or as DoublingRescale of rescale.hpp does: twice, twice where
+// ties below 0 count, once.
+enum Rounding : int { HighWord, Twice, TwiceSigned, Once };
+
 // Where the lines of a plane of bytes lie.
 struct Lines {
     std::int32_t offset, wrapOffset, lines, pitch, stride, height, width;

@@ -12,8 +12,12 @@
 //
 //   first sums (A, 256 B + A, C, 256 D + C), with biases;  (AB, CD) of every two inputs;  multipliers of A, B, C, D
 //
+// or, where sums are doubled (Rounding), 2 m - 2^32 of A, B; -2^(32 - shift) of A, B; the same of C, D.
+//
 // q = clamp(zero + ((sum * m + 2^31) >> 32), 0, 255) is one SMMLAR and one USAT; four results are clamped further at once where the layer
-// asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`.
+// asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`. The upper word of 2 m
+// times a sum is that of 2 m - 2^32 times it, and the sum: one SMMLAR too, or SMMLA without rounding. The shift that follows is SMMLSR
+// with -2^(32 - shift); one less in a number below 0 sends its ties away from it.
 #ifndef N2D2_MCU_LANES_HPP
 #define N2D2_MCU_LANES_HPP
 
@@ -39,6 +43,48 @@ struct Work {
 };
 
 // clang-format off
+#define N2D2_SCALED(x, m, zero) "smmlar " x ", " x ", " m ", " zero "\n\t"
+#define N2D2_SHIFTED(x, m, zero) "smmlsr " x ", " x ", " m ", " zero "\n\t"
+#define N2D2_DOUBLED(x, m) "smmlar " x ", " x ", " m ", " x "\n\t"
+#define N2D2_DOUBLED_DOWN(x, m) "smmla " x ", " x ", " m ", " x "\n\t"
+#define N2D2_AWAY(x) "add " x ", " x ", " x ", asr #31\n\t"
+#define N2D2_AS_IT_IS(x)
+
+// Of two outputs, a and c, of two pixels.
+#define N2D2_LANES_STEP_OF2(scaled, a, b, c, d)   \
+    "ldrd   r2, r3, [r1], #8\n\t"                 \
+    scaled(a, "r2", "r0")                         \
+    scaled(b, "r2", "r0")                         \
+    scaled(c, "r3", "r0")                         \
+    scaled(d, "r3", "r0")
+#define N2D2_LANES_SCALED2(a, b, c, d) N2D2_LANES_STEP_OF2(N2D2_SCALED, a, b, c, d)
+#define N2D2_LANES_DOUBLED2(doubled, away, a, b, c, d)  \
+    "ldrd   r2, r3, [r1], #8\n\t"                 \
+    doubled(a, "r2") doubled(b, "r2")             \
+    doubled(c, "r3") doubled(d, "r3")             \
+    away(a) away(b) away(c) away(d)               \
+    N2D2_LANES_STEP_OF2(N2D2_SHIFTED, a, b, c, d)
+#define N2D2_LANES_TWICE2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AS_IT_IS, a, b, c, d)
+#define N2D2_LANES_TWICE_SIGNED2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AWAY, a, b, c, d)
+#define N2D2_LANES_ONCE2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS, a, b, c, d)
+
+// Of four outputs of one pixel, in r4, r6, r8, r10.
+#define N2D2_LANES_SCALED1                        \
+    "ldm    r1!, {r5, r7, r12, lr}\n\t"           \
+    N2D2_SCALED("r4", "r5", "r2")                 \
+    N2D2_SCALED("r6", "r7", "r2")                 \
+    N2D2_SCALED("r8", "r12", "r2")                \
+    N2D2_SCALED("r10", "lr", "r2")
+#define N2D2_LANES_HALF1(doubled, away, a, b)     \
+    "ldm    r1!, {r5, r7, r12, lr}\n\t"           \
+    doubled(a, "r5") doubled(b, "r7")             \
+    away(a) away(b)                               \
+    N2D2_SHIFTED(a, "r12", "r2")                   \
+    N2D2_SHIFTED(b, "lr", "r2")
+#define N2D2_LANES_DOUBLED1(doubled, away)        \
+    N2D2_LANES_HALF1(doubled, away, "r4", "r6")   \
+    N2D2_LANES_HALF1(doubled, away, "r8", "r10")
+
 #define N2D2_LANES_STEP2              \
     "ldrd   r2, r3, [r0], #8\n\t"     \
     "ldrd   r12, lr, [r1], #8\n\t"    \
@@ -54,97 +100,90 @@ struct Work {
     "smlad  r9, r3, lr, r9\n\t"
 
 // All outputs of two pixels. A template, so that a program has it once wherever it is included.
-template <int FrameBytes = 72>
-__attribute__((naked, noinline)) void two(Work*) {
-    __asm__ volatile(
-        ".syntax unified\n\t"
-        "push   {r4-r11, lr}\n\t"
-        "sub    sp, sp, #36\n\t"
-        "ldr    r1, [r0, #4]\n\t"
-        "ldr    r2, [r0, #0]\n\t"
-        "ldr    r3, [r0, #8]\n\t"
-        "strd   r2, r3, [sp, #0]\n\t"
-        "ldrd   r2, r3, [r0, #16]\n\t"
-        "strd   r2, r3, [sp, #8]\n\t"
-        "ldrd   r2, r3, [r0, #24]\n\t"
-        "strd   r2, r3, [sp, #16]\n\t"
-        "ldr    r2, [r0, #12]\n\t"
-        "str    r2, [sp, #24]\n\t"
-        "ldrd   r2, r3, [r0, #32]\n\t"
-        "strd   r2, r3, [sp, #28]\n"
-    "1:\n\t"
-        "ldm    r1!, {r4, r6, r8, r10}\n\t"
-        "ldr    r0, [sp, #0]\n\t"
-        "mov    r5, r4\n\t"
-        "mov    r7, r6\n\t"
-        "mov    r9, r8\n\t"
-        "mov    r11, r10\n"
-    "2:\n\t"
-        N2D2_LANES_STEP2
-        N2D2_LANES_STEP2
-        N2D2_LANES_STEP2
-        N2D2_LANES_STEP2
-        "ldr    r2, [sp, #4]\n\t"
-        "cmp    r0, r2\n\t"
-        "bne    2b\n\t"
-        "ldrd   r0, r12, [sp, #16]\n\t"
-        "ldrd   r2, r3, [r1], #8\n\t"
-        "sub    r6, r6, r4\n\t"
-        "sub    r7, r7, r5\n\t"
-        "asr    r6, r6, #8\n\t"
-        "asr    r7, r7, #8\n\t"
-        "smmlar r4, r4, r2, r0\n\t"
-        "smmlar r5, r5, r2, r0\n\t"
-        "smmlar r6, r6, r3, r0\n\t"
-        "smmlar r7, r7, r3, r0\n\t"
-        "ldrd   r2, r3, [r1], #8\n\t"
-        "sub    r10, r10, r8\n\t"
-        "sub    r11, r11, r9\n\t"
-        "asr    r10, r10, #8\n\t"
-        "asr    r11, r11, #8\n\t"
-        "smmlar r8, r8, r2, r0\n\t"
-        "smmlar r9, r9, r2, r0\n\t"
-        "smmlar r10, r10, r3, r0\n\t"
-        "smmlar r11, r11, r3, r0\n\t"
-        "ldrd   r2, r3, [sp, #8]\n\t"
-        "usat   r4, #8, r4\n\t"
-        "usat   r5, #8, r5\n\t"
-        "usat   r6, #8, r6\n\t"
-        "usat   r7, #8, r7\n\t"
-        "usat   r8, #8, r8\n\t"
-        "usat   r9, #8, r9\n\t"
-        "usat   r10, #8, r10\n\t"
-        "usat   r11, #8, r11\n\t"
-        "orr    r4, r4, r6, lsl #8\n\t"
-        "orr    r5, r5, r7, lsl #8\n\t"
-        "orr    r8, r8, r10, lsl #8\n\t"
-        "orr    r9, r9, r11, lsl #8\n\t"
-        "orr    r4, r4, r8, lsl #16\n\t"
-        "orr    r5, r5, r9, lsl #16\n\t"
-        "ldrd   r6, r7, [sp, #28]\n\t"
-        "orrs   r8, r6, r7\n\t"
-        "beq    3f\n\t"
-        "uqsub8 r4, r4, r6\n\t"
-        "uqsub8 r5, r5, r6\n\t"
-        "uadd8  r4, r4, r6\n\t"
-        "uadd8  r5, r5, r6\n\t"
-        "uqadd8 r4, r4, r7\n\t"
-        "uqadd8 r5, r5, r7\n\t"
-        "usub8  r4, r4, r7\n\t"
-        "usub8  r5, r5, r7\n"
-    "3:\n\t"
-        "eor    r4, r4, r12\n\t"
-        "eor    r5, r5, r12\n\t"
-        "str    r4, [r2], #4\n\t"
-        "str    r5, [r3], #4\n\t"
-        "strd   r2, r3, [sp, #8]\n\t"
-        "ldr    r2, [sp, #24]\n\t"
-        "subs   r2, r2, #1\n\t"
-        "str    r2, [sp, #24]\n\t"
-        "bne    1b\n\t"
-        "add    sp, sp, #36\n\t"
-        "pop    {r4-r11, pc}\n\t");
-}
+#define N2D2_LANES_TWO(scaled)                                                                     \
+    template <int FrameBytes = 72>                                                                 \
+    __attribute__((naked, noinline)) static void two(Work*) {                                      \
+        __asm__ volatile(                                                                          \
+            ".syntax unified\n\t"                                                                  \
+            "push   {r4-r11, lr}\n\t"                                                              \
+            "sub    sp, sp, #36\n\t"                                                               \
+            "ldr    r1, [r0, #4]\n\t"                                                              \
+            "ldr    r2, [r0, #0]\n\t"                                                              \
+            "ldr    r3, [r0, #8]\n\t"                                                              \
+            "strd   r2, r3, [sp, #0]\n\t"                                                          \
+            "ldrd   r2, r3, [r0, #16]\n\t"                                                         \
+            "strd   r2, r3, [sp, #8]\n\t"                                                          \
+            "ldrd   r2, r3, [r0, #24]\n\t"                                                         \
+            "strd   r2, r3, [sp, #16]\n\t"                                                         \
+            "ldr    r2, [r0, #12]\n\t"                                                             \
+            "str    r2, [sp, #24]\n\t"                                                             \
+            "ldrd   r2, r3, [r0, #32]\n\t"                                                         \
+            "strd   r2, r3, [sp, #28]\n"                                                           \
+        "1:\n\t"                                                                                   \
+            "ldm    r1!, {r4, r6, r8, r10}\n\t"                                                    \
+            "ldr    r0, [sp, #0]\n\t"                                                              \
+            "mov    r5, r4\n\t"                                                                    \
+            "mov    r7, r6\n\t"                                                                    \
+            "mov    r9, r8\n\t"                                                                    \
+            "mov    r11, r10\n"                                                                    \
+        "2:\n\t"                                                                                   \
+            N2D2_LANES_STEP2                                                                       \
+            N2D2_LANES_STEP2                                                                       \
+            N2D2_LANES_STEP2                                                                       \
+            N2D2_LANES_STEP2                                                                       \
+            "ldr    r2, [sp, #4]\n\t"                                                              \
+            "cmp    r0, r2\n\t"                                                                    \
+            "bne    2b\n\t"                                                                        \
+            "ldrd   r0, r12, [sp, #16]\n\t"                                                        \
+            "sub    r6, r6, r4\n\t"                                                                \
+            "sub    r7, r7, r5\n\t"                                                                \
+            "asr    r6, r6, #8\n\t"                                                                \
+            "asr    r7, r7, #8\n\t"                                                                \
+            scaled("r4", "r5", "r6", "r7")                                                         \
+            "sub    r10, r10, r8\n\t"                                                              \
+            "sub    r11, r11, r9\n\t"                                                              \
+            "asr    r10, r10, #8\n\t"                                                              \
+            "asr    r11, r11, #8\n\t"                                                              \
+            scaled("r8", "r9", "r10", "r11")                                                       \
+            "ldrd   r2, r3, [sp, #8]\n\t"                                                          \
+            "usat   r4, #8, r4\n\t"                                                                \
+            "usat   r5, #8, r5\n\t"                                                                \
+            "usat   r6, #8, r6\n\t"                                                                \
+            "usat   r7, #8, r7\n\t"                                                                \
+            "usat   r8, #8, r8\n\t"                                                                \
+            "usat   r9, #8, r9\n\t"                                                                \
+            "usat   r10, #8, r10\n\t"                                                              \
+            "usat   r11, #8, r11\n\t"                                                              \
+            "orr    r4, r4, r6, lsl #8\n\t"                                                        \
+            "orr    r5, r5, r7, lsl #8\n\t"                                                        \
+            "orr    r8, r8, r10, lsl #8\n\t"                                                       \
+            "orr    r9, r9, r11, lsl #8\n\t"                                                       \
+            "orr    r4, r4, r8, lsl #16\n\t"                                                       \
+            "orr    r5, r5, r9, lsl #16\n\t"                                                       \
+            "ldrd   r6, r7, [sp, #28]\n\t"                                                         \
+            "orrs   r8, r6, r7\n\t"                                                                \
+            "beq    3f\n\t"                                                                        \
+            "uqsub8 r4, r4, r6\n\t"                                                                \
+            "uqsub8 r5, r5, r6\n\t"                                                                \
+            "uadd8  r4, r4, r6\n\t"                                                                \
+            "uadd8  r5, r5, r6\n\t"                                                                \
+            "uqadd8 r4, r4, r7\n\t"                                                                \
+            "uqadd8 r5, r5, r7\n\t"                                                                \
+            "usub8  r4, r4, r7\n\t"                                                                \
+            "usub8  r5, r5, r7\n"                                                                  \
+        "3:\n\t"                                                                                   \
+            "eor    r4, r4, r12\n\t"                                                               \
+            "eor    r5, r5, r12\n\t"                                                               \
+            "str    r4, [r2], #4\n\t"                                                              \
+            "str    r5, [r3], #4\n\t"                                                              \
+            "strd   r2, r3, [sp, #8]\n\t"                                                          \
+            "ldr    r2, [sp, #24]\n\t"                                                             \
+            "subs   r2, r2, #1\n\t"                                                                \
+            "str    r2, [sp, #24]\n\t"                                                             \
+            "bne    1b\n\t"                                                                        \
+            "add    sp, sp, #36\n\t"                                                               \
+            "pop    {r4-r11, pc}\n\t");                                                            \
+    }
 
 // Four inputs of one pixel, which `inputs` loads to r2 and r3.
 #define N2D2_LANES_STEP1(inputs)                            \
@@ -189,9 +228,9 @@ __attribute__((naked, noinline)) void two(Work*) {
 #define N2D2_LANES_WORDS "stm    r11!, {r4, r6, r8, r10}\n\t"
 
 // All outputs of one pixel: the first of a window of two (one), the only one (alone), and that in words (aloneWords).
-#define N2D2_LANES_ONE(name, inputs, stored)                \
+#define N2D2_LANES_ONE(name, inputs, scaled, stored)        \
     template <int FrameBytes = 60>                          \
-    __attribute__((naked, noinline)) void name(Work*) {     \
+    __attribute__((naked, noinline)) static void name(Work*) { \
         __asm__ volatile(                                   \
             ".syntax unified\n\t"                           \
             "push   {r4-r11, lr}\n\t"                       \
@@ -211,16 +250,12 @@ __attribute__((naked, noinline)) void two(Work*) {
             N2D2_LANES_STEP1(inputs)                        \
             "cmp    r0, r9\n\t"                             \
             "bne    2b\n\t"                                 \
-            "ldm    r1!, {r5, r7, r12, lr}\n\t"             \
             "ldr    r2, [sp, #8]\n\t"                       \
             "sub    r6, r6, r4\n\t"                         \
             "sub    r10, r10, r8\n\t"                       \
             "asr    r6, r6, #8\n\t"                         \
             "asr    r10, r10, #8\n\t"                       \
-            "smmlar r4, r4, r5, r2\n\t"                     \
-            "smmlar r6, r6, r7, r2\n\t"                     \
-            "smmlar r8, r8, r12, r2\n\t"                    \
-            "smmlar r10, r10, lr, r2\n\t"                   \
+            scaled                                          \
             stored                                          \
             "ldr    r3, [sp, #0]\n\t"                       \
             "subs   r3, r3, #1\n\t"                         \
@@ -230,9 +265,20 @@ __attribute__((naked, noinline)) void two(Work*) {
             "pop    {r4-r11, pc}\n\t");                     \
     }
 
-N2D2_LANES_ONE(one, N2D2_LANES_FIRST, N2D2_LANES_BYTES)
-N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, N2D2_LANES_BYTES)
-N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, N2D2_LANES_WORDS)
+template <int Rounding>
+struct Kernels;
+#define N2D2_LANES_KERNELS(rounding, ofTwo, ofOne)                              \
+    template <>                                                             \
+    struct Kernels<rounding> {                                              \
+        N2D2_LANES_TWO(ofTwo)                                                 \
+        N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)        \
+        N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)      \
+        N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS) \
+    };
+N2D2_LANES_KERNELS(HighWord, N2D2_LANES_SCALED2, N2D2_LANES_SCALED1)
+N2D2_LANES_KERNELS(Twice, N2D2_LANES_TWICE2, N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AS_IT_IS))
+N2D2_LANES_KERNELS(TwiceSigned, N2D2_LANES_TWICE_SIGNED2, N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AWAY))
+N2D2_LANES_KERNELS(Once, N2D2_LANES_ONCE2, N2D2_LANES_DOUBLED1(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS))
 // clang-format on
 
 // Spreads `quads` times four bytes of two pixels to words of a window; returns its end.

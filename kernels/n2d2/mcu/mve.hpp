@@ -1,7 +1,8 @@
 // Products of signed bytes for MVE (Helium): dense layers by VMLADAVA, four pixels and two outputs or one pixel and four outputs at a
 // time; depthwise ones by VMULL, 16 channels at a time. The exporter (forms/vector_streams.py) makes their constants.
 //
-// q = clamp(zero + ((sum * m + 2^31) >> 32)) is VRMULH, a saturating narrowing to 16 bits, VQADD, VMAX and VMIN.
+// q = clamp(zero + ((sum * m + 2^31) >> 32)) is VRMULH, a saturating narrowing to 16 bits, VQADD, VMAX and VMIN. Where sums are doubled
+// (lanes::Rounding), VQRDMULH, or VQDMULH, and VRSHL take the place of VRMULH: vectors of shifts to the left follow those of multipliers.
 //
 // Inputs are copied to windows or lines before they are multiplied, unsigned ones 128 lower (VEOR); the bias makes up for that. Loops
 // whose last turn is no whole vector are predicated by their number of elements (DLSTP, LETP), so nothing beyond is read or written.
@@ -150,6 +151,9 @@ inline std::int32_t skipOf(int vectors) {
 }
 
 // clang-format off
+#define N2D2_MVE_AWAY(x, t) "vshr.s32 " t ", " x ", #31\n\t" "vadd.i32 " x ", " x ", " t "\n\t"
+#define N2D2_MVE_AS_IT_IS(x, t)
+
 // Sums of output A are r0, r4, r8, r12, those of output B r2, r6, r10, lr.
 #define N2D2_MVE_STEP(multiply)       \
     "vldrb.8 q0, [r3], #16\n\t"       \
@@ -172,60 +176,68 @@ inline std::int32_t skipOf(int vectors) {
     N2D2_MVE_STEP("vmladava.s8") N2D2_MVE_STEP("vmladava.s8")
 
 // All outputs of four pixels, two at a time. A template, so that a program has it once wherever it is included.
-template <int FrameBytes = 112>
-__attribute__((naked, noinline)) void four(Work*) {
-    __asm__ volatile(
-        ".syntax unified\n\t"
-        "push    {r4-r11, lr}\n\t"
-        "vpush   {d8-d15}\n\t"
-        "sub     sp, sp, #12\n\t"
-        "ldrd    r11, r5, [r0, #0]\n\t"
-        "ldrd    r3, r2, [r0, #8]\n\t"
-        "str     r2, [sp, #0]\n\t"
-        "ldrd    r9, r2, [r0, #16]\n\t"
-        "adr.w   r7, 2f\n\t"
-        "add     r7, r7, r2\n\t"
-        "ldrd    r1, r2, [r0, #24]\n\t"
-        "vdup.16 q6, r1\n\t"
-        "vdup.16 q4, r2\n\t"
-        "ldr     r1, [r0, #32]\n\t"
-        "vdup.16 q5, r1\n\t"
-        "add     r0, r0, #36\n\t"
-        "vldrw.32 q7, [r0]\n"
-    "1:\n\t"
-        "mov     r1, r11\n\t"
-        N2D2_MVE_STEP("vmladav.s8")
-        "bx      r7\n\t"
-        ".balign 4\n"
-    "2:\n\t"
-        N2D2_MVE_FOUR_STEPS
-        N2D2_MVE_FOUR_STEPS
-        "cmp     r1, r5\n\t"
-        "bne.w   2b\n\t"
-        "vmov    q0[2], q0[0], r0, r4\n\t"
-        "vmov    q0[3], q0[1], r2, r6\n\t"
-        "vldrw.32 q2, [r3], #16\n\t"
-        "vldrw.32 q3, [r3], #16\n\t"
-        "vmov    q1[2], q1[0], r8, r12\n\t"
-        "vadd.i32 q0, q0, q2\n\t"
-        "vmov    q1[3], q1[1], r10, lr\n\t"
-        "vrmulh.s32 q0, q0, q3\n\t"
-        "vadd.i32 q1, q1, q2\n\t"
-        "ldr     r0, [sp, #0]\n\t"
-        "vrmulh.s32 q1, q1, q3\n\t"
-        "vqmovnb.s32 q0, q0\n\t"
-        "vqmovnt.s32 q0, q1\n\t"
-        "vqadd.s16 q0, q0, q6\n\t"
-        "vmax.s16 q0, q0, q4\n\t"
-        "vmin.s16 q0, q0, q5\n\t"
-        "vstrb.16 q0, [r9, q7]\n\t"
-        "adds    r9, r9, #2\n\t"
-        "cmp     r3, r0\n\t"
-        "bne.w   1b\n\t"
-        "add     sp, sp, #12\n\t"
-        "vpop    {d8-d15}\n\t"
-        "pop     {r4-r11, pc}\n\t");
-}
+#define N2D2_MVE_FOUR(multiply, shifted)                                        \
+    template <int FrameBytes = 112>                                             \
+    __attribute__((naked, noinline)) static void four(Work*) {                  \
+        __asm__ volatile(                                                       \
+            ".syntax unified\n\t"                                               \
+            "push    {r4-r11, lr}\n\t"                                          \
+            "vpush   {d8-d15}\n\t"                                              \
+            "sub     sp, sp, #12\n\t"                                           \
+            "ldrd    r11, r5, [r0, #0]\n\t"                                     \
+            "ldrd    r3, r2, [r0, #8]\n\t"                                      \
+            "str     r2, [sp, #0]\n\t"                                          \
+            "ldrd    r9, r2, [r0, #16]\n\t"                                     \
+            "adr.w   r7, 2f\n\t"                                                \
+            "add     r7, r7, r2\n\t"                                            \
+            "ldrd    r1, r2, [r0, #24]\n\t"                                     \
+            "vdup.16 q6, r1\n\t"                                                \
+            "vdup.16 q4, r2\n\t"                                                \
+            "ldr     r1, [r0, #32]\n\t"                                         \
+            "vdup.16 q5, r1\n\t"                                                \
+            "add     r0, r0, #36\n\t"                                           \
+            "vldrw.32 q7, [r0]\n"                                               \
+        "1:\n\t"                                                                \
+            "mov     r1, r11\n\t"                                               \
+            N2D2_MVE_STEP("vmladav.s8")                                         \
+            "bx      r7\n\t"                                                    \
+            ".balign 4\n"                                                       \
+        "2:\n\t"                                                                \
+            N2D2_MVE_FOUR_STEPS                                                 \
+            N2D2_MVE_FOUR_STEPS                                                 \
+            "cmp     r1, r5\n\t"                                                \
+            "bne.w   2b\n\t"                                                    \
+            "vmov    q0[2], q0[0], r0, r4\n\t"                                  \
+            "vmov    q0[3], q0[1], r2, r6\n\t"                                  \
+            "vldrw.32 q2, [r3], #16\n\t"                                        \
+            "vldrw.32 q3, [r3], #16\n\t"                                        \
+            "vmov    q1[2], q1[0], r8, r12\n\t"                                 \
+            "vadd.i32 q0, q0, q2\n\t"                                           \
+            "vmov    q1[3], q1[1], r10, lr\n\t"                                 \
+            multiply " q0, q0, q3\n\t"                                          \
+            "vadd.i32 q1, q1, q2\n\t"                                           \
+            "ldr     r0, [sp, #0]\n\t"                                          \
+            multiply " q1, q1, q3\n\t"                                          \
+            shifted                                                             \
+            "vqmovnb.s32 q0, q0\n\t"                                            \
+            "vqmovnt.s32 q0, q1\n\t"                                            \
+            "vqadd.s16 q0, q0, q6\n\t"                                          \
+            "vmax.s16 q0, q0, q4\n\t"                                           \
+            "vmin.s16 q0, q0, q5\n\t"                                           \
+            "vstrb.16 q0, [r9, q7]\n\t"                                         \
+            "adds    r9, r9, #2\n\t"                                            \
+            "cmp     r3, r0\n\t"                                                \
+            "bne.w   1b\n\t"                                                    \
+            "add     sp, sp, #12\n\t"                                           \
+            "vpop    {d8-d15}\n\t"                                              \
+            "pop     {r4-r11, pc}\n\t");                                        \
+    }
+#define N2D2_MVE_SHIFT_FOUR(away)         \
+    "vldrw.32 q2, [r3], #16\n\t"          \
+    away("q0", "q3")                      \
+    "vrshl.s32 q0, q0, q2\n\t"            \
+    away("q1", "q3")                      \
+    "vrshl.s32 q1, q1, q2\n\t"
 // clang-format on
 
 // What `one` and `oneWide` work on.
@@ -240,9 +252,9 @@ struct Single {
 
 // clang-format off
 // All outputs of one pixel, four at a time, which `stored` stores: as bytes, or as 16-bit integers.
-#define N2D2_MVE_ONE(name, stored)                                                          \
+#define N2D2_MVE_ONE(name, multiply, shifted, stored)                                                   \
     template <int FrameBytes = 36>                                                          \
-    __attribute__((naked, noinline)) void name(Single*) {                                   \
+    __attribute__((naked, noinline)) static void name(Single*) {                            \
         __asm__ volatile(                                                                   \
             ".syntax unified\n\t"                                                           \
             "push    {r4-r11, lr}\n\t"                                                      \
@@ -268,7 +280,8 @@ struct Single {
             "vmov    q0[2], q0[0], r0, r4\n\t"                                              \
             "vmov    q0[3], q0[1], r2, r6\n\t"                                              \
             "vldrw.32 q1, [r1], #16\n\t"                                                    \
-            "vrmulh.s32 q0, q0, q1\n\t"                                                     \
+            multiply " q0, q0, q1\n\t"                                                      \
+            shifted                                                                         \
             "vdup.32 q2, r10\n\t"                                                           \
             "vdup.32 q3, r11\n\t"                                                           \
             "vadd.i32 q0, q0, r12\n\t"                                                      \
@@ -282,8 +295,10 @@ struct Single {
             "pop     {r4-r11, pc}\n\t");                                                    \
     }
 
-N2D2_MVE_ONE(one, "vstrbt.32 q0, [r3], #4\n\t")
-N2D2_MVE_ONE(oneWide, "vstrht.32 q0, [r3], #8\n\t")
+#define N2D2_MVE_SHIFT_ONE(away)          \
+    "vldrw.32 q1, [r1], #16\n\t"          \
+    away("q0", "q2")                      \
+    "vrshl.s32 q0, q0, q1\n\t"
 // clang-format on
 
 // What `pixels` works on.
@@ -324,9 +339,9 @@ struct Line {
     N2D2_MVE_WIDEN
 
 // `count` results of 16 channels, or of 8 of two pixels; taps are `tap` bytes apart, pixels `move`.
-#define N2D2_MVE_PIXELS(name, tap, tap2, move)                                                   \
+#define N2D2_MVE_PIXELS(name, multiply, shifted, tap, tap2, move)                                            \
     template <int FrameBytes = 136>                                                              \
-    __attribute__((naked, noinline)) void name(Line*) {                                          \
+    __attribute__((naked, noinline)) static void name(Line*) {                                   \
         __asm__ volatile(                                                                        \
             ".syntax unified\n\t"                                                                \
             "push    {r4-r11, lr}\n\t"                                                           \
@@ -360,13 +375,14 @@ struct Line {
             N2D2_MVE_WIDEN                                                                       \
             "vldrw.32 q0, [r3, #208]\n\t"                                                        \
             "vldrw.32 q1, [r3, #224]\n\t"                                                        \
-            "vrmulh.s32 q4, q4, q0\n\t"                                                          \
+            multiply " q4, q4, q0\n\t"                                                           \
             "vldrw.32 q2, [r3, #240]\n\t"                                                        \
-            "vrmulh.s32 q5, q5, q1\n\t"                                                          \
+            multiply " q5, q5, q1\n\t"                                                           \
             "vldrw.32 q3, [r3, #256]\n\t"                                                        \
-            "vrmulh.s32 q6, q6, q2\n\t"                                                          \
+            multiply " q6, q6, q2\n\t"                                                           \
+            multiply " q7, q7, q3\n\t"                                                           \
+            shifted                                                                              \
             "vqmovnb.s32 q4, q4\n\t"                                                             \
-            "vrmulh.s32 q7, q7, q3\n\t"                                                          \
             "vqmovnt.s32 q4, q5\n\t"                                                             \
             "vqmovnb.s32 q6, q6\n\t"                                                             \
             "vqadd.s16 q4, q4, r8\n\t"                                                           \
@@ -388,9 +404,39 @@ struct Line {
             "pop     {r4-r11, pc}\n\t");                                                         \
     }
 
-N2D2_MVE_PIXELS(pixels, "16", "32", "16")
-N2D2_MVE_PIXELS(everyOther, "16", "32", "32")
-N2D2_MVE_PIXELS(twoPixels, "8", "16", "16")
+#define N2D2_MVE_SHIFT_PIXELS(away)       \
+    "vldrw.32 q0, [r3, #272]\n\t"         \
+    "vldrw.32 q2, [r3, #288]\n\t"         \
+    away("q4", "q1")                      \
+    "vrshl.s32 q4, q4, q0\n\t"            \
+    "vldrw.32 q0, [r3, #304]\n\t"         \
+    away("q5", "q1")                      \
+    "vrshl.s32 q5, q5, q2\n\t"            \
+    "vldrw.32 q2, [r3, #320]\n\t"         \
+    away("q6", "q1")                      \
+    "vrshl.s32 q6, q6, q0\n\t"            \
+    away("q7", "q1")                      \
+    "vrshl.s32 q7, q7, q2\n\t"
+
+template <int Rounding>
+struct Kernels;
+#define N2D2_MVE_KERNELS(rounding, multiply, ofFour, ofOne, ofPixels)                    \
+    template <>                                                                          \
+    struct Kernels<rounding> {                                                           \
+        enum : int { Words = 1 + (int(rounding) != int(lanes::HighWord)) };              \
+        N2D2_MVE_FOUR(multiply, ofFour)                                                  \
+        N2D2_MVE_ONE(one, multiply, ofOne, "vstrbt.32 q0, [r3], #4\n\t")                 \
+        N2D2_MVE_ONE(oneWide, multiply, ofOne, "vstrht.32 q0, [r3], #8\n\t")             \
+        N2D2_MVE_PIXELS(pixels, multiply, ofPixels, "16", "32", "16")                    \
+        N2D2_MVE_PIXELS(everyOther, multiply, ofPixels, "16", "32", "32")                \
+        N2D2_MVE_PIXELS(twoPixels, multiply, ofPixels, "8", "16", "16")                  \
+    };
+#define N2D2_MVE_DOUBLED(rounding, multiply, away)                                       \
+    N2D2_MVE_KERNELS(rounding, multiply, N2D2_MVE_SHIFT_FOUR(away), N2D2_MVE_SHIFT_ONE(away), N2D2_MVE_SHIFT_PIXELS(away))
+N2D2_MVE_KERNELS(lanes::HighWord, "vrmulh.s32", "", "", "")
+N2D2_MVE_DOUBLED(lanes::Twice, "vqrdmulh.s32", N2D2_MVE_AS_IT_IS)
+N2D2_MVE_DOUBLED(lanes::TwiceSigned, "vqrdmulh.s32", N2D2_MVE_AWAY)
+N2D2_MVE_DOUBLED(lanes::Once, "vqdmulh.s32", N2D2_MVE_AS_IT_IS)
 // clang-format on
 
 }  // namespace mve

@@ -74,7 +74,7 @@ N2D2_INLINE void setPlaces(Work& work, std::uint32_t a, std::uint32_t b, std::ui
     work.places[3] = work.places[2] + 0x00010001u;
 }
 
-template <int = 0>
+template <int Rounding>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const signed char* stream, const Buffers& buffers, std::uint32_t turn, int begin, int end) {
     const int pixels = s.out.width, step = s.reverse ? -1 : 1, pairs = (s.outputs + 1) / 2;
@@ -87,7 +87,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     work.window = buffers.window;
     work.end = buffers.window + 4 * s.inputs;
     work.stream = stream;
-    work.streamEnd = stream + pairs * (2 * s.inputs + 2 * Bytes);
+    work.streamEnd = stream + pairs * (2 * s.inputs + (1 + Kernels<Rounding>::Words) * Bytes);
     work.skip = skipOf(s.inputs / Bytes);
     work.results = stored;
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * channels));
@@ -113,7 +113,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
                     gather(s, buffers, left + j * move, buffers.window + j * Bytes, turn);
             }
             row.out = to + ahead;
-            four(&row);
+            Kernels<Rounding>::template four<>(&row);
             to += 4 * next;
             left += 4 * move;
             x -= 4;
@@ -165,7 +165,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
             setPlaces(work, static_cast<std::uint32_t>(places[0] - low), static_cast<std::uint32_t>(places[1] - low),
                       static_cast<std::uint32_t>(places[2] - low), static_cast<std::uint32_t>(places[3] - low));
         }
-        four(&work);
+        Kernels<Rounding>::template four<>(&work);
         if (buffers.results)
             for (int j = 0; j < 4 && j < count; ++j)
                 std::memcpy(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
@@ -211,8 +211,8 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
         unsigned char window[4 * K], bytes[C % mve::Bytes ? K : 1], padded[Run], results[Apart ? 4 * (O + O % 2) : 1];
         mve::Piece lines[Cfg::KernelHeight], taps[Cfg::KernelHeight * Cfg::KernelWidth];
         const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr, lines, taps};
-        mve::convolution(shape, stored, in, out, reinterpret_cast<const signed char*>(weights), buffers,
-                         mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
+        mve::convolution<Cfg::Rounding>(shape, stored, in, out, reinterpret_cast<const signed char*>(weights), buffers,
+                                        mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
     }
 };
 

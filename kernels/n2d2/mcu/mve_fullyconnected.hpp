@@ -38,9 +38,9 @@ struct MveFullyConnected<Cfg, typename Exists<Cfg::Vectors>::Type> {
         mve::Single work = {window, reinterpret_cast<const signed char*>(weights),          K / mve::Bytes,
                             O,      reinterpret_cast<unsigned char*>(line<Output>(out, 0)), mve::resultsOf<Cfg>()};
         if (sizeof(typename Output::Type) == 1)
-            mve::one(&work);
+            mve::Kernels<Cfg::Rounding>::template one<>(&work);
         else
-            mve::oneWide(&work);
+            mve::Kernels<Cfg::Rounding>::template oneWide<>(&work);
     }
 };
 

@@ -38,14 +38,14 @@ struct Buffers {
     const unsigned char** lines;  // 4 * kernelHeight
 };
 
-template <bool Signed>
+template <bool Signed, int Rounding>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const std::int32_t* stream, const Buffers& buffers, int begin, int end) {
     Work work;
     work.stream = stream;
     work.outputs = s.outputs;
     work.inputs = s.inputs;
-    work.round = 1 + 2 * stored.zero;
+    work.round = Kernels<Rounding>::round(stored.zero);
     work.low = stored.low;
     work.high = stored.high;
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
@@ -60,7 +60,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
             work.window[j] = there ? places[j].lines[0] + places[j].left * s.in.stride : window;
             work.out[j] = places[j].out;
         }
-        Signed ? fourSigned(&work) : fourUnsigned(&work);
+        Signed ? Kernels<Rounding>::template fourSigned<>(&work) : Kernels<Rounding>::template fourUnsigned<>(&work);
     }
 }
 
@@ -82,7 +82,7 @@ struct OutputConvolution<Cfg, typename Exists<Cfg::Outputs>::Type> {
         unsigned char window[4 * K], padded[int(Cfg::KernelWidth) * C];
         const unsigned char* lines[4 * Cfg::KernelHeight];
         const outputs::Buffers buffers = {window, padded, lines};
-        outputs::convolution<std::numeric_limits<typename Input::Type>::is_signed>(
+        outputs::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
             shape, stored, in, out, reinterpret_cast<const std::int32_t*>(weights), buffers, rows.begin, rows.end);
     }
 };

@@ -12,7 +12,7 @@ namespace n2d2 {
 namespace outputs {
 
 // `rows`: kernelHeight pointers; `taps`: one for each position of the kernel; `padded`: room for the channels.
-template <bool Signed>
+template <bool Signed, int Rounding>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                              const std::int32_t* stream, const unsigned char** rows, const unsigned char** taps,
                              unsigned char* padded, int begin, int end) {
@@ -21,7 +21,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
     work.stream = stream;
     work.outputs = s.channels;
     work.inputs = s.kernelHeight * s.kernelWidth;
-    work.round = 1 + 2 * stored.zero;
+    work.round = Kernels<Rounding>::round(stored.zero);
     work.low = stored.low;
     work.high = stored.high;
     work.taps = taps;
@@ -33,7 +33,8 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
         work.out[0] = out + s.out.at(y);
         for (int x = 0; x < s.out.width; ++x, work.out[0] += s.out.stride) {
             lanes::placeTaps(s, rows, x, padded, taps);
-            Signed ? channelsSigned(&work) : channelsUnsigned(&work);
+            Signed ? Kernels<Rounding>::template channelsSigned<>(&work) :
+                     Kernels<Rounding>::template channelsUnsigned<>(&work);
         }
     }
 }
@@ -55,7 +56,7 @@ struct OutputDepthwise<Cfg, typename Exists<Cfg::Outputs>::Type> {
         const unsigned char* lines[Cfg::KernelHeight];
         const unsigned char* taps[Cfg::KernelHeight * Cfg::KernelWidth];
         unsigned char padded[Input::Channels];
-        outputs::depthwise<std::numeric_limits<typename Input::Type>::is_signed>(
+        outputs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
             shape, stored, in, out, reinterpret_cast<const std::int32_t*>(weights), lines, taps, padded, rows.begin, rows.end);
     }
 };

@@ -33,19 +33,20 @@ struct OutputFullyConnected<Cfg, typename Exists<Cfg::Outputs>::Type> {
                               gathered + i * C, C);
             from = gathered;
         }
+        typedef outputs::Kernels<Cfg::Rounding> Kernels;
         outputs::Work work;
         work.stream = reinterpret_cast<const std::int32_t*>(weights);
         work.outputs = Output::Channels;
         work.inputs = K;
-        work.round = 1 + 2 * Cfg::VectorZero;
+        work.round = Kernels::round(Cfg::VectorZero);
         work.low = Cfg::VectorLow;
         work.high = Cfg::VectorHigh;
         work.window[0] = from;
         work.out[0] = reinterpret_cast<unsigned char*>(line<Output>(out, 0));
         if (sizeof(typename Output::Type) == 1)
-            Signed ? outputs::oneSigned(&work) : outputs::oneUnsigned(&work);
+            Signed ? Kernels::template oneSigned<>(&work) : Kernels::template oneUnsigned<>(&work);
         else
-            Signed ? outputs::wideSigned(&work) : outputs::wideUnsigned(&work);
+            Signed ? Kernels::template wideSigned<>(&work) : Kernels::template wideUnsigned<>(&work);
     }
 };
 

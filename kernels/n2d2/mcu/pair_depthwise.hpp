@@ -13,7 +13,7 @@ namespace pairs {
 
 // `rows`: kernelHeight pointers. `taps`: an even number of them, at least one for each position of the kernel. `padded`: room for
 // the channels. `Nine`: the kernel is 3 x 3.
-template <bool Signed, bool Nine>
+template <bool Signed, bool Nine, int Rounding>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                              const unsigned char** rows, const unsigned char** taps, unsigned char* padded, int begin,
                              int end) {
@@ -60,9 +60,9 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
             inner = inside;
             work.out = to;
             if (Nine)
-                Signed ? nineSigned(&work) : nineUnsigned(&work);
+                Signed ? Kernels<Rounding>::template nineSigned<>(&work) : Kernels<Rounding>::template nineUnsigned<>(&work);
             else
-                Signed ? anySigned(&work) : anyUnsigned(&work);
+                Signed ? Kernels<Rounding>::template anySigned<>(&work) : Kernels<Rounding>::template anyUnsigned<>(&work);
         }
     }
 }
@@ -85,8 +85,9 @@ struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
         const unsigned char* lines[Cfg::KernelHeight];
         const unsigned char* taps[(Taps + 2) / 2 * 2];
         unsigned char padded[(int(Input::Channels) + 3) / 4 * 4];
-        pairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3>(
-            shape, in, out, reinterpret_cast<const std::uint32_t*>(weights), lines, taps, padded, rows.begin, rows.end);
+        pairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3,
+                         Cfg::Rounding>(shape, in, out, reinterpret_cast<const std::uint32_t*>(weights), lines, taps, padded,
+                                        rows.begin, rows.end);
     }
 };
 

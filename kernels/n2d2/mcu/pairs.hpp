@@ -4,13 +4,13 @@
 // of each channel; one SMLAD adds both products. Where the taps of a pixel lie is a table of pointers, so that padding is a
 // pointer to zero points. All constants of four channels are one stream of words:
 //
-//   biases; weights of two taps, four channels, for all pairs of taps; multipliers
+//   biases; weights of two taps, four channels, for all pairs of taps; multipliers, or both words of doubled sums
 //
 // Results as in lanes.hpp.
 #ifndef N2D2_MCU_PAIRS_HPP
 #define N2D2_MCU_PAIRS_HPP
 
-#include "n2d2/env.hpp"
+#include "n2d2/mcu/lanes.hpp"
 
 namespace n2d2 {
 namespace pairs {
@@ -56,10 +56,24 @@ struct Work {
     "cmp    r0, r9\n\t"                       \
     "bne    2b\n\t"
 
+#define N2D2_PAIRS_STEP_OF(scaled)            \
+    "ldm    r1!, {r10, r11, r12, lr}\n\t"     \
+    scaled("r4", "r10", "r9")                 \
+    scaled("r5", "r11", "r9")                 \
+    scaled("r6", "r12", "r9")                 \
+    scaled("r7", "lr", "r9")
+#define N2D2_PAIRS_SCALED N2D2_PAIRS_STEP_OF(N2D2_SCALED)
+#define N2D2_PAIRS_DOUBLED(doubled, away)     \
+    "ldm    r1!, {r10, r11, r12, lr}\n\t"     \
+    doubled("r4", "r10") doubled("r5", "r11") \
+    doubled("r6", "r12") doubled("r7", "lr")  \
+    away("r4") away("r5") away("r6") away("r7") \
+    N2D2_PAIRS_STEP_OF(N2D2_SHIFTED)
+
 // All channels of a pixel. A template, so that a program has it once wherever it is included.
-#define N2D2_PAIRS_PIXEL(name, products)                     \
+#define N2D2_PAIRS_PIXEL(name, products, scaled)             \
     template <int FrameBytes = 72>                           \
-    __attribute__((naked, noinline)) void name(Work*) {      \
+    __attribute__((naked, noinline)) static void name(Work*) {  \
         __asm__ volatile(                                    \
             ".syntax unified\n\t"                            \
             "push   {r4-r11, lr}\n\t"                        \
@@ -76,12 +90,8 @@ struct Work {
             "ldm    r1!, {r4-r7}\n\t"                        \
             "ldr    r0, [sp, #0]\n\t"                        \
             products                                         \
-            "ldm    r1!, {r10, r11, r12, lr}\n\t"            \
             "ldrd   r3, r9, [sp, #12]\n\t"                   \
-            "smmlar r4, r4, r10, r9\n\t"                     \
-            "smmlar r5, r5, r11, r9\n\t"                     \
-            "smmlar r6, r6, r12, r9\n\t"                     \
-            "smmlar r7, r7, lr, r9\n\t"                      \
+            scaled                                           \
             "ldrd   r10, r11, [sp, #20]\n\t"                 \
             "usat   r4, #8, r4\n\t"                          \
             "usat   r5, #8, r5\n\t"                          \
@@ -108,10 +118,20 @@ struct Work {
             "pop    {r4-r11, pc}\n\t");                      \
     }
 
-N2D2_PAIRS_PIXEL(nineUnsigned, N2D2_PAIRS_FIVE("uxtb16"))
-N2D2_PAIRS_PIXEL(nineSigned, N2D2_PAIRS_FIVE("sxtb16"))
-N2D2_PAIRS_PIXEL(anyUnsigned, N2D2_PAIRS_LOOP("uxtb16"))
-N2D2_PAIRS_PIXEL(anySigned, N2D2_PAIRS_LOOP("sxtb16"))
+template <int Rounding>
+struct Kernels;
+#define N2D2_PAIRS_KERNELS(rounding, scaled)                                \
+    template <>                                                             \
+    struct Kernels<rounding> {                                              \
+        N2D2_PAIRS_PIXEL(nineUnsigned, N2D2_PAIRS_FIVE("uxtb16"), scaled)   \
+        N2D2_PAIRS_PIXEL(nineSigned, N2D2_PAIRS_FIVE("sxtb16"), scaled)     \
+        N2D2_PAIRS_PIXEL(anyUnsigned, N2D2_PAIRS_LOOP("uxtb16"), scaled)    \
+        N2D2_PAIRS_PIXEL(anySigned, N2D2_PAIRS_LOOP("sxtb16"), scaled)      \
+    };
+N2D2_PAIRS_KERNELS(lanes::HighWord, N2D2_PAIRS_SCALED)
+N2D2_PAIRS_KERNELS(lanes::Twice, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS))
+N2D2_PAIRS_KERNELS(lanes::TwiceSigned, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AWAY))
+N2D2_PAIRS_KERNELS(lanes::Once, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS))
 // clang-format on
 
 }  // namespace pairs

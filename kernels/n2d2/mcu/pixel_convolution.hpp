@@ -106,7 +106,7 @@ struct Buffers {
 };
 
 // `Pixels`: at a time.
-template <bool Signed, int Pixels>
+template <bool Signed, int Pixels, int Rounding>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const std::uint32_t* stream, const Buffers& buffers, int begin, int end) {
     const int wide = s.outputs + s.outputs % 2, inputs = Pixels / 2 * s.inputs;
@@ -128,7 +128,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
         N2D2_UNROLL
         for (int j = 0; j < Pixels; ++j)
             work.out[j] = buffers.results ? buffers.results + j * wide : places[j].out;
-        Pixels == 6 ? sixPixels(&work) : fourPixels(&work);
+        Pixels == 6 ? Kernels<Rounding>::template sixPixels<>(&work) : Kernels<Rounding>::template fourPixels<>(&work);
         if (buffers.results)
             for (int j = 0; j < Pixels; ++j)
                 std::memcpy(places[j].out, buffers.results + j * wide, static_cast<std::size_t>(s.outputs));
@@ -160,7 +160,7 @@ struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
         unsigned char padded[int(Cfg::KernelWidth) * C], results[O % 2 ? Pixels * (O + 1) : 1];
         const unsigned char* lines[Pixels * Cfg::KernelHeight];
         const pixels::Buffers buffers = {window, padded, O % 2 ? results : nullptr, lines};
-        pixels::convolution<std::numeric_limits<typename Input::Type>::is_signed, Pixels>(
+        pixels::convolution<std::numeric_limits<typename Input::Type>::is_signed, Pixels, Cfg::Rounding>(
             shape, stored, in, out, reinterpret_cast<const std::uint32_t*>(weights), buffers, rows.begin, rows.end);
     }
 };

@@ -13,12 +13,14 @@
 //   both biases less 2^15 for each group;  for every ten groups their sizes, three bits each from the highest ones on (4: four
 //   taps, 2: eight, 1: two, 0: no more), and bytes of weights (A, B);  both multipliers, doubled
 //
-// q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1. Clamps do not jump: of x - high what is negative
+// q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1. Where sums are doubled (lanes::Rounding), 2 m of both
+// outputs, an addend of both and a shift of both follow: mulhsu(sum, 2 m) is rounded once, with 2^(shift-1) and the zero point less the
+// highest result in the addend; mulhsu(2 sum, 2 m), which has a bit more, twice, two less for ties below 0. Clamps do not jump: of x - high what is negative
 // stays, of that plus high - low what is not. A shift by -1 is one by 31, which leaves 0 in the byte that is stored.
 #ifndef N2D2_MCU_PIXEL_PAIRS_HPP
 #define N2D2_MCU_PIXEL_PAIRS_HPP
 
-#include "n2d2/env.hpp"
+#include "n2d2/mcu/lane_shape.hpp"
 
 namespace n2d2 {
 namespace pixels {
@@ -123,17 +125,43 @@ struct Work {
     "srai " t ", " x ", 31\n\t"            \
     "sll  " x ", " x ", " t "\n\t"
 
+// Sums times m: the high word, or doubled.
+#define N2D2_PIXELS_HIGH(x, m, t, round, by)    \
+    "mulhsu " x ", " x ", " m "\n\t"            \
+    "add  " x ", " x ", " round "\n\t"          \
+    "srai " x ", " x ", 1\n\t"
+#define N2D2_PIXELS_ONCE(x, m, t, round, by)    \
+    "mulhsu " x ", " x ", " m "\n\t"            \
+    "add  " x ", " x ", " round "\n\t"          \
+    "sra  " x ", " x ", " by "\n\t"
+#define N2D2_PIXELS_TWICE(x, m, t, round, by)   \
+    "slli " x ", " x ", 1\n\t"                  \
+    N2D2_PIXELS_ONCE(x, m, t, round, by)
+#define N2D2_PIXELS_TWICE_SIGNED(x, m, t, round, by)  \
+    "slli " x ", " x ", 1\n\t"                  \
+    "mulhsu " x ", " x ", " m "\n\t"            \
+    "addi " t ", " x ", 1\n\t"                  \
+    "srai " t ", " t ", 31\n\t"                 \
+    "add  " x ", " x ", " t "\n\t"              \
+    "add  " x ", " x ", " t "\n\t"              \
+    "add  " x ", " x ", " round "\n\t"          \
+    "sra  " x ", " x ", " by "\n\t"
+
+// The constants of outputs A and B: the addend of high words is that of the layer.
+#define N2D2_PIXELS_HIGH_A(m, round, by, work) "lw   " m ", 0(a1)\n\t" "lw   " round ", 16(" work ")\n\t"
+#define N2D2_PIXELS_HIGH_B(m, round, by) "lw   " m ", 4(a1)\n\t" "addi a1, a1, 8\n\t"
+#define N2D2_PIXELS_WORDS_A(m, round, by, work) \
+    "lw   " m ", 0(a1)\n\t" "lw   " round ", 8(a1)\n\t" "lw   " by ", 16(a1)\n\t"
+#define N2D2_PIXELS_WORDS_B(m, round, by)       \
+    "lw   " m ", 4(a1)\n\t" "lw   " round ", 12(a1)\n\t" "lw   " by ", 20(a1)\n\t" "addi a1, a1, 24\n\t"
+
 // The results of an output less the lowest one, `first` and `second` of two pixels, with the multiplier m.
-#define N2D2_PIXELS_RESULTS(first, second, m, t, round, range)    \
-    "slli " t ", " second ", 16\n\t"                \
-    "sub  " first ", " first ", " t "\n\t"          \
-    "mulhsu " second ", " second ", " m "\n\t"        \
-    "mulhsu " first ", " first ", " m "\n\t"          \
-    "add  " second ", " second ", " round "\n\t"    \
-    "add  " first ", " first ", " round "\n\t"      \
-    "srai " second ", " second ", 1\n\t"            \
-    "srai " first ", " first ", 1\n\t"              \
-    N2D2_PIXELS_CLAMP(second, t, range)             \
+#define N2D2_PIXELS_RESULTS(scaled, first, second, m, t, round, by, range)    \
+    "slli " t ", " second ", 16\n\t"            \
+    "sub  " first ", " first ", " t "\n\t"      \
+    scaled(second, m, t, round, by)             \
+    scaled(first, m, t, round, by)              \
+    N2D2_PIXELS_CLAMP(second, t, range)         \
     N2D2_PIXELS_CLAMP(first, t, range)
 
 // Adds the lowest result, unless it is 0.
@@ -194,50 +222,49 @@ struct Work {
         "4:\n\t"
 
 // All outputs of four pixels. A template, so that a program has it once wherever it is included.
-template <int FrameBytes = 64>
-__attribute__((naked, noinline)) void fourPixels(Work*) {
-        __asm__ volatile(
-            N2D2_PIXELS_SAVE
-            "lw   a1, 4(a0)\n\t"
-            "lw   t4, 8(a0)\n\t"
-            "lw   t5, 12(a0)\n\t"
-            "li   ra, 0\n\t"
-            "li   a5, 0x80008000\n"
-        "1:\n\t"
-            "lw   s8, 0(a1)\n\t"
-            "lw   s10, 4(a1)\n\t"
-            "addi a1, a1, 8\n\t"
-            "lw   a2, 0(a0)\n\t"
-            "slli s4, s8, 16\n\t"
-            "slli s6, s10, 16\n\t"
-            "add  s4, s4, s8\n\t"
-            "add  s6, s6, s10\n\t"
-            "mv   s5, s4\n\t"
-            "mv   s7, s6\n\t"
-            "mv   s9, s8\n\t"
-            "mv   s11, s10\n"
-            N2D2_PIXELS_GROUPS("t4", N2D2_PIXELS_FIRST, N2D2_PIXELS_STEP, N2D2_PIXELS_GROUP, 8)
-            "lw   t0, 0(a1)\n\t"
-            "lw   t1, 4(a1)\n\t"
-            "addi a1, a1, 8\n\t"
-            "lw   a6, 16(a0)\n\t"
-            "lw   a7, 20(a0)\n\t"
-            "lw   t2, 24(a0)\n\t"
-            N2D2_PIXELS_RESULTS("s4", "s8", "t0", "t3", "a6", "a7")
-            N2D2_PIXELS_RESULTS("s5", "s9", "t0", "t3", "a6", "a7")
-            N2D2_PIXELS_RESULTS("s6", "s10", "t1", "t3", "a6", "a7")
-            N2D2_PIXELS_RESULTS("s7", "s11", "t1", "t3", "a6", "a7")
-            "beqz t2, 5f\n\t"
-            N2D2_PIXELS_LOW("t2", "s4", "s5", "s6", "s7")
-            N2D2_PIXELS_LOW("t2", "s8", "s9", "s10", "s11")
-        "5:\n\t"
-            N2D2_PIXELS_STORE(28, "s4", "s6")
-            N2D2_PIXELS_STORE(32, "s8", "s10")
-            N2D2_PIXELS_STORE(36, "s5", "s7")
-            N2D2_PIXELS_STORE(40, "s9", "s11")
-            "addi ra, ra, 2\n\t"
-            "bne  ra, t5, 1b\n\t"
-            N2D2_PIXELS_RESTORE);
+#define N2D2_PIXELS_OF_FOUR(scaled, constantsA, constantsB)                             \
+template <int FrameBytes = 64>                                                          \
+__attribute__((naked, noinline)) static void fourPixels(Work*) {                        \
+        __asm__ volatile(                                                               \
+            N2D2_PIXELS_SAVE                                                            \
+            "lw   a1, 4(a0)\n\t"                                                        \
+            "lw   t4, 8(a0)\n\t"                                                        \
+            "lw   t5, 12(a0)\n\t"                                                       \
+            "li   ra, 0\n\t"                                                            \
+            "li   a5, 0x80008000\n"                                                     \
+        "1:\n\t"                                                                        \
+            "lw   s8, 0(a1)\n\t"                                                        \
+            "lw   s10, 4(a1)\n\t"                                                       \
+            "addi a1, a1, 8\n\t"                                                        \
+            "lw   a2, 0(a0)\n\t"                                                        \
+            "slli s4, s8, 16\n\t"                                                       \
+            "slli s6, s10, 16\n\t"                                                      \
+            "add  s4, s4, s8\n\t"                                                       \
+            "add  s6, s6, s10\n\t"                                                      \
+            "mv   s5, s4\n\t"                                                           \
+            "mv   s7, s6\n\t"                                                           \
+            "mv   s9, s8\n\t"                                                           \
+            "mv   s11, s10\n"                                                           \
+            N2D2_PIXELS_GROUPS("t4", N2D2_PIXELS_FIRST, N2D2_PIXELS_STEP, N2D2_PIXELS_GROUP, 8)\
+            constantsA("t0", "a6", "t6", "a0")                                          \
+            "lw   a7, 20(a0)\n\t"                                                       \
+            "lw   t2, 24(a0)\n\t"                                                       \
+            N2D2_PIXELS_RESULTS(scaled, "s4", "s8", "t0", "t3", "a6", "t6", "a7")       \
+            N2D2_PIXELS_RESULTS(scaled, "s5", "s9", "t0", "t3", "a6", "t6", "a7")       \
+            constantsB("t0", "a6", "t6")                                                \
+            N2D2_PIXELS_RESULTS(scaled, "s6", "s10", "t0", "t3", "a6", "t6", "a7")      \
+            N2D2_PIXELS_RESULTS(scaled, "s7", "s11", "t0", "t3", "a6", "t6", "a7")      \
+            "beqz t2, 5f\n\t"                                                           \
+            N2D2_PIXELS_LOW("t2", "s4", "s5", "s6", "s7")                               \
+            N2D2_PIXELS_LOW("t2", "s8", "s9", "s10", "s11")                             \
+        "5:\n\t"                                                                        \
+            N2D2_PIXELS_STORE(28, "s4", "s6")                                           \
+            N2D2_PIXELS_STORE(32, "s8", "s10")                                          \
+            N2D2_PIXELS_STORE(36, "s5", "s7")                                           \
+            N2D2_PIXELS_STORE(40, "s9", "s11")                                          \
+            "addi ra, ra, 2\n\t"                                                        \
+            "bne  ra, t5, 1b\n\t"                                                       \
+            N2D2_PIXELS_RESTORE);                                                       \
 }
 
 // The same for six pixels. Here sums are in s0 to s5, their totals in s6 to s11, those of second pixels in t1 to t6.
@@ -282,72 +309,84 @@ __attribute__((naked, noinline)) void fourPixels(Work*) {
     "add  s10, s10, s4\n\t"                 \
     "add  s11, s11, s5\n\t"
 
-#define N2D2_PIXELS_RESULTS6(first, second) N2D2_PIXELS_RESULTS(first, second, "a6", "t0", "a7", "a4")
+#define N2D2_PIXELS_RESULTS6(scaled, first, second) N2D2_PIXELS_RESULTS(scaled, first, second, "a6", "t0", "a7", "s0", "a4")
 #define N2D2_PIXELS_STORE6(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a5", "a2", "t0")
 
 // On the stack: 52 Work, 56 the end of the window, 60 the offset of the outputs.
-template <int FrameBytes = 64>
-__attribute__((naked, noinline)) void sixPixels(Work*) {
-        __asm__ volatile(
-            N2D2_PIXELS_SAVE
-            "sw   a0, 52(sp)\n\t"
-            "lw   a1, 4(a0)\n\t"
-            "lw   t0, 8(a0)\n\t"
-            "sw   t0, 56(sp)\n\t"
-            "sw   zero, 60(sp)\n\t"
-            "lw   a2, 0(a0)\n\t"
-            "li   ra, 0x80008000\n"
-        "1:\n\t"
-            "lw   t1, 0(a1)\n\t"
-            "lw   t4, 4(a1)\n\t"
-            "addi a1, a1, 8\n\t"
-            "slli s6, t1, 16\n\t"
-            "slli s9, t4, 16\n\t"
-            "add  s6, s6, t1\n\t"
-            "add  s9, s9, t4\n\t"
-            "mv   s7, s6\n\t"
-            "mv   s8, s6\n\t"
-            "mv   s10, s9\n\t"
-            "mv   s11, s9\n\t"
-            "mv   t2, t1\n\t"
-            "mv   t3, t1\n\t"
-            "mv   t5, t4\n\t"
-            "mv   t6, t4\n\t"
-            "lw   a3, 56(sp)\n"
-            N2D2_PIXELS_GROUPS("a3", N2D2_PIXELS_FIRST6, N2D2_PIXELS_STEP6, N2D2_PIXELS_GROUP6, 12)
-            "lw   a5, 52(sp)\n\t"
-            "lw   a2, 60(sp)\n\t"
-            "lw   a6, 0(a1)\n\t"
-            "lw   a7, 16(a5)\n\t"
-            "lw   a4, 20(a5)\n\t"
-            "lw   a3, 24(a5)\n\t"
-            N2D2_PIXELS_RESULTS6("s6", "t1")
-            N2D2_PIXELS_RESULTS6("s7", "t2")
-            N2D2_PIXELS_RESULTS6("s8", "t3")
-            "lw   a6, 4(a1)\n\t"
-            "addi a1, a1, 8\n\t"
-            N2D2_PIXELS_RESULTS6("s9", "t4")
-            N2D2_PIXELS_RESULTS6("s10", "t5")
-            N2D2_PIXELS_RESULTS6("s11", "t6")
-            "beqz a3, 5f\n\t"
-            N2D2_PIXELS_LOW("a3", "s6", "s7", "s8", "s9")
-            N2D2_PIXELS_LOW("a3", "s10", "s11", "t1", "t2")
-            N2D2_PIXELS_LOW("a3", "t3", "t4", "t5", "t6")
-        "5:\n\t"
-            N2D2_PIXELS_STORE6(28, "s6", "s9")
-            N2D2_PIXELS_STORE6(32, "t1", "t4")
-            N2D2_PIXELS_STORE6(36, "s7", "s10")
-            N2D2_PIXELS_STORE6(40, "t2", "t5")
-            N2D2_PIXELS_STORE6(44, "s8", "s11")
-            N2D2_PIXELS_STORE6(48, "t3", "t6")
-            "lw   t0, 12(a5)\n\t"
-            "addi a2, a2, 2\n\t"
-            "sw   a2, 60(sp)\n\t"
-            "sub  t0, t0, a2\n\t"
-            "lw   a2, 0(a5)\n\t"
-            "bnez t0, 1b\n\t"
-            N2D2_PIXELS_RESTORE);
+#define N2D2_PIXELS_OF_SIX(scaled, constantsA, constantsB)                              \
+template <int FrameBytes = 64>                                                          \
+__attribute__((naked, noinline)) static void sixPixels(Work*) {                         \
+        __asm__ volatile(                                                               \
+            N2D2_PIXELS_SAVE                                                            \
+            "sw   a0, 52(sp)\n\t"                                                       \
+            "lw   a1, 4(a0)\n\t"                                                        \
+            "lw   t0, 8(a0)\n\t"                                                        \
+            "sw   t0, 56(sp)\n\t"                                                       \
+            "sw   zero, 60(sp)\n\t"                                                     \
+            "lw   a2, 0(a0)\n\t"                                                        \
+            "li   ra, 0x80008000\n"                                                     \
+        "1:\n\t"                                                                        \
+            "lw   t1, 0(a1)\n\t"                                                        \
+            "lw   t4, 4(a1)\n\t"                                                        \
+            "addi a1, a1, 8\n\t"                                                        \
+            "slli s6, t1, 16\n\t"                                                       \
+            "slli s9, t4, 16\n\t"                                                       \
+            "add  s6, s6, t1\n\t"                                                       \
+            "add  s9, s9, t4\n\t"                                                       \
+            "mv   s7, s6\n\t"                                                           \
+            "mv   s8, s6\n\t"                                                           \
+            "mv   s10, s9\n\t"                                                          \
+            "mv   s11, s9\n\t"                                                          \
+            "mv   t2, t1\n\t"                                                           \
+            "mv   t3, t1\n\t"                                                           \
+            "mv   t5, t4\n\t"                                                           \
+            "mv   t6, t4\n\t"                                                           \
+            "lw   a3, 56(sp)\n"                                                         \
+            N2D2_PIXELS_GROUPS("a3", N2D2_PIXELS_FIRST6, N2D2_PIXELS_STEP6, N2D2_PIXELS_GROUP6, 12)\
+            "lw   a5, 52(sp)\n\t"                                                       \
+            "lw   a2, 60(sp)\n\t"                                                       \
+            constantsA("a6", "a7", "s0", "a5")                                          \
+            "lw   a4, 20(a5)\n\t"                                                       \
+            "lw   a3, 24(a5)\n\t"                                                       \
+            N2D2_PIXELS_RESULTS6(scaled, "s6", "t1")                                    \
+            N2D2_PIXELS_RESULTS6(scaled, "s7", "t2")                                    \
+            N2D2_PIXELS_RESULTS6(scaled, "s8", "t3")                                    \
+            constantsB("a6", "a7", "s0")                                                \
+            N2D2_PIXELS_RESULTS6(scaled, "s9", "t4")                                    \
+            N2D2_PIXELS_RESULTS6(scaled, "s10", "t5")                                   \
+            N2D2_PIXELS_RESULTS6(scaled, "s11", "t6")                                   \
+            "beqz a3, 5f\n\t"                                                           \
+            N2D2_PIXELS_LOW("a3", "s6", "s7", "s8", "s9")                               \
+            N2D2_PIXELS_LOW("a3", "s10", "s11", "t1", "t2")                             \
+            N2D2_PIXELS_LOW("a3", "t3", "t4", "t5", "t6")                               \
+        "5:\n\t"                                                                        \
+            N2D2_PIXELS_STORE6(28, "s6", "s9")                                          \
+            N2D2_PIXELS_STORE6(32, "t1", "t4")                                          \
+            N2D2_PIXELS_STORE6(36, "s7", "s10")                                         \
+            N2D2_PIXELS_STORE6(40, "t2", "t5")                                          \
+            N2D2_PIXELS_STORE6(44, "s8", "s11")                                         \
+            N2D2_PIXELS_STORE6(48, "t3", "t6")                                          \
+            "lw   t0, 12(a5)\n\t"                                                       \
+            "addi a2, a2, 2\n\t"                                                        \
+            "sw   a2, 60(sp)\n\t"                                                       \
+            "sub  t0, t0, a2\n\t"                                                       \
+            "lw   a2, 0(a5)\n\t"                                                        \
+            "bnez t0, 1b\n\t"                                                           \
+            N2D2_PIXELS_RESTORE);                                                       \
 }
+
+template <int Rounding>
+struct Kernels;
+#define N2D2_PIXELS_KERNELS(rounding, scaled, constants)                        \
+    template <>                                                                 \
+    struct Kernels<rounding> {                                                  \
+        N2D2_PIXELS_OF_FOUR(scaled, constants##_A, constants##_B)               \
+        N2D2_PIXELS_OF_SIX(scaled, constants##_A, constants##_B)                \
+    };
+N2D2_PIXELS_KERNELS(lanes::HighWord, N2D2_PIXELS_HIGH, N2D2_PIXELS_HIGH)
+N2D2_PIXELS_KERNELS(lanes::Twice, N2D2_PIXELS_TWICE, N2D2_PIXELS_WORDS)
+N2D2_PIXELS_KERNELS(lanes::TwiceSigned, N2D2_PIXELS_TWICE_SIGNED, N2D2_PIXELS_WORDS)
+N2D2_PIXELS_KERNELS(lanes::Once, N2D2_PIXELS_ONCE, N2D2_PIXELS_WORDS)
 // clang-format on
 
 }  // namespace pixels

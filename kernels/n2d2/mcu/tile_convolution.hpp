@@ -54,7 +54,7 @@ N2D2_INLINE void place(const lanes::Shape& s, const unsigned char* const* lines,
     }
 }
 
-template <bool Signed>
+template <bool Signed, int Rounding>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                                const Buffers& buffers) {
     const int words = s.channels >> 1, pairs = (s.out.height + 1) >> 1, wide = (s.outputs + 3) & ~3;
@@ -88,7 +88,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const unsigned char* in, u
                     work.out[j] = upper;
                     work.out[4 + j] = lower;
                 }
-                outputs(&work);
+                Kernels<Rounding>::template outputs<>(&work);
                 continue;
             }
             unsigned char* results[8];
@@ -97,7 +97,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const unsigned char* in, u
                 results[j] = to[j / 4] && column < s.out.width ? to[j / 4] + column * s.out.stride : nullptr;
                 work.out[j] = !whole ? buffers.results + j * wide : results[j] ? results[j] : buffers.results;
             }
-            outputs(&work);
+            Kernels<Rounding>::template outputs<>(&work);
             if (!whole)
                 for (int j = 0; j < 8; ++j)
                     if (results[j])
@@ -134,7 +134,7 @@ struct TileConvolution<Cfg, typename Exists<Cfg::Transformed>::Type> {
         const tiles::Buffers buffers = {inputs, reinterpret_cast<unsigned char*>(padded),
                                         reinterpret_cast<unsigned char*>(results),
                                         int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr};
-        tiles::convolution<std::numeric_limits<typename Input::Type>::is_signed>(
+        tiles::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
             shape, in, out, reinterpret_cast<const std::uint32_t*>(weights), buffers);
     }
 };

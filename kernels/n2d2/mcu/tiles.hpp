@@ -10,13 +10,13 @@
 // weights of the other sign, from m1 - m2. These are both lines of the outputs; columns follow in the same way. All constants of four
 // outputs are one stream of words:
 //
-//   [16 positions][pair of channels][4 outputs];  (bias, multiplier) of each output
+//   [16 positions][pair of channels][4 outputs];  (bias, multiplier) of each output;  second words of doubled sums (lanes.hpp)
 //
 // Results as in lanes.hpp. FrameBytes: of the stack, for `make size`, as the compiler does not know them.
 #ifndef N2D2_MCU_TILES_HPP
 #define N2D2_MCU_TILES_HPP
 
-#include "n2d2/env.hpp"
+#include "n2d2/mcu/lanes.hpp"
 
 namespace n2d2 {
 namespace tiles {
@@ -177,9 +177,23 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
     "stm    r2!, {r4-r11}\n\t"                                  \
     "str    r2, [sp, #52]\n\t"
 
+#define N2D2_TILES_STEP_OF(scaled)                              \
+    scaled("r4", "r7", "r0") scaled("r5", "r7", "r0")           \
+    scaled("r2", "r7", "r0") scaled("r3", "r7", "r0")
+#define N2D2_TILES_SCALED(constants) N2D2_TILES_STEP_OF(N2D2_SCALED)
+#define N2D2_TILES_DOUBLED(doubled, away, constants)            \
+    doubled("r4", "r7") doubled("r5", "r7")                     \
+    doubled("r2", "r7") doubled("r3", "r7")                     \
+    away("r4") away("r5") away("r2") away("r3")                 \
+    "ldr    r7, [r1, #32 + (" #constants ") / 2]\n\t"           \
+    N2D2_TILES_STEP_OF(N2D2_SHIFTED)
+#define N2D2_TILES_TWICE(constants) N2D2_TILES_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS, constants)
+#define N2D2_TILES_TWICE_SIGNED(constants) N2D2_TILES_DOUBLED(N2D2_DOUBLED, N2D2_AWAY, constants)
+#define N2D2_TILES_ONCE(constants) N2D2_TILES_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS, constants)
+
 // Four results of an output: two pixels of a line in each of two tiles, of the sums of four columns that begin at `sums`.
 // `store(register, result)` puts a byte into the word of a pixel.
-#define N2D2_TILES_OUTPUT(sums, constants, store)               \
+#define N2D2_TILES_OUTPUT(scaled, sums, constants, store)       \
     "ldrd   r4, r5, [sp, #" #sums " + 64]\n\t"                  \
     "ldrd   r6, r7, [sp, #" #sums " + 128]\n\t"                 \
     "sub    r2, r4, r6\n\t"                                     \
@@ -197,10 +211,7 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
     "add    r5, r6, r5, asr #2\n\t"                             \
     "add    r2, r6, r2, asr #2\n\t"                             \
     "add    r3, r6, r3, asr #2\n\t"                             \
-    "smmlar r4, r4, r7, r0\n\t"                                 \
-    "smmlar r5, r5, r7, r0\n\t"                                 \
-    "smmlar r2, r2, r7, r0\n\t"                                 \
-    "smmlar r3, r3, r7, r0\n\t"                                 \
+    scaled(constants)                                           \
     store(r8, r4) store(r9, r2) store(r10, r5) store(r11, r3)
 #define N2D2_TILES_BYTE0(word, result) "usat   " #word ", #8, " #result "\n\t"
 #define N2D2_TILES_BYTE(word, result, shift)                    \
@@ -217,11 +228,11 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
     "usub8  " #word ", " #word ", r3\n\t"
 
 // Four outputs of a line of both tiles, whose pointers the stack has at `out`.
-#define N2D2_TILES_LINE(sums, out, label)                       \
-    N2D2_TILES_OUTPUT(sums, 0, N2D2_TILES_BYTE0)                \
-    N2D2_TILES_OUTPUT(sums + 8, 8, N2D2_TILES_BYTE1)            \
-    N2D2_TILES_OUTPUT(sums + 16, 16, N2D2_TILES_BYTE2)          \
-    N2D2_TILES_OUTPUT(sums + 24, 24, N2D2_TILES_BYTE3)          \
+#define N2D2_TILES_LINE(scaled, sums, out, label)               \
+    N2D2_TILES_OUTPUT(scaled, sums, 0, N2D2_TILES_BYTE0)                \
+    N2D2_TILES_OUTPUT(scaled, sums + 8, 8, N2D2_TILES_BYTE1)            \
+    N2D2_TILES_OUTPUT(scaled, sums + 16, 16, N2D2_TILES_BYTE2)          \
+    N2D2_TILES_OUTPUT(scaled, sums + 24, 24, N2D2_TILES_BYTE3)          \
     "ldrd   r2, r3, [sp, #40]\n\t"                              \
     "orrs   r4, r2, r3\n\t"                                     \
     "beq    " #label "f\n\t"                                    \
@@ -246,67 +257,80 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
 // All outputs of two tiles. On the stack: 0 end and back, 8 the inputs, 12 entries of four loops, 28 outputs that are stored, 32 blocks that
 // are left, 36 zero, 40 low and room, 48 mask, 52 where sums are kept next, 56 the pointers of the results, 88 a row of sums, 120 the
 // sums [4 columns][2 lines][4 outputs][2 tiles].
-template <int FrameBytes = 412>
-__attribute__((naked, noinline, aligned(4))) void outputs(Work*) {
-    __asm__ volatile(
-        ".syntax unified\n\t"
-        "push   {r4-r11, lr}\n\t"
-        "sub    sp, sp, #376\n\t"
-        "ldrd   r2, r1, [r0, #0]\n\t"
-        "str    r2, [sp, #8]\n\t"
-        "ldrd   r2, r3, [r0, #8]\n\t"
-        "strd   r2, r3, [sp, #0]\n\t"
-        "ldr    r2, [r0, #20]\n\t"
-        N2D2_TILES_ENTRY(12, 2)
-        N2D2_TILES_ENTRY(16, 3)
-        "ldr    r2, [r0, #24]\n\t"
-        N2D2_TILES_ENTRY(20, 4)
-        N2D2_TILES_ENTRY(24, 5)
-        "mov    r2, #0\n\t"
-        "ldr    r3, [r0, #16]\n\t"
-        "strd   r2, r3, [sp, #28]\n\t"
-        "add    r0, r0, #28\n\t"
-        "add    r2, sp, #36\n\t"
-        "ldm    r0!, {r4-r7}\n\t"
-        "stm    r2, {r4-r7}\n\t"
-        "add    r2, sp, #56\n\t"
-        "ldm    r0, {r4-r11}\n\t"
-        "stm    r2, {r4-r11}\n"
-    "1:\n\t"
-        "ldr    r0, [sp, #8]\n\t"
-        "add    r2, sp, #120\n\t"
-        "str    r2, [sp, #52]\n"
-    "6:\n\t"
-        N2D2_TILES_POSITION(N2D2_TILES_FIRST, 12, 2)
-        "add    r2, sp, #88\n\t"
-        "stm    r2, {r4-r11}\n\t"
-        N2D2_TILES_POSITION(N2D2_TILES_FIRST, 16, 3)
-        N2D2_TILES_BOTH(r4, r5, 88)
-        N2D2_TILES_BOTH(r6, r7, 96)
-        N2D2_TILES_BOTH(r8, r9, 104)
-        N2D2_TILES_BOTH(r10, r11, 112)
-        N2D2_TILES_POSITION("", 20, 4)
-        N2D2_TILES_KEEP
-        "add    r2, sp, #88\n\t"
-        "ldm    r2, {r4-r11}\n\t"
-        N2D2_TILES_POSITION("", 24, 5)
-        N2D2_TILES_KEEP
-        "add    r3, sp, #376\n\t"
-        "cmp    r2, r3\n\t"
-        "bne    6b\n\t"
-        "ldr    r0, [sp, #36]\n\t"
-        N2D2_TILES_LINE(120, 56, 7)
-        N2D2_TILES_LINE(152, 72, 8)
-        "add    r1, r1, #32\n\t"
-        "add    r3, r3, #4\n\t"
-        "ldr    r2, [sp, #32]\n\t"
-        "str    r3, [sp, #28]\n\t"
-        "subs   r2, r2, #1\n\t"
-        "str    r2, [sp, #32]\n\t"
-        "bne    1b\n\t"
-        "add    sp, sp, #376\n\t"
-        "pop    {r4-r11, pc}\n\t");
-}
+#define N2D2_TILES_OUTPUTS(scaled, bytes)                                               \
+    template <int FrameBytes = 412>                                                     \
+    __attribute__((naked, noinline, aligned(4))) static void outputs(Work*) {           \
+        __asm__ volatile(                                                               \
+            ".syntax unified\n\t"                                                       \
+            "push   {r4-r11, lr}\n\t"                                                   \
+            "sub    sp, sp, #376\n\t"                                                   \
+            "ldrd   r2, r1, [r0, #0]\n\t"                                               \
+            "str    r2, [sp, #8]\n\t"                                                   \
+            "ldrd   r2, r3, [r0, #8]\n\t"                                               \
+            "strd   r2, r3, [sp, #0]\n\t"                                               \
+            "ldr    r2, [r0, #20]\n\t"                                                  \
+            N2D2_TILES_ENTRY(12, 2)                                                     \
+            N2D2_TILES_ENTRY(16, 3)                                                     \
+            "ldr    r2, [r0, #24]\n\t"                                                  \
+            N2D2_TILES_ENTRY(20, 4)                                                     \
+            N2D2_TILES_ENTRY(24, 5)                                                     \
+            "mov    r2, #0\n\t"                                                         \
+            "ldr    r3, [r0, #16]\n\t"                                                  \
+            "strd   r2, r3, [sp, #28]\n\t"                                              \
+            "add    r0, r0, #28\n\t"                                                    \
+            "add    r2, sp, #36\n\t"                                                    \
+            "ldm    r0!, {r4-r7}\n\t"                                                   \
+            "stm    r2, {r4-r7}\n\t"                                                    \
+            "add    r2, sp, #56\n\t"                                                    \
+            "ldm    r0, {r4-r11}\n\t"                                                   \
+            "stm    r2, {r4-r11}\n"                                                     \
+        "1:\n\t"                                                                        \
+            "ldr    r0, [sp, #8]\n\t"                                                   \
+            "add    r2, sp, #120\n\t"                                                   \
+            "str    r2, [sp, #52]\n"                                                    \
+        "6:\n\t"                                                                        \
+            N2D2_TILES_POSITION(N2D2_TILES_FIRST, 12, 2)                                \
+            "add    r2, sp, #88\n\t"                                                    \
+            "stm    r2, {r4-r11}\n\t"                                                   \
+            N2D2_TILES_POSITION(N2D2_TILES_FIRST, 16, 3)                                \
+            N2D2_TILES_BOTH(r4, r5, 88)                                                 \
+            N2D2_TILES_BOTH(r6, r7, 96)                                                 \
+            N2D2_TILES_BOTH(r8, r9, 104)                                                \
+            N2D2_TILES_BOTH(r10, r11, 112)                                              \
+            N2D2_TILES_POSITION("", 20, 4)                                              \
+            N2D2_TILES_KEEP                                                             \
+            "add    r2, sp, #88\n\t"                                                    \
+            "ldm    r2, {r4-r11}\n\t"                                                   \
+            N2D2_TILES_POSITION("", 24, 5)                                              \
+            N2D2_TILES_KEEP                                                             \
+            "add    r3, sp, #376\n\t"                                                   \
+            "cmp    r2, r3\n\t"                                                         \
+            "bne    6b\n\t"                                                             \
+            "ldr    r0, [sp, #36]\n\t"                                                  \
+            N2D2_TILES_LINE(scaled, 120, 56, 7)                                         \
+            N2D2_TILES_LINE(scaled, 152, 72, 8)                                         \
+            "add    r1, r1, #" #bytes "\n\t"                                            \
+            "add    r3, r3, #4\n\t"                                                     \
+            "ldr    r2, [sp, #32]\n\t"                                                  \
+            "str    r3, [sp, #28]\n\t"                                                  \
+            "subs   r2, r2, #1\n\t"                                                     \
+            "str    r2, [sp, #32]\n\t"                                                  \
+            "bne    1b\n\t"                                                             \
+            "add    sp, sp, #376\n\t"                                                   \
+            "pop    {r4-r11, pc}\n\t");                                                 \
+    }
+
+template <int Rounding>
+struct Kernels;
+#define N2D2_TILES_KERNELS(rounding, scaled, bytes)             \
+    template <>                                                 \
+    struct Kernels<rounding> {                                  \
+        N2D2_TILES_OUTPUTS(scaled, bytes)                       \
+    };
+N2D2_TILES_KERNELS(lanes::HighWord, N2D2_TILES_SCALED, 32)
+N2D2_TILES_KERNELS(lanes::Twice, N2D2_TILES_TWICE, 48)
+N2D2_TILES_KERNELS(lanes::TwiceSigned, N2D2_TILES_TWICE_SIGNED, 48)
+N2D2_TILES_KERNELS(lanes::Once, N2D2_TILES_ONCE, 48)
 // clang-format on
 
 }  // namespace tiles

@@ -3,11 +3,12 @@
 // A tap is a run of weights, one of each output, widened to 16 bits; VWMACC multiplies it by the input of a pixel and adds 32 bits.
 // Sums are exact whatever the weights. Constants of a layer are one stream: biases and twice the multipliers in words, then
 // for each tap the weights of all outputs (of all channels, in a depthwise layer).
-// q = clamp(zero + ((sum * m + 2^31) >> 32)) is (VMULHSU(sum, 2 m) + 1 + 2 zero) >> 1.
+// q = clamp(zero + ((sum * m + 2^31) >> 32)) is (VMULHSU(sum, 2 m) + 1 + 2 zero) >> 1. Where sums are doubled (lanes::Rounding), shifts follow the
+// multipliers: VSMUL by m, or VMULHSU by 2 m without rounding, then VSSRA; both round ties up.
 #ifndef N2D2_MCU_VECTOR_OUTPUTS_HPP
 #define N2D2_MCU_VECTOR_OUTPUTS_HPP
 
-#include "n2d2/env.hpp"
+#include "n2d2/mcu/lane_shape.hpp"
 
 namespace n2d2 {
 namespace outputs {
@@ -17,7 +18,7 @@ struct Work {
     const std::int32_t* stream;        // 0
     std::int32_t outputs;              // 4
     std::int32_t inputs;               // 8: of a window, or the taps of a depthwise layer
-    std::int32_t round;                // 12: 1 + 2 * zero
+    std::int32_t round;                // 12: 1 + 2 * zero; the zero point where sums are doubled
     std::int32_t low, high;            // 16, 20
     const unsigned char* window[4];    // 24: of each pixel
     unsigned char* out[4];             // 40
@@ -73,12 +74,40 @@ struct Results {
     "lw   t5, 16(a0)\n\t"          \
     "lw   t6, 20(a0)\n\t"
 
-#define N2D2_OUTPUTS_RESCALE(v, m)         \
+#define N2D2_OUTPUTS_HIGH(v, m, by, t)     \
     "vmulhsu.vv " v ", " v ", " m "\n\t"   \
     "vadd.vx " v ", " v ", t4\n\t"         \
     "vsra.vi " v ", " v ", 1\n\t"          \
+    N2D2_OUTPUTS_LIMITS(v)
+#define N2D2_OUTPUTS_ONCE(v, m, by, t)     \
+    "vmulhsu.vv " v ", " v ", " m "\n\t"   \
+    N2D2_OUTPUTS_SHIFTED(v, by)
+#define N2D2_OUTPUTS_TWICE(v, m, by, t)    \
+    "vsmul.vv " v ", " v ", " m "\n\t"     \
+    N2D2_OUTPUTS_SHIFTED(v, by)
+#define N2D2_OUTPUTS_TWICE_SIGNED(v, m, by, t)  \
+    "vsmul.vv " v ", " v ", " m "\n\t"     \
+    "vsra.vi " t ", " v ", 31\n\t"         \
+    "vadd.vv " v ", " v ", " t "\n\t"      \
+    N2D2_OUTPUTS_SHIFTED(v, by)
+#define N2D2_OUTPUTS_SHIFTED(v, by)        \
+    "vssra.vv " v ", " v ", " by "\n\t"    \
+    "vadd.vx " v ", " v ", t4\n\t"         \
+    N2D2_OUTPUTS_LIMITS(v)
+#define N2D2_OUTPUTS_LIMITS(v)             \
     "vmax.vx " v ", " v ", t5\n\t"         \
     "vmin.vx " v ", " v ", t6\n\t"
+
+// The shifts of the multipliers at t2, and where the weights lie beyond them.
+#define N2D2_OUTPUTS_SHIFTS(by)            \
+    "slli s1, a2, 2\n\t"                   \
+    "add  s1, s1, t2\n\t"                  \
+    "csrwi vxrm, 0\n\t"                    \
+    "vle32.v " by ", (s1)\n\t"
+#define N2D2_OUTPUTS_BEYOND                \
+    "slli t4, a2, 2\n\t"                   \
+    "add  t3, t3, t4\n\t"
+#define N2D2_OUTPUTS_NO_SHIFTS(by)
 
 #define N2D2_OUTPUTS_TAP(load, i)          \
     "vle8.v v1, (t3)\n\t"                  \
@@ -105,14 +134,14 @@ struct Results {
     "vse8.v " v ", (s1)\n\t"
 
 // All outputs of four pixels. A template, so that a program has it once wherever it is included.
-#define N2D2_OUTPUTS_FOUR(name, load)                               \
+#define N2D2_OUTPUTS_FOUR(name, scaled, shifts, beyond, load)                              \
     template <int = 0>                                              \
-    __attribute__((naked, noinline)) void name(Work*) {             \
+    __attribute__((naked, noinline)) static void name(Work*) {             \
         __asm__ volatile(                                           \
             N2D2_OUTPUTS_SAVE                                       \
         "1:\n\t"                                                    \
             "vsetvli t1, t0, e16, m2, ta, ma\n\t"                   \
-            N2D2_OUTPUTS_BEGIN                                      \
+            N2D2_OUTPUTS_BEGIN beyond                               \
             "vle32.v v8, (t2)\n\t"                                  \
             "lw   a4, 24(a0)\n\t"                                   \
             "lw   a5, 28(a0)\n\t"                                   \
@@ -141,10 +170,11 @@ struct Results {
             N2D2_OUTPUTS_CONSTANTS                                  \
             "vsetvli zero, zero, e32, m4, ta, ma\n\t"               \
             "vle32.v v24, (t2)\n\t"                                 \
-            N2D2_OUTPUTS_RESCALE("v8", "v24")                       \
-            N2D2_OUTPUTS_RESCALE("v12", "v24")                      \
-            N2D2_OUTPUTS_RESCALE("v16", "v24")                      \
-            N2D2_OUTPUTS_RESCALE("v20", "v24")                      \
+            shifts("v28")                                           \
+            scaled("v8", "v24", "v28", "v4")                        \
+            scaled("v12", "v24", "v28", "v4")                       \
+            scaled("v16", "v24", "v28", "v4")                       \
+            scaled("v20", "v24", "v28", "v4")                       \
             "vsetvli zero, zero, e16, m2, ta, ma\n\t"               \
             "vnsrl.wi v2, v8, 0\n\t"                                \
             "vnsrl.wi v4, v12, 0\n\t"                               \
@@ -162,9 +192,6 @@ struct Results {
             N2D2_OUTPUTS_NEXT);                                     \
     }
 
-N2D2_OUTPUTS_FOUR(fourUnsigned, "lbu")
-N2D2_OUTPUTS_FOUR(fourSigned, "lb")
-
 #define N2D2_OUTPUTS_BYTES                               \
     "vsetvli zero, zero, e8, m2, ta, ma\n\t"             \
     "vnsrl.wi v2, v4, 0\n\t"                             \
@@ -177,14 +204,14 @@ N2D2_OUTPUTS_FOUR(fourSigned, "lb")
     "vse16.v v4, (s1)\n\t"
 
 // All outputs of one pixel, by twice as many; stored as bytes or as 16 bits.
-#define N2D2_OUTPUTS_ONE(name, load, stored)                        \
+#define N2D2_OUTPUTS_ONE(name, scaled, shifts, beyond, load, stored)                       \
     template <int = 0>                                              \
-    __attribute__((naked, noinline)) void name(Work*) {             \
+    __attribute__((naked, noinline)) static void name(Work*) {             \
         __asm__ volatile(                                           \
             N2D2_OUTPUTS_SAVE                                       \
         "1:\n\t"                                                    \
             "vsetvli t1, t0, e16, m4, ta, ma\n\t"                   \
-            N2D2_OUTPUTS_BEGIN                                      \
+            N2D2_OUTPUTS_BEGIN beyond                               \
             "vle32.v v8, (t2)\n\t"                                  \
             "lw   a4, 24(a0)\n\t"                                   \
             "add  t6, a4, a3\n"                                     \
@@ -199,27 +226,23 @@ N2D2_OUTPUTS_FOUR(fourSigned, "lb")
             N2D2_OUTPUTS_CONSTANTS                                  \
             "vsetvli zero, zero, e32, m8, ta, ma\n\t"               \
             "vle32.v v16, (t2)\n\t"                                 \
-            N2D2_OUTPUTS_RESCALE("v8", "v16")                       \
+            shifts("v24")                                           \
+            scaled("v8", "v16", "v24", "v0")                        \
             "vsetvli zero, zero, e16, m4, ta, ma\n\t"               \
             "vnsrl.wi v4, v8, 0\n\t"                                \
             stored                                                  \
             N2D2_OUTPUTS_NEXT);                                     \
     }
 
-N2D2_OUTPUTS_ONE(oneUnsigned, "lbu", N2D2_OUTPUTS_BYTES)
-N2D2_OUTPUTS_ONE(oneSigned, "lb", N2D2_OUTPUTS_BYTES)
-N2D2_OUTPUTS_ONE(wideUnsigned, "lbu", N2D2_OUTPUTS_HALFWORDS)
-N2D2_OUTPUTS_ONE(wideSigned, "lb", N2D2_OUTPUTS_HALFWORDS)
-
 // All channels of one pixel of a depthwise layer, whose taps are at addresses of their own.
-#define N2D2_OUTPUTS_CHANNELS(name, extend)                         \
+#define N2D2_OUTPUTS_CHANNELS(name, scaled, shifts, beyond, extend)                        \
     template <int = 0>                                              \
-    __attribute__((naked, noinline)) void name(Work*) {             \
+    __attribute__((naked, noinline)) static void name(Work*) {             \
         __asm__ volatile(                                           \
             N2D2_OUTPUTS_SAVE                                       \
         "1:\n\t"                                                    \
             "vsetvli t1, t0, e16, m2, ta, ma\n\t"                   \
-            N2D2_OUTPUTS_BEGIN                                      \
+            N2D2_OUTPUTS_BEGIN beyond                               \
             "vle32.v v8, (t2)\n\t"                                  \
             "lw   a4, 56(a0)\n\t"                                   \
             "slli t6, a3, 2\n\t"                                    \
@@ -238,7 +261,8 @@ N2D2_OUTPUTS_ONE(wideSigned, "lb", N2D2_OUTPUTS_HALFWORDS)
             N2D2_OUTPUTS_CONSTANTS                                  \
             "vsetvli zero, zero, e32, m4, ta, ma\n\t"               \
             "vle32.v v24, (t2)\n\t"                                 \
-            N2D2_OUTPUTS_RESCALE("v8", "v24")                       \
+            shifts("v28")                                           \
+            scaled("v8", "v24", "v28", "v12")                       \
             "vsetvli zero, zero, e16, m2, ta, ma\n\t"               \
             "vnsrl.wi v2, v8, 0\n\t"                                \
             "vsetvli zero, zero, e8, m1, ta, ma\n\t"                \
@@ -247,8 +271,28 @@ N2D2_OUTPUTS_ONE(wideSigned, "lb", N2D2_OUTPUTS_HALFWORDS)
             N2D2_OUTPUTS_NEXT);                                     \
     }
 
-N2D2_OUTPUTS_CHANNELS(channelsUnsigned, "vzext")
-N2D2_OUTPUTS_CHANNELS(channelsSigned, "vsext")
+template <int Rounding>
+struct Kernels;
+#define N2D2_OUTPUTS_KERNELS(rounding, scaled, shifts, beyond)                                      \
+    template <>                                                                                     \
+    struct Kernels<rounding> {                                                                      \
+        enum : int { Doubled = int(rounding) != int(lanes::HighWord) };                             \
+        N2D2_OUTPUTS_FOUR(fourUnsigned, scaled, shifts, beyond, "lbu")                              \
+        N2D2_OUTPUTS_FOUR(fourSigned, scaled, shifts, beyond, "lb")                                 \
+        N2D2_OUTPUTS_ONE(oneUnsigned, scaled, shifts, beyond, "lbu", N2D2_OUTPUTS_BYTES)            \
+        N2D2_OUTPUTS_ONE(oneSigned, scaled, shifts, beyond, "lb", N2D2_OUTPUTS_BYTES)               \
+        N2D2_OUTPUTS_ONE(wideUnsigned, scaled, shifts, beyond, "lbu", N2D2_OUTPUTS_HALFWORDS)       \
+        N2D2_OUTPUTS_ONE(wideSigned, scaled, shifts, beyond, "lb", N2D2_OUTPUTS_HALFWORDS)          \
+        N2D2_OUTPUTS_CHANNELS(channelsUnsigned, scaled, shifts, beyond, "vzext")                    \
+        N2D2_OUTPUTS_CHANNELS(channelsSigned, scaled, shifts, beyond, "vsext")                      \
+                                                                                                    \
+        /* `Work::round` */                                                                         \
+        static constexpr std::int32_t round(std::int32_t zero) { return Doubled ? zero : 1 + 2 * zero; } \
+    };
+N2D2_OUTPUTS_KERNELS(lanes::HighWord, N2D2_OUTPUTS_HIGH, N2D2_OUTPUTS_NO_SHIFTS, )
+N2D2_OUTPUTS_KERNELS(lanes::Twice, N2D2_OUTPUTS_TWICE, N2D2_OUTPUTS_SHIFTS, N2D2_OUTPUTS_BEYOND)
+N2D2_OUTPUTS_KERNELS(lanes::TwiceSigned, N2D2_OUTPUTS_TWICE_SIGNED, N2D2_OUTPUTS_SHIFTS, N2D2_OUTPUTS_BEYOND)
+N2D2_OUTPUTS_KERNELS(lanes::Once, N2D2_OUTPUTS_ONCE, N2D2_OUTPUTS_SHIFTS, N2D2_OUTPUTS_BEYOND)
 // clang-format on
 
 // Copies bytes by vectors.

@@ -232,6 +232,37 @@ struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, F
     }
 };
 
+// The low words of the 64-bit products of even and odd elements, doubled: a logical shift gives them.
+template <class T, const std::int32_t* Multipliers, const std::int32_t* Shifts, int FactorCount, bool Twice, std::int64_t Low,
+          std::int64_t High, int Zero, int Count>
+struct VectorEpilogue< avx2::Vec,
+                       Requantized<T, DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true>, Low, High, Zero>, Count>
+    : EpilogueInRange {
+    __m256i multipliers, shifts, halves;
+    static N2D2_INLINE __m256i constants(const std::int32_t* from, int first, int second) {
+        return FactorCount == 1 ? _mm256_set1_epi32(from[0]) : avx2::eight<Count>(from + first, from + second);
+    }
+    N2D2_INLINE VectorEpilogue(int first, int second = 0)
+        : multipliers(constants(Multipliers, first, second)),
+          shifts(constants(Shifts, first, second)),
+          halves(_mm256_srli_epi32(_mm256_sllv_epi32(_mm256_set1_epi32(1), shifts), 1)) {}
+    static N2D2_INLINE __m256i product(__m256i sums, __m256i factors) {
+        const __m256i x = _mm256_mul_epi32(sums, factors);
+        return Twice ? _mm256_add_epi64(x, _mm256_set1_epi64x(1 << 30)) : x;
+    }
+    template <bool>
+    N2D2_INLINE __m256i apply(__m256i sums) const {
+        const __m256i odd = product(_mm256_srli_epi64(sums, 32), _mm256_srli_epi64(multipliers, 32));
+        __m256i x = _mm256_blend_epi32(_mm256_srli_epi64(product(sums, multipliers), 31), _mm256_slli_epi64(odd, 1), 0xaa);
+        if (Twice && Low < Zero)
+            x = _mm256_add_epi32(x, _mm256_srai_epi32(x, 31));
+        x = _mm256_srav_epi32(_mm256_add_epi32(x, halves), shifts);
+        x = _mm256_min_epi32(x, _mm256_set1_epi32(static_cast<std::int32_t>(High - Zero)));
+        return _mm256_add_epi32(_mm256_max_epi32(x, _mm256_set1_epi32(static_cast<std::int32_t>(Low - Zero))),
+                                _mm256_set1_epi32(Zero));
+    }
+};
+
 }  // namespace n2d2
 
 #endif  // N2D2_X86_AVX2_HPP

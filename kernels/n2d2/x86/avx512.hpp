@@ -176,18 +176,13 @@ struct Addend16 {
     N2D2_INLINE explicit Addend16(const Place&) {}
     N2D2_INLINE __m512 apply(__m512 sums) const { return sums; }
 };
-template <const float* Fractions, int Count, bool Signed>
-struct Addend16<Fraction<Fractions, Count, Signed> > {
+template <const float* Fractions, int Count>
+struct Addend16<Fraction<Fractions, Count> > {
     __m512 fractions;
     template <class Place>
     N2D2_INLINE explicit Addend16(const Place& place)
         : fractions(Count == 1 ? _mm512_set1_ps(Fractions[0]) : place.floats(Fractions)) {}
-    N2D2_INLINE __m512 apply(__m512 sums) const {
-        const __m512i sign =
-            _mm512_and_si512(_mm512_castps_si512(sums), _mm512_set1_epi32(std::numeric_limits<std::int32_t>::min()));
-        const __m512 added = _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(fractions), sign));
-        return _mm512_add_ps(sums, Signed ? added : fractions);
-    }
+    N2D2_INLINE __m512 apply(__m512 sums) const { return _mm512_add_ps(sums, fractions); }
 };
 
 // Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
@@ -272,6 +267,33 @@ struct EpilogueAt<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, L
     N2D2_INLINE __m512i apply(__m512i sums, int) const {
         return joined(half(_mm512_castsi512_si256(sums), _mm512_castsi512_si256(multipliers)),
                       half(_mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(multipliers, 1)));
+    }
+};
+
+template <class T, const std::int32_t* Multipliers, const std::int32_t* Shifts, int Count, bool Twice, std::int64_t Low,
+          std::int64_t High, int Zero, class Place>
+struct EpilogueAt<Requantized<T, DoublingRescale<Multipliers, Shifts, Count, Twice, true>, Low, High, Zero>, Place>
+    : EpilogueInRange {
+    __m512i multipliers, shifts, halves;
+    N2D2_INLINE explicit EpilogueAt(const Place& place)
+        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : place.ints(Multipliers)),
+          shifts(Count == 1 ? _mm512_set1_epi32(Shifts[0]) : place.ints(Shifts)),
+          halves(_mm512_srli_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), shifts), 1)) {}
+    static N2D2_INLINE __m512i product(__m512i sums, __m512i factors) {
+        const __m512i x = _mm512_mul_epi32(sums, factors);
+        return Twice ? _mm512_add_epi64(x, _mm512_set1_epi64(1 << 30)) : x;
+    }
+    template <bool>
+    N2D2_INLINE __m512i apply(__m512i sums, int) const {
+        const __m512i odd = product(_mm512_srli_epi64(sums, 32), _mm512_srli_epi64(multipliers, 32));
+        __m512i x =
+            _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(product(sums, multipliers), 31), _mm512_slli_epi64(odd, 1));
+        if (Twice && Low < Zero)
+            x = _mm512_add_epi32(x, _mm512_srai_epi32(x, 31));
+        x = _mm512_srav_epi32(_mm512_add_epi32(x, halves), shifts);
+        x = _mm512_min_epi32(x, _mm512_set1_epi32(static_cast<std::int32_t>(High - Zero)));
+        return _mm512_add_epi32(_mm512_max_epi32(x, _mm512_set1_epi32(static_cast<std::int32_t>(Low - Zero))),
+                                _mm512_set1_epi32(Zero));
     }
 };
 

@@ -40,15 +40,13 @@ struct VectorAddend {
     N2D2_INLINE VectorAddend(int, int) {}
     N2D2_INLINE typename Vec::Floats apply(typename Vec::Floats sums) const { return sums; }
 };
-template <class Vec, const float* Fractions, int FractionCount, bool Signed, int Count>
-struct VectorAddend<Vec, Fraction<Fractions, FractionCount, Signed>, Count> {
+template <class Vec, const float* Fractions, int FractionCount, int Count>
+struct VectorAddend<Vec, Fraction<Fractions, FractionCount>, Count> {
     typename Vec::Floats fractions;
     N2D2_INLINE VectorAddend(int first, int second)
         : fractions(FractionCount == 1 ? Vec::spreadFloat(Fractions[0]) :
                                          Vec::asFloats(Vec::template some<Count>(Fractions + first, Fractions + second))) {}
-    N2D2_INLINE typename Vec::Floats apply(typename Vec::Floats sums) const {
-        return Vec::sum(sums, Signed ? Vec::withSign(fractions, sums) : fractions);
-    }
+    N2D2_INLINE typename Vec::Floats apply(typename Vec::Floats sums) const { return Vec::sum(sums, fractions); }
 };
 
 // Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale, StepRescale
+from n2d2py.arithmetic import (
+    DoublingRescale,
+    FixedPointRescale,
+    FloatRescale,
+    FractionRescale,
+    NumType,
+    Rescale,
+    ShiftRescale,
+    StepRescale,
+)
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.parts import Array, Expression
@@ -28,6 +39,8 @@ def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = T
     rescale, suffix = (node.rescale, "") if only is None else (node.rescale.only(only), str(only))
     factor = _rescale(layer, selection or layer.portable, rescale, node.bound, suffix)
     kind = layer.output if node.residual is None else node.residual.type
+    if layer.has("origin"):
+        kind = replace(kind, zero_point=int(layer.values("origin")[0]))
     stored = _requantized(kind, factor, _clamp(layer), centred and not node.zero_in_bias)
     return stored if node.residual is None else _added(layer, node.residual, stored)
 
@@ -91,9 +104,7 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
         bounded = 0 < (bound + 1) * float(np.max(np.abs(rescale.factors))) < 2**30
         factors = per_output("factors", rescale.factors, "float")
         fractions = per_output("fractions", rescale.fractions, "float")
-        addend = Expression.of(
-            f"n2d2::Fraction<{fractions}, {rescale.fractions.size}, {str(rescale.signed).lower()}>", fractions
-        )
+        addend = Expression.of(f"n2d2::Fraction<{fractions}, {rescale.fractions.size}>", fractions)
         text = f"n2d2::FloatRescale<{factors}, {rescale.count}, {str(bounded).lower()}, {addend} >"
         return Expression.of(text, factors, addend)
     if isinstance(rescale, StepRescale):
@@ -101,6 +112,10 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
         return made(layer.constants("step", "float", {"step": rescale.step}), bounded=bounded)
     if isinstance(rescale, FixedPointRescale):
         return made(per_output("multipliers", rescale.multipliers, "std::int32_t"), rescale.count, rescale.shift)
+    if isinstance(rescale, DoublingRescale):
+        words = [per_output(role, getattr(rescale, role), "std::int32_t") for role in ("multipliers", "shifts")]
+        flags = [str(bool(flag)).lower() for flag in (rescale.twice, rescale.shifts.min() > 0)]
+        return Expression.of(f"n2d2::DoublingRescale<{', '.join(map(str, [*words, rescale.count, *flags]))}>", *words)
     if isinstance(rescale, ShiftRescale):
         multipliers = per_output("multipliers", rescale.multipliers, "std::int64_t")
         return made(multipliers, per_output("shifts", rescale.second, "std::uint8_t"), rescale.count)

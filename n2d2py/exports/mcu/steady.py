@@ -7,7 +7,7 @@ where a core has no conditional instructions), tables are read at any index for 
 
 from __future__ import annotations
 
-from n2d2py.arithmetic import FixedPointRescale, Rescale, ShiftRescale
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, Rescale, ShiftRescale
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned, Interpolated, Moved, Rescaled, Table, Weighted
 
@@ -34,7 +34,7 @@ _KINDS = frozenset(
 
 
 def _steady_rescale(rescale: Rescale | None) -> bool:
-    return rescale is None or isinstance(rescale, (FixedPointRescale, ShiftRescale))
+    return rescale is None or isinstance(rescale, (DoublingRescale, FixedPointRescale, ShiftRescale))
 
 
 def _reason(graph: QuantGraph, node: QuantNode) -> str:

@@ -1,6 +1,6 @@
 """A typed network with the arithmetic of LiteRT's reference kernels, those of TFLite Micro, as far as the forms of the tool express it.
 
-Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a rounding each (`second_rounding`); fully connected layers round
+Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a rounding each (`DoublingRescale`); fully connected layers round
 once; sums and products are rounded several times by the kernels, here once, from float32. Such layers, and functions that the kernels
 compute in fixed point, may be a step off.
 """
@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.arithmetic import FloatRescale, FractionRescale, StepRescale
+from n2d2py.arithmetic import FloatRescale, StepRescale
 from n2d2py.exports.tflite.file import int8_grid
 from n2d2py.exports.tflite.xnnpack import function_table, with_xnnpack
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom, Dequantized, Rescaled, Weighted
-from n2d2py.operators.pool.integer import mean_rounding
-from n2d2py.quant.forming import peak, second_rounding
+from n2d2py.quant.file_rounding import doubling, mean_rescale, multiplied
+from n2d2py.quant.forming import peak
 
 
 def with_reference(graph: QuantGraph) -> QuantGraph:
@@ -33,18 +33,17 @@ def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
         return node
     products = node.op.kind == "ArrayMatMul" and isinstance(node.rescale, FloatRescale)
     if products or (isinstance(node.form, Weighted) and node.op.kind != "Fc"):
-        factors = node.rescaling.effective()
-        return replace(node, rescale=FractionRescale(factors, second_rounding(factors), signed=True))
+        return replace(node, rescale=doubling(node.rescaling.effective()))
     if node.op.kind == "Pool" and node.op.mode == "Average" and node.rescaling.count == 1 and isinstance(node.form, Rescaled):
         return _mean(graph, node)
     if node.op.kind == "Activation":
-        return function_table(graph, node, twice_rounded, twice_rounded)
+        return function_table(graph, node, multiplied, multiplied)
     if node.op.kind in ("Concat", "Convert", "Identity") and isinstance(node.form, Rescaled | Custom):
         factors = np.array([np.float64(np.float32(kind.scale)) / np.float64(np.float32(y.scale)) for kind in kinds])
-        return replace(node, rescale=FractionRescale(factors, second_rounding(factors), signed=True))
+        return replace(node, rescale=doubling(factors))
     if node.op.kind == "ElemWise" and node.op.operation == "Prod" and len(kinds) == 2:
         factor = np.array([np.float64(kinds[0].scale) * np.float64(kinds[1].scale) / np.float64(y.scale)])
-        return replace(node, rescale=FractionRescale(factor, second_rounding(factor), signed=True))
+        return replace(node, rescale=doubling(factor))
     if node.op.kind == "ElemWise" and node.op.operation == "Sum" and not isinstance(node.rescale, FloatRescale):
         weights, shifts = node.op.coefficients(len(kinds))
         if not any(shifts):
@@ -56,20 +55,11 @@ def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
 def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
     """MEAN of whole images, else a depthwise convolution with weights of 1; AVERAGE_POOL_2D, which keeps the grid, divides."""
     x, y, shape = graph.type(node.inputs[0]), graph.type(node.output), graph.shape(node.inputs[0])
-    counts, ratio = np.array([node.op.kernel[0] * node.op.kernel[1]]), np.float64(x.scale) / np.float64(y.scale)
+    count, ratio = node.op.kernel[0] * node.op.kernel[1], np.float64(x.scale) / np.float64(y.scale)
     if tuple(node.op.kernel) == tuple(shape[2:]) and not any(node.op.pads):
-        added = mean_rounding(ratio, counts)
+        rescale = mean_rescale(float(ratio), count)
     elif int8_grid(x) != int8_grid(y):
-        added = second_rounding(ratio / counts)
+        rescale = doubling(np.array([ratio / count]))
     else:
         return node
-    rescale = FractionRescale(ratio / counts, added, signed=True)
-    return replace(node, form=Rescaled(), rescale=rescale, bound=int(counts[0]) * peak(x))
-
-
-def twice_rounded(acc: np.ndarray, factor: float) -> np.ndarray:
-    """acc (int64) times m / 2^31, rounded up in the middle, then shifted and rounded away from 0."""
-    mantissa, exponent = np.frexp(factor)
-    shift = -int(exponent)
-    high = ((acc << max(-shift, 0)) * int(np.rint(mantissa * 2.0**31)) + (1 << 30)) >> 31
-    return high if shift <= 0 else np.sign(high) * ((np.abs(high) + (1 << shift - 1)) >> shift)
+    return replace(node, form=Rescaled(), rescale=rescale, bound=count * peak(x))

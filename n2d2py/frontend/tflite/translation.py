@@ -20,13 +20,19 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.variables import Variables
+from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import numbered_name
 
 OPSET = 21
 _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
-_ROUND_TWICE = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MEAN"})
-"""Operators whose reference kernels round the rescaled sum, then the shifted one; FULLY_CONNECTED rounds once."""
+_ROUNDING = {
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MEAN", "ADD", "SUB", "MUL", "QUANTIZE"), TWICE),
+    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU"), TWICE),
+    "FULLY_CONNECTED": ONCE,
+    **dict.fromkeys(("PRELU", "RESIZE_BILINEAR", "SOFTMAX"), OTHER),
+}
+"""Of the reference kernels that round the rescaled sum, then the shifted one, of that which rounds once, and of others."""
 _REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
 
 
@@ -339,18 +345,12 @@ class Translation:
         return model
 
     def _rounding(self, operator: TfliteOperator) -> str:
-        """Rounding of the reference kernel of an operator, as `Node.rounding`.
-
-        Average pools round means of stored values away from 0: where a rectifier leaves the type's lowest integer for 0, nearly all that
-        are read are negative.
-        """
+        """Rounding of the reference kernel of an operator, as `Node.rounding`."""
+        rule = _ROUNDING.get(operator.code, "")
         if operator.code == "AVERAGE_POOL_2D":
-            tensor = self.tensor(operator.input)
-            if tensor.dtype == np.uint8:
-                return "up"
-            return "down" if tensor.is_quantized and int(tensor.zero_point[0]) == np.iinfo(np.int8).min else ""
-        rounds_twice = operator.code in _ROUND_TWICE and self.tensor(operator.outputs[0]).dtype != np.int16
-        return "twice" if rounds_twice else ""
+            rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.input).dtype.name, OTHER)
+        ends = [self.tensor(index) for index in (*operator.inputs, *operator.outputs) if index >= 0]
+        return OTHER if rule and any(tensor.dtype == np.int16 for tensor in ends) else rule
 
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"

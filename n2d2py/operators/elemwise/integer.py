@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import StepRescale
+from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Aligned, Dequantized
+from n2d2py.graph.node import TWICE
 from n2d2py.quant.byte_pairs import byte_form
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
+from n2d2py.quant.file_rounding import sums_rescale
 from n2d2py.quant.forming import common_multipliers, file_clamp, formed, peak, rescaled
 
 
@@ -46,9 +48,36 @@ class ElemWiseQuantizer(Quantizer):
         return rescaled(node, types, np.array([unit]), bound, form)
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        if types.options.rescaling != "Floating-point" and node.op.operation != "Prod":
+        if node.rounding == TWICE and types.follows_file(node) and (found := _tflite(node, types)) is not None:
+            return found
+        types.remark(node, "no integers were found that agree for all pairs of bytes")
+        fixed = types.options.rescaling != "Floating-point" and node.op.operation != "Prod"
+        if fixed and max(kind.bits for kind in types.inputs) <= 16:
             return quantize_layer(node, types)
         return dequantized(node, types)
+
+
+def _tflite(node: Node, types: LayerTypes) -> QuantNode | None:
+    """The integers of TFLite's kernels ADD, SUB and MUL; None where none of the integers here give the same."""
+    op, inputs, output, clamp = node.op, types.inputs, types.output, file_clamp(node, types.output)
+    weights, shifts = op.coefficients(len(inputs))
+    if len(inputs) != 2 or any(shifts):
+        return None
+    if op.operation == "Prod":
+        factors = np.array([np.float64(inputs[0].scale) * np.float64(inputs[1].scale) / np.float64(output.scale)])
+        bound = int(np.prod([peak(kind) for kind in inputs]))
+        rescale = sums_rescale(node, factors, bound, clamp)
+        form = Aligned(np.ones(2, np.int32), np.zeros(1, np.int32))
+        return None if rescale is None else formed(node, form, clamp, rescale, bound)
+    if op.operation != "Sum" or set(map(abs, weights)) != {1}:
+        return None
+    scales, fixed = _scales(inputs, weights), types.options.rescaling != "Floating-point"
+    found = byte_form("Sum", scales, inputs, output, clamp, fixed, tflite=True)
+    return found and formed(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
+
+
+def _scales(inputs: list[NumType], weights: tuple[float, ...]) -> np.ndarray:
+    return np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(inputs, weights, strict=True)])
 
 
 def dequantized(node: Node, types: LayerTypes) -> QuantNode:
@@ -58,7 +87,7 @@ def dequantized(node: Node, types: LayerTypes) -> QuantNode:
     plain = op.operation in ("Prod", "Max", "Min") and set(weights) == {1}
     if any(shifts) or not (plain or op.operation in ("Sum", "EuclideanSum")):
         raise refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
-    scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights, strict=True)])
+    scales = _scales(types.inputs, weights)
     clamp = file_clamp(node, types.output)
     found = byte_form(op.operation, scales, types.inputs, types.output, clamp)
     if found is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from n2d2py.exports.cpp.parts import Expression
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Dequantized
+from n2d2py.graph.forms import Dequantized, StoredSums
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, PoolWindow, memory_access
 from n2d2py.operators.base import Op, register, require_rank
@@ -123,6 +123,9 @@ class Pool(Op):
             counts = self.window_counts(x.shape[2:]).astype(np.float32)
             return [node.requantize(self._real_sums(real) / counts, kind)]
         zero_point = graph.type(node.inputs[0]).zero_point
+        if isinstance(node.form, StoredSums):
+            zero_point = int(node.form.origin[0])
+            kind = replace(kind, zero_point=zero_point)
         sums = self._windows(x.astype(np.int64) - zero_point, 0).sum(axis=(4, 5))
         if node.rescaling.count == 1:
             return [node.requantize(sums, kind)]
@@ -224,7 +227,8 @@ def lower(layer: Layer) -> LayerCode:
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
         types.update(Sum=layer.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=epilogue(layer, selection))
         per_count = layer.integer and layer.node.rescaling.count > 1
-        constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=per_count)
+        zero = int(layer.values("origin")[0]) if layer.has("origin") else kind.zero_point
+        constants.update(InputZero=zero, CountPad=op.count_pad, PerCount=per_count)
     if layer.partial is not None:
         kernel, constants["Kept"] = f"{kernel}Lines", layer.partial
     config = layer.config(f"{op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants, selection)

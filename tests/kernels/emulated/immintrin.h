@@ -87,11 +87,13 @@ inline simde__m512i rounded(const simde__m512& vector) {
     return joined<simde__m512i>(values);
 }
 
+template <class T, class Bits>
 inline simde__m512i shifted(const simde__m512i& vector, const simde__m512i& by) {
-    auto values = elements<std::int64_t>(vector);
-    const auto bits = elements<std::uint64_t>(by);
-    for (int i = 0; i < 8; ++i)
-        values.at[i] >>= bits.at[i] > 63 ? 63 : bits.at[i];
+    auto values = elements<T>(vector);
+    const auto bits = elements<Bits>(by);
+    const Bits most = 8 * sizeof(T) - 1;
+    for (int i = 0; i < static_cast<int>(64 / sizeof(T)); ++i)
+        values.at[i] >>= bits.at[i] > most ? most : bits.at[i];
     return joined<simde__m512i>(values);
 }
 
@@ -174,10 +176,16 @@ inline simde__m512i shifted(const simde__m512i& vector, const simde__m512i& by) 
 #define _mm512_cvtps_epi32(x) emulated::rounded(x)
 #endif
 #if !defined(_mm512_srav_epi64)
-#define _mm512_srav_epi64(x, by) emulated::shifted(x, by)
+#define _mm512_srav_epi64(x, by) (emulated::shifted<std::int64_t, std::uint64_t>(x, by))
+#endif
+#if !defined(_mm512_srav_epi32)
+#define _mm512_srav_epi32(x, by) (emulated::shifted<std::int32_t, std::uint32_t>(x, by))
+#endif
+#if !defined(_mm512_srai_epi32)
+#define _mm512_srai_epi32(x, by) _mm512_srav_epi32(x, simde_mm512_set1_epi32(by))
 #endif
 #if !defined(_mm512_srai_epi64)
-#define _mm512_srai_epi64(x, by) emulated::shifted(x, simde_mm512_set1_epi64(by))
+#define _mm512_srai_epi64(x, by) _mm512_srav_epi64(x, simde_mm512_set1_epi64(by))
 #endif
 
 #endif  // N2D2_TESTS_IMMINTRIN_H

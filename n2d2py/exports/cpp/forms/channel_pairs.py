@@ -19,12 +19,14 @@ _SIGNS = np.array([1, 1, 1, -1])
 """Of rows, and of columns: the sums of the last ones are added."""
 
 
-def tile_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and multipliers (O), as `tiles.hpp` describes it."""
+def tile_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and `words` (1 or 2, O), as `tiles.hpp` describes it."""
     outputs, channels = len(weights), weights.shape[-1]
     count = -(-outputs // _OUTPUTS) * _OUTPUTS
-    filled, words = np.zeros((count, 3, 3, channels), np.int64), np.zeros((count, 2), np.int64)
-    filled[:outputs], words[:outputs, 0], words[:outputs, 1] = weights, bias, multipliers
+    filled, constants = np.zeros((count, 3, 3, channels), np.int64), np.zeros((1 + len(words), count), np.int64)
+    filled[:outputs], constants[0, :outputs], constants[1:, :outputs] = weights, bias, words
+    pairs_of_constants = constants[:2].T.reshape(count // _OUTPUTS, -1)
+    rest = constants[2:].reshape(-1, count // _OUTPUTS, _OUTPUTS).transpose(1, 0, 2).reshape(count // _OUTPUTS, -1)
     signed = positions(filled) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
     ordered = signed[list(_ROWS)].transpose(1, 0, 2, 3)  # column, row, output, channel
     quads = ordered.reshape(16, count // _OUTPUTS, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
@@ -32,7 +34,7 @@ def tile_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) 
     products = (
         pairs.reshape(16, count // _OUTPUTS, _OUTPUTS, channels // 2).transpose(1, 0, 3, 2).reshape(count // _OUTPUTS, -1)
     )
-    stream = np.concatenate([products, words.reshape(count // _OUTPUTS, -1)], axis=1) & 0xFFFFFFFF
+    stream = np.concatenate([products, pairs_of_constants, rest], axis=1) & 0xFFFFFFFF
     return stream.reshape(-1).astype("<u4").view(np.int8)
 
 
@@ -80,7 +82,7 @@ class ChannelPairs(CoreForm):
         return inexact(weights, facts.input) or faster(facts) or None
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return tile_stream(facts.weights, facts.bias, facts.multipliers)
+        return tile_stream(facts.weights, facts.bias, facts.high_words)
 
     def stack(self, facts: KernelFacts) -> int:
         """Transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""

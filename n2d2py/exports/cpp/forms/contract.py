@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale, NumType
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType
 from n2d2py.exports.cpp.isa import having
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.packing import Storage, storage_of
@@ -102,8 +102,16 @@ class KernelFacts:
 
     @property
     def multipliers(self) -> np.ndarray:
-        """Those of a fixed-point rescale, one for each output."""
-        return np.broadcast_to(self.layer.node.rescale.multipliers, len(self.weights))  # type: ignore[union-attr]
+        """Those of a fixed-point rescale (1, O), or of a DoublingRescale, and its shifts (2, O), int64."""
+        rescale = self.layer.node.rescale
+        words = [rescale.multipliers] + ([rescale.shifts] if isinstance(rescale, DoublingRescale) else [])  # type: ignore[union-attr]
+        return np.stack([np.broadcast_to(one, len(self.weights)) for one in words])
+
+    @property
+    def high_words(self) -> np.ndarray:
+        """`multipliers` for cores that take the high word of a product: multipliers doubled, less 2^32, and -2^(32 - shift)."""
+        given = self.multipliers
+        return given if len(given) == 1 else np.stack([2 * given[0] - 2**SHIFT, -(np.int64(1) << SHIFT - given[1])])
 
     @property
     def one_multiplier(self) -> str | None:
@@ -243,7 +251,10 @@ class CoreForm(KernelForm[np.ndarray]):
             return "its tensors are not 8-bit"
         if layer.node.residual is not None:
             return "it does the sum of another layer"
-        if not isinstance(rescale, FixedPointRescale) or rescale.shift != SHIFT or rescale.multipliers.min() < 0:
+        if isinstance(rescale, DoublingRescale):
+            if rescale.shifts.min() < 1 or rescale.multipliers.min() < 2**30 or output.bits != 8:
+                return "a factor of its rescale is 1 / 2 or more, or tiny"
+        elif not isinstance(rescale, FixedPointRescale) or rescale.shift != SHIFT or rescale.multipliers.min() < 0:
             return "its rescale is not a 32-bit product"
         if layer.sum_type() != "std::int32_t" or facts.rows.min() < -128 or facts.rows.max() > 127:
             return "its sums or weights are wide"

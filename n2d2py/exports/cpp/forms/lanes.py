@@ -36,10 +36,12 @@ def _packed(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return padded.reshape(blocks, _OUTPUTS, depth), sums.reshape(blocks, _OUTPUTS)
 
 
-def lane_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, K), biases (O) and multipliers (O), as `lanes.hpp` describes it."""
+def lane_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, K), biases (O) and `words` (1 or 2, O), as `lanes.hpp` describes it."""
     rows, first = _packed(weights, bias)
-    _, factors = _packed(weights, multipliers)
+    filled = np.zeros((len(words), len(rows) * _OUTPUTS), np.int64)
+    filled[:, : len(weights)] = words
+    factors = filled.reshape(len(words), len(rows), 2, 2).transpose(1, 2, 0, 3).reshape(len(rows), -1)
     lanes = 256 * rows[:, 1::2] + rows[:, ::2]  # (blocks, AB and CD, K)
     quads = lanes.reshape(len(rows), 2, -1, 4) & 0xFFFF
     words = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
@@ -49,17 +51,20 @@ def lane_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) 
     return stream.reshape(-1).astype("<u4").view(np.int8)
 
 
-def without_dead(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(bias, multipliers) per output: those without weights get a small bias with the same result.
+def without_dead(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(bias, words) per output: those without weights get a small bias with the same result, where their scales are not those of a
+    DoublingRescale, whose biases are small already.
 
     Scales of channels that training has switched off are tiny, so their biases are the largest numbers of a layer.
     """
+    if len(words) > 1:
+        return bias, words
     dead = ~weights.any(axis=1)
-    multipliers = multipliers.copy()
+    multipliers = words[0].copy()
     result = (bias * multipliers + (1 << (SHIFT - 1))) >> SHIFT
     bias = np.where(dead, 4 * np.clip(result, -(1 << 17), 1 << 17), bias)  # beyond the 16-bit range it is clamped anyway
     multipliers[dead] = 1 << (SHIFT - 2)
-    return bias, multipliers
+    return bias, multipliers[None]
 
 
 @form
@@ -75,21 +80,24 @@ class Lanes(CoreForm):
         rows, _ = _packed(facts.rows, np.zeros(len(facts.rows), np.int64))
         if (256 * rows[:, 1::2] + rows[:, ::2]).min() < -32768:
             return "a weight of -128 shares its lane with a negative one"
-        bias, _ = without_dead(facts.rows, facts.bias, facts.multipliers)
+        bias, _ = without_dead(facts.rows, facts.bias, facts.high_words)
         return "a sum may reach 2^23" if _sums(facts.rows, bias, facts.input)[1::2].max(initial=0) >= _LIMIT else None
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return lane_stream(facts.rows, *without_dead(facts.rows, facts.bias, facts.multipliers))
+        return lane_stream(facts.rows, *without_dead(facts.rows, facts.bias, facts.high_words))
 
 
-def pair_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of depthwise weights (C, taps), as `pairs.hpp` describes it; C is a multiple of 4."""
     channels, taps = weights.shape
     rows = np.zeros((channels, -(-taps // 2), 2), np.int64)
     rows.reshape(channels, -1)[:, :taps] = weights
     words = rows[..., 0] & 0xFFFF | rows[..., 1] << 16
     blocks = words.reshape(-1, 4, words.shape[1]).transpose(0, 2, 1).reshape(channels // 4, -1)
-    first, factors = bias.reshape(-1, 4), np.broadcast_to(multipliers, channels).reshape(-1, 4)
+    first, factors = (
+        bias.reshape(-1, 4),
+        multiplied.reshape(len(multiplied), -1, 4).transpose(1, 0, 2).reshape(channels // 4, -1),
+    )
     stream = np.concatenate([first, blocks, factors], axis=1) & 0xFFFFFFFF
     return stream.reshape(-1).astype("<u4").view(np.int8)
 
@@ -105,4 +113,4 @@ class PairsOfTaps(CoreForm):
         return "the number of its channels is not a multiple of four" if len(facts.rows) % 4 else facts.one_multiplier
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return pair_stream(facts.rows, facts.bias, facts.multipliers)
+        return pair_stream(facts.rows, facts.bias, facts.high_words)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.arithmetic import DoublingRescale
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.forms.vector_streams import word_bytes
 from n2d2py.exports.cpp.isa import COLUMNS, PIXELS
@@ -15,6 +16,7 @@ from n2d2py.exports.cpp.isa import COLUMNS, PIXELS
 _OUTPUTS = 2
 _LIMIT = 255
 """The sum of the magnitudes of weights whose products with -128 to 127 stay within 16 bits."""
+_MOST_SHIFT = 20
 _BASE = 1 << 15
 """Start of both halves of a group."""
 _WORD_GROUPS = 10
@@ -60,12 +62,28 @@ def group_sizes(rows: np.ndarray) -> list[list[int]]:
     return found
 
 
-def pixel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, K), biases (O) and multipliers (O), as `pixel_pairs.hpp` describes it."""
+def scaling_words(facts: KernelFacts) -> np.ndarray:
+    """(1 or 3, O) int64: multipliers, doubled; the addends and the shifts of a DoublingRescale."""
+    rescale, node, output = facts.layer.node.rescale, facts.layer.node, facts.layer.output
+    multipliers, *shifts = facts.multipliers
+    if not isinstance(rescale, DoublingRescale):
+        return 2 * multipliers[None]
+    (shift,) = shifts
+    by, zero = shift + rescale.twice, output.zero_point - int((node.clamp or (0, output.qmax))[1])
+    return np.stack([2 * multipliers, (np.int64(1) << by - 1) + (zero << by) + rescale.twice, by])
+
+
+def small_shifts(facts: KernelFacts) -> str | None:
+    """Reason against a form whose addends have the zero point, shifted."""
+    return "a shift is longer than 20 bits" if len(facts.multipliers) > 1 and facts.multipliers[1].max() > _MOST_SHIFT else None
+
+
+def pixel_stream(weights: np.ndarray, bias: np.ndarray, scaling: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, K), biases (O) and `scaling_words` (1 or 3, O), as `pixel_pairs.hpp` describes it."""
     rows = _filled(weights)
-    words = np.zeros((2, len(rows) * _OUTPUTS), np.int64)
-    words[0, : len(weights)], words[1, : len(weights)] = bias, 2 * multipliers
-    first, factors = words.reshape(2, -1, _OUTPUTS)
+    words = np.zeros((1 + len(scaling), len(rows) * _OUTPUTS), np.int64)
+    words[0, : len(weights)], words[1:, : len(weights)] = bias, scaling
+    first, *factors = words.reshape(1 + len(scaling), -1, _OUTPUTS)
     parts = []
     for block, sizes in enumerate(group_sizes(rows)):
         parts.append(word_bytes(first[block] - _BASE * len(sizes)))
@@ -76,7 +94,7 @@ def pixel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray)
             end = begin + sum(some)
             parts += [word_bytes(np.array([bits])), rows[block, :, begin:end].T.astype(np.int8).reshape(-1)]
             begin = end
-        parts.append(word_bytes(factors[block]))
+        parts.append(word_bytes(np.concatenate([one[block] for one in factors])))
     return np.concatenate(parts)
 
 
@@ -89,19 +107,19 @@ class PixelPairs(CoreForm):
 
     def problem(self, facts: KernelFacts) -> str | None:
         wide = _reaches(_filled(facts.rows), 2).max() > _LIMIT
-        return super().problem(facts) or ("two weights of -128 may leave 16 bits" if wide else None)
+        return super().problem(facts) or small_shifts(facts) or ("two weights of -128 may leave 16 bits" if wide else None)
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return pixel_stream(facts.rows, facts.signed_bias, facts.multipliers)
+        return pixel_stream(facts.rows, facts.signed_bias, scaling_words(facts))
 
 
-def column_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """int8 bytes for depthwise weights (C, 9), as `column_depthwise.hpp` describes it: for each channel its bias, twice its multiplier,
+def column_stream(weights: np.ndarray, bias: np.ndarray, scaling: np.ndarray) -> np.ndarray:
+    """int8 bytes for depthwise weights (C, 9), as `column_depthwise.hpp` describes it: for each channel its bias, its `scaling_words`,
     nine weights and three zeros."""
-    words = np.stack([bias, 2 * np.broadcast_to(multipliers, len(weights))], axis=1)
+    words = np.stack([bias, *scaling], axis=1)
     filled = np.zeros((len(weights), 12), np.int8)
     filled[:, :9] = weights
-    return np.concatenate([word_bytes(words).reshape(len(weights), 8), filled], axis=1).reshape(-1)
+    return np.concatenate([word_bytes(words).reshape(len(weights), -1), filled], axis=1).reshape(-1)
 
 
 @form
@@ -114,7 +132,11 @@ class ColumnsOfTaps(CoreForm):
     def problem(self, facts: KernelFacts) -> str | None:
         op = facts.layer.op
         other = facts.weights.shape[1:] != (3, 3) or tuple(op.dilation) != (1, 1) or op.stride[1] > 2 or max(op.pads) > 1
-        return facts.one_multiplier or ("it is not 3 x 3 with a stride of 1 or 2 and padding of 1" if other else None)
+        return (
+            facts.one_multiplier
+            or small_shifts(facts)
+            or ("it is not 3 x 3 with a stride of 1 or 2 and padding of 1" if other else None)
+        )
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return column_stream(facts.rows, facts.bias, facts.multipliers)
+        return column_stream(facts.rows, facts.bias, scaling_words(facts))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import DoublingRescale, NumType, Rescale
 from n2d2py.exports.cpp.forms.contract import HALF, CoreForm, KernelFacts, KernelForm, Role, candidates, plain, weight_type
 from n2d2py.exports.cpp.forms.panels import packed_matrix
 from n2d2py.exports.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, having
@@ -210,4 +210,12 @@ def _stored_facts(layer: Layer) -> dict[str, int]:
     least, most = map(int, layer.node.clamp or (output.qmin, output.qmax))
     zero = 0 if layer.node.zero_in_bias else output.zero_point
     lanes = {"LaneZero": zero + high, "LaneSigned": int(output.signed), "LaneLow": least + high, "LaneHigh": most + high}
-    return {**lanes, "VectorZero": zero, "VectorLow": least, "VectorHigh": most}
+    vectors = {"VectorZero": zero, "VectorLow": least, "VectorHigh": most}
+    return {**lanes, **vectors, "Rounding": _rounding(layer.node.rescale, least < zero)}
+
+
+def _rounding(rescale: Rescale | None, signed: bool) -> int:
+    """`lanes::Rounding` of `kernels/n2d2/mcu/lane_shape.hpp`; `signed`: results below 0, zero point not added, are not all clamped."""
+    if not isinstance(rescale, DoublingRescale):
+        return 0
+    return 1 + signed if rescale.twice else 3

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.arithmetic import DoublingRescale
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import DOTS, OUTPUTS, TAPS
 
@@ -27,49 +28,54 @@ def _words(*parts: np.ndarray) -> np.ndarray:
     return np.concatenate([row.reshape(len(row), -1) for row in rows], axis=1).reshape(-1)
 
 
-def _filled(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray, outputs: int) -> tuple[np.ndarray, ...]:
-    """(weights, bias, multipliers) with zeros up to whole vectors of inputs and a multiple of `outputs`."""
+def _filled(weights: np.ndarray, bias: np.ndarray, words: np.ndarray, outputs: int) -> tuple[np.ndarray, ...]:
+    """(weights, bias, words) with zeros up to whole vectors of inputs and a multiple of `outputs`."""
     rows, inputs = weights.shape
     count = -(-rows // outputs) * outputs
     filled = np.zeros((count, -(-inputs // _BYTES) * _BYTES), np.int8)
     filled[:rows, :inputs] = weights
-    words = np.zeros((2, count), np.int64)
-    words[0, :rows], words[1, :rows] = bias, multipliers
-    return filled, words[0], words[1]
+    constants = np.zeros((1 + len(words), count), np.int64)
+    constants[0, :rows], constants[1:, :rows] = bias, words
+    return filled, constants[0], constants[1:]
 
 
-def pair_of_outputs_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """int8 bytes for weights (O, K), biases (O) and multipliers (O): the kernel of four pixels.
+def pair_of_outputs_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """int8 bytes for weights (O, K), biases (O) and `words` (1 or 2, O), multipliers and shifts to the left: the kernel of four pixels.
 
-    For every two outputs A and B: 16 weights of A, 16 of B, and so on; biases A, B, A, B; multipliers in the same way.
+    For every two outputs A and B: 16 weights of A, 16 of B, and so on; biases A, B, A, B; words in the same way.
     """
-    filled, first, factors = _filled(weights, bias, multipliers, 2)
+    filled, first, factors = _filled(weights, bias, words, 2)
     vectors = filled.reshape(len(filled) // 2, 2, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 2, -1)
-    return _words(vectors, np.tile(first.reshape(-1, 2), 2), np.tile(factors.reshape(-1, 2), 2))
+    return _words(vectors, np.tile(first.reshape(-1, 2), 2), *(np.tile(one.reshape(-1, 2), 2) for one in factors))
 
 
-def one_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """The same for the kernel of one pixel: for every four outputs their biases, 16 weights of each and so on, their multipliers."""
-    filled, first, factors = _filled(weights, bias, multipliers, 4)
+def one_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """The same for the kernel of one pixel: for every four outputs their biases, 16 weights of each and so on, their words."""
+    filled, first, factors = _filled(weights, bias, words, 4)
     vectors = filled.reshape(len(filled) // 4, 4, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 4, -1)
-    return _words(first.reshape(-1, 4), vectors, factors.reshape(-1, 4))
+    return _words(first.reshape(-1, 4), vectors, *(one.reshape(-1, 4) for one in factors))
 
 
-def channel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+def channel_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
     """int8 bytes for depthwise weights (C, 9).
 
     For every 16 channels: biases of channels 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...; the nine taps in the order of `_TAPS`;
-    multipliers as the biases. Eight channels stand twice, for two pixels.
+    words as the biases. Eight channels stand twice, for two pixels.
     """
     if len(weights) == _BYTES // 2:
-        weights, bias, multipliers = np.tile(weights, (2, 1)), np.tile(bias, 2), np.tile(multipliers, 2)
+        weights, bias, words = np.tile(weights, (2, 1)), np.tile(bias, 2), np.tile(words, 2)
     blocks = -(-len(weights) // _BYTES)
     filled = np.zeros((blocks * _BYTES, len(_TAPS)), np.int8)
     filled[: len(weights)] = weights[:, list(_TAPS)]
-    words = np.zeros((2, blocks * _BYTES), np.int64)
-    words[0, : len(bias)], words[1, : len(bias)] = bias, multipliers
-    first, factors = words.reshape(2, blocks, 4, 4)[..., [0, 2, 1, 3]].transpose(0, 1, 3, 2)
-    return _words(first, filled.reshape(blocks, _BYTES, -1).transpose(0, 2, 1), factors)
+    constants = np.zeros((1 + len(words), blocks * _BYTES), np.int64)
+    constants[:, : len(bias)] = [bias, *words]
+    first, *factors = constants.reshape(-1, blocks, 4, 4)[..., [0, 2, 1, 3]].transpose(0, 1, 3, 2)
+    return _words(first, filled.reshape(blocks, _BYTES, -1).transpose(0, 2, 1), *factors)
+
+
+def _shifted_left(facts: KernelFacts) -> np.ndarray:
+    """`multipliers` of facts, with shifts to the left."""
+    return facts.multipliers * np.array([[1], [-1]])[: len(facts.multipliers)]
 
 
 @form
@@ -81,7 +87,7 @@ class DotProducts(CoreForm):
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         pack = one_stream if facts.kernel == "fullyConnected" else pair_of_outputs_stream
-        return pack(facts.rows, facts.signed_bias, facts.multipliers)
+        return pack(facts.rows, facts.signed_bias, _shifted_left(facts))
 
 
 @form
@@ -101,13 +107,13 @@ class VectorsOfChannels(CoreForm):
         return "two weights of -128 may leave 16 bits" if wide else None
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return channel_stream(facts.rows, facts.signed_bias, facts.multipliers)
+        return channel_stream(facts.rows, facts.signed_bias, _shifted_left(facts))
 
 
-def output_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """int8 bytes for weights (O, taps): biases, twice the multipliers, the weights of all outputs for each tap."""
-    words = np.stack([bias, 2 * np.broadcast_to(multipliers, len(weights))])
-    return np.concatenate([word_bytes(words.reshape(-1)), weights.T.astype(np.int8).reshape(-1)])
+def output_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """int8 bytes for weights (O, taps) and `words` (1 or 2, O): biases, words, the weights of all outputs for each tap."""
+    constants = np.concatenate([bias, *words])
+    return np.concatenate([word_bytes(constants), weights.T.astype(np.int8).reshape(-1)])
 
 
 @form
@@ -121,4 +127,7 @@ class VectorsOfOutputs(CoreForm):
         return facts.dense or not facts.one_multiplier
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return output_stream(facts.rows, facts.bias, facts.multipliers)
+        multipliers, *shifts = facts.multipliers
+        rescale = facts.layer.node.rescale
+        rounded = isinstance(rescale, DoublingRescale) and rescale.twice  # by an instruction that doubles
+        return output_stream(facts.rows, facts.bias, np.stack([multipliers * (2 - rounded), *shifts]))
