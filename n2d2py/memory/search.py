@@ -1,6 +1,6 @@
 """Exact overlap: first fit over several orders and directions, then random moves, down to the bound.
 
-Seeded and counted, never timed: the same problem has the same plan on every machine. OptimizeOptimal goes on with a constraint solver,
+Seeded and counted, never timed: the same problem has the same plan on every machine. OptimizeOptimal continues with a constraint solver,
 which proves the arena or bounds it.
 """
 

@@ -55,7 +55,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
             chosen = LayerTypes(kinds, types[layer.output], options, input_shape=graph.shape(node.inputs[0]))
             result.nodes.append(form_layer(layer, None) if node.name in real else prequantize_layer(layer, chosen))
             if layer.rounding == OTHER and node.name not in real:
-                chosen.remark(layer, "its kernel rounds in a way of its own")
+                chosen.remark(layer, "LiteRT rounds it differently")
             for reason in chosen.remarks:
                 remarks.setdefault(reason, []).append(layer.name)
         except N2D2Error as error:
