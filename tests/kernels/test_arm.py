@@ -12,10 +12,13 @@ from support import kernel_harness as harness
 from support.export_build import need
 from support.kernel_arm import TARGETS, check
 from support.kernel_lines import line_cases
+from support.kernel_quantized_layers import weighted
 from support.kernel_simd import channel_depthwise_cases, simd_cases
 from support.kernel_sweep import sweep_cases
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 
 
 def test_few(tmp_path):
@@ -49,6 +52,12 @@ def each_rescale_cases() -> list[harness.Case]:
             sweep.conv((1, channels, 5, 7), channels, (3, 3), one, around, one, channels, kind, "apart"),
             sweep.conv((1, 70, 6, 5), 70, (5, 4), (2, 1), around, one, 70, other, "apart", 6),
             sweep.fc((1, inputs), outputs, other, "apart"),
+        ]
+    for rule in ("twice", "once"):  # TFLite's
+        made += [
+            weighted(sweep, Conv((1, 1), around), (1, 16, 5, 4), (25, 16, 3, 3), (s8, centred), "apart", rule),
+            weighted(sweep, Conv((1, 1), around, one, 21), (1, 21, 5, 7), (21, 1, 3, 3), (u8, u8), "apart", rule),
+            weighted(sweep, Fc(), (1, 36, 1, 1), (19, 36), (s8, s8), "apart", rule),
         ]
     for size, outputs, kernel, kind, bits in (
         ((8, 5, 4), 16, (3, 3), (u8, u8), 16),
