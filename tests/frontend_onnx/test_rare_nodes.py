@@ -99,6 +99,12 @@ FORMS = {
         13,
         {"a": sizes(0)},
     ),
+    "roll by nothing": (
+        ROWS + " => float[1,5,8] y",
+        "p = Slice (x, a, e, i) q = Slice (x, z, e, i) y = Concat <axis = 1> (p, q)",
+        13,
+        {"a": sizes(5), "z": sizes(0), "e": sizes(2**63 - 1), "i": sizes(1)},
+    ),
     # sums and products by letters
     "einsum of one": (ROWS + " => float[1,8] y", 'y = Einsum <equation = "bij->bj"> (x)', 13, {}),
     "einsum of one, turned": (ROWS + " => float[8,1] y", 'y = Einsum <equation = "bij -> jb"> (x)', 13, {}),

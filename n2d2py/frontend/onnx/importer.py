@@ -249,7 +249,7 @@ class _Walk:
             ):
                 raise Unsupported("the operator is not supported")
             self._block(proto)
-        elif self._fold(proto):
+        elif self._fold(proto) or self._is_empty(proto):
             return
         elif key in EXPANSIONS:
             whole = Parts(proto, builder)
@@ -290,6 +290,31 @@ class _Walk:
         if proto.op_type in weight_scales.MOVES and proto.input[0] in builder.weight_scales:
             values = [builder.weight_scales.get(name, value) for name, value in zip(proto.input, values, strict=True)]
             builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
+        return True
+
+    def _is_empty(self, proto: onnx.NodeProto) -> bool:
+        """Make a Slice without elements a constant, and leave such constants out of a Concat: torch.roll by 0 has both."""
+        constants = self.builder.constants
+        if proto.op_type == "Concat":
+            rest = [name for name in proto.input if name not in constants or constants[name].size]
+            if 0 < len(rest) < len(proto.input):
+                proto = onnx.helper.make_node(
+                    "Concat", rest, proto.output, axis=onnx.helper.get_attribute_value(proto.attribute[0])
+                )
+                self._convert(proto)
+                return True
+        if proto.op_type != "Slice" or len(proto.input) < 3 or not all(name in constants for name in proto.input[1:] if name):
+            return False
+        dims = list(self.builder.dims_of(proto.input[0]))
+        starts, ends, *given = (constants[name].reshape(-1).tolist() for name in proto.input[1:] if name)
+        axes = given[0] if len(proto.input) > 3 and proto.input[3] else range(len(starts))
+        steps = given[-1] if len(proto.input) > 4 and proto.input[4] else [1] * len(starts)
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=False):
+            if step and -len(dims) <= axis < len(dims):
+                dims[axis] = len(range(dims[axis])[start:end:step])
+        if all(dims) or dims[0] == 0:
+            return False
+        constants[proto.output[0]] = np.empty(dims, np.float32)
         return True
 
     def _expand(self, parts: Iterable[onnx.NodeProto]) -> None:
