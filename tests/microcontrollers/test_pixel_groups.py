@@ -46,7 +46,7 @@ def test_stream():
     """Two blocks, the second of one output: biases, sizes and weights, multipliers; eleven groups are more than a word has."""
     weights = np.full((3, 45), 127)
     weights[0, ::2] = -127
-    stream = pixel_stream(weights, np.array([5, -6, 7]), np.array([100, 200, 300])).tobytes()
+    stream = pixel_stream(weights, np.array([5, -6, 7]), np.array([[200, 400, 600]])).tobytes()
     expected = b""
     for pair, biases, factors in (
         (weights[:2], (5, -6), (200, 400)),

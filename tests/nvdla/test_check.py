@@ -33,7 +33,7 @@ WRONG = [
     (of_op(0, CONV, "kernel_height_csc", 33), "kernel_height_csc is 33"),
     (of_op(0, CONV, "release", 11), "it releases 11 lines of 10"),
     (of_op(0, CONV, "in_precision", 2), "in_precision is 2, which nv_small does not compute in"),
-    (of_op(0, CONV, "out_cvt.scale", 2), "firmware wants a scale of 1"),
+    (of_op(0, CONV, "out_cvt.scale", 2), "firmware requires a scale of 1"),
     (of_op(0, CONV, "input_channel_csc", 16), "different channels"),
     (of_op(1, SDP, "y_op.enable", 1), "nv_small has no Y unit"),
     (of_op(1, SDP, "x1_op.truncate", 64), "a shift of x1_op is above 63"),

@@ -120,7 +120,12 @@ def _fit(
 def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
     names = set(graph.tensors)  # each layer has the name of its output
     written = {name for node in model.proto.graph.node for name in node.output}
-    new = dict(feeds)
+    new, aliases = dict(feeds), {**part.aliases, **feeds}
+    for name, tensor in zip(model.outputs, part.outputs, strict=True):
+        if tensor != name and name in part.tensors:  # an array, next to the image that the output is
+            new |= {name: graph.fresh_name(f"{name}_array"), tensor: name}
+        elif tensor != name:
+            aliases[name] = tensor
     for node in part.nodes:  # each has the name of its only output
         if node.name not in names:
             continue
@@ -133,7 +138,7 @@ def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) ->
     for node in part.nodes:
         name = new.get(node.name, node.name)
         graph.add(replace(node, name=name, inputs=[new.get(source, source) for source in node.inputs], outputs=[name]))
-    for old, target in {**part.aliases, **feeds}.items():
+    for old, target in aliases.items():
         if old not in graph.tensors:
             graph.aliases[old] = new.get(target, target)
     outputs = [new.get(name, name) for name in part.outputs]  # none of them is an input of `part`

@@ -349,8 +349,8 @@ class Translation:
         rule = _ROUNDING.get(operator.code, "")
         if operator.code == "AVERAGE_POOL_2D":
             rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.input).dtype.name, OTHER)
-        ends = [self.tensor(index) for index in (*operator.inputs, *operator.outputs) if index >= 0]
-        return OTHER if rule and any(tensor.dtype == np.int16 for tensor in ends) else rule
+        ends = [self.file.tensors[index].dtype for index in (*operator.inputs, *operator.outputs) if index >= 0]
+        return OTHER if rule and np.int16 in ends else rule
 
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
