@@ -106,6 +106,8 @@ def _from_onnx(a: Arrays) -> None:
     if x.image is not None and len(x.dims) == 4:
         a.bind(a.layer(kind(block, channels_first), x, "blocks"))
         return
+    if len(x.dims) != 4:
+        raise Unsupported(f"an input of rank {len(x.dims)} is not supported", "give it an image of rank 4")
     n, c, h, w = x.dims
     if kind is SpaceToDepth:
         split = a.reshape(x, (n, c, h // block, block, w // block, block))
