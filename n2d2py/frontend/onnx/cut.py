@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx
 
 from n2d2py.errors import Location, N2D2Error, nearest
-from n2d2py.frontend.onnx.skeleton import skeleton
+from n2d2py.frontend.onnx.skeleton import inner_graphs, skeleton
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,10 @@ WHOLE = Cut()
 def _names(node: onnx.NodeProto) -> Iterator[str]:
     """The tensors that a node reads, those of its inner graphs among them."""
     yield from node.input
-    for attribute in node.attribute:
-        for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            yield from (value.name for value in inner.output)
-            for each in inner.node:
-                yield from _names(each)
+    for inner in inner_graphs(node):
+        yield from (value.name for value in inner.output)
+        for each in inner.node:
+            yield from _names(each)
 
 
 def _types(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:

@@ -29,7 +29,7 @@ from n2d2py.frontend.onnx.contract import (
     find_converter,
     operator_key,
 )
-from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, sequenced, unrolled
+from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, follow_sequence, unrolled
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
@@ -235,12 +235,12 @@ class _Walk:
         if key in (*LOOPS, *SEQUENCES) and not self._blocked.isdisjoint(proto.input):
             self._block(proto)
         elif key in LOOPS:
-            for part in unrolled(proto, builder):
-                self._visit(part)
+            self._expand(unrolled(Parts(proto, builder), builder))
         elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
+            parts = Parts(proto, builder)
             with refusing_misfits():
-                parts = sequenced(proto, self._sequences, builder)
-            self._expand(parts)
+                follow_sequence(parts, self._sequences)
+            self._expand(parts.nodes)
         elif any(name in self._blocked for name in proto.input):
             if (
                 find_converter(proto.op_type, proto.domain) is None
@@ -249,13 +249,13 @@ class _Walk:
             ):
                 raise Unsupported("the operator is not supported")
             self._block(proto)
-        elif self._fold(proto) or self._is_empty(proto):
+        elif self._fold(proto) or self._leave_out_empty(proto):
             return
         elif key in EXPANSIONS:
-            whole = Parts(proto, builder)
+            parts = Parts(proto, builder)
             with refusing_misfits():
-                EXPANSIONS[key](whole)
-            self._expand(whole.nodes)
+                EXPANSIONS[key](parts)
+            self._expand(parts.nodes)
         else:
             self._convert(proto)
 
@@ -292,7 +292,7 @@ class _Walk:
             builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
         return True
 
-    def _is_empty(self, proto: onnx.NodeProto) -> bool:
+    def _leave_out_empty(self, proto: onnx.NodeProto) -> bool:
         """Make a Slice without elements a constant, and leave such constants out of a Concat: torch.roll by 0 has both."""
         constants = self.builder.constants
         if proto.op_type == "Concat":
@@ -320,7 +320,6 @@ class _Walk:
     def _expand(self, parts: Iterable[onnx.NodeProto]) -> None:
         """Imports an operator as the nodes that it stands for."""
         for part in parts:
-            self.builder.read.update(part.output)
             self._visit(part)
 
     def _convert(self, proto: onnx.NodeProto) -> None:
@@ -417,8 +416,7 @@ class _Walk:
         if condition.size != 1 or len(branch.output) != len(proto.output):
             raise Unsupported("its condition is not a single boolean, or its branches differ in the number of outputs")
         names: dict[str, str] = {}
-        for node in body_nodes(branch, names, builder):
-            self._visit(node)
+        self._expand(body_nodes(branch, names, builder))
         for inner, outer in zip((names.get(value.name, value.name) for value in branch.output), proto.output, strict=True):
             if inner in builder.constants:
                 builder.constants[outer] = builder.constants[inner]

@@ -39,7 +39,7 @@ class Parts:
 
     def add(self, operator: str, *inputs: str, out: int | None = None, **attributes: Any) -> str:
         """Add a node with one result; with `out` it is that output of the operator. Return its name."""
-        made = self._fresh(operator.lower()) if out is None else self.proto.output[out]
+        made = self.fresh(operator.lower()) if out is None else self.proto.output[out]
         self.nodes.append(helper.make_node(operator, inputs, [made], **attributes))
         return made
 
@@ -57,7 +57,7 @@ class Parts:
 
     def constant(self, what: str, values: np.ndarray) -> str:
         """Add a constant; return its name."""
-        name = self._fresh(what)
+        name = self.fresh(what)
         self._tensors.constants[name] = values
         return name
 
@@ -65,8 +65,10 @@ class Parts:
         """Add a constant real number; return its name."""
         return self.constant("number", np.array(value, np.float32))
 
-    def _fresh(self, what: str) -> str:
+    def fresh(self, what: str) -> str:
+        """Return a name that no tensor has, for one that is read."""
         name = self._tensors.fresh(f"{next(filter(None, self.proto.output))}_{what}")
+        self._tensors.read.add(name)
         return name
 
     # ---- what the node says -------------------------------------------------------------------
@@ -85,11 +87,9 @@ class Parts:
             Unsupported: where it is left out or not known.
         """
         name = self.inputs[index] if self.has(index) else ""
-        if name in self._tensors.constants:
-            return self._tensors.constants[name].shape
-        if not self._tensors.is_tensor(name):
+        if name not in self._tensors.constants and not self._tensors.is_tensor(name):
             raise Unsupported(f"its input {index} is missing or has no known shape", "export the model again")
-        return self._tensors.dims_of(name)
+        return self._tensors.known_shape(name)
 
     def values(self, index: int, what: str) -> np.ndarray | None:
         """Return a constant input; None where it is left out.

@@ -36,6 +36,11 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
     return light
 
 
+def inner_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Return the graphs that are attributes of a node."""
+    return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else []), *one.graphs)]
+
+
 def _copy(target: Any, name: str, value: Any) -> None:
     """One field of a message."""
     if hasattr(value, "MergeFrom"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.skeleton import inner_graphs
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
@@ -117,6 +118,10 @@ class Tensors:
     def dims_of(self, name: str) -> Shape:
         """The shape that ONNX gives a tensor of the network."""
         return self.dims[name] if name in self.dims else self.graph.shape(self.names[name])
+
+    def known_shape(self, name: str) -> Shape:
+        """Return the shape that ONNX gives a constant or a tensor of the network."""
+        return self.constants[name].shape if name in self.constants else self.dims_of(name)
 
     def kind_of(self, name: str) -> str:
         """Kind of a tensor of the network: "" for real numbers."""
@@ -272,6 +277,5 @@ def tensors_read(graph: onnx.GraphProto) -> set[str]:
     read = {value.name for value in graph.output}
     for node in graph.node:
         read.update(node.input)
-        for attribute in node.attribute:
-            read |= tensors_read(attribute.g)
+        read = read.union(*map(tensors_read, inner_graphs(node)))
     return read - {""}

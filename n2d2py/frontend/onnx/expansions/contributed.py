@@ -232,14 +232,19 @@ def _matmul_nbits(parts: Parts) -> None:
         zeros = zeros.astype(np.float32).reshape(rows, blocks, 1)
     weights = ((stored - zeros) * scales).reshape(rows, -1)[:, :columns]
     given = parts.constant("weights", np.ascontiguousarray(weights.T))
-    if parts.has(5):
-        parts.add("Add", parts.add("MatMul", parts.inputs[0], given), parts.inputs[5], out=0)
+    _product(parts, parts.inputs[0], given, 5)
+
+
+def _product(parts: Parts, x: str, weights: str, bias: int) -> None:
+    """Add x * weights, and the input `bias` where it is given."""
+    if parts.has(bias):
+        parts.add("Add", parts.add("MatMul", x, weights), parts.inputs[bias], out=0)
     else:
-        parts.add("MatMul", parts.inputs[0], given, out=0)
+        parts.add("MatMul", x, weights, out=0)
 
 
 def _unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers of few bits in bytes, the lowest bits first, along the last axis."""
+    """Return the 2-, 4- or 8-bit values of bytes along the last axis, lowest bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     return (stored[..., None] >> shifts & (1 << bits) - 1).reshape(*stored.shape[:-1], -1)
 
@@ -255,7 +260,4 @@ def _dynamic_matmul(parts: Parts) -> None:
     given = parts.constant("weights", weights.astype(np.float32))
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
-    if parts.has(bias):
-        parts.add("Add", parts.add("MatMul", x, given), parts.inputs[bias], out=0)
-    else:
-        parts.add("MatMul", x, given, out=0)
+    _product(parts, x, given, bias)
