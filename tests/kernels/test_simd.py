@@ -203,7 +203,7 @@ def test_avx512_emulated(tmp_path, threads):
     if not Path("/usr/include/simde/x86/avx512.h").is_file():
         pytest.skip("SIMDe is not installed (libsimde-dev)")
     harness.check_all(
-        [*simd_cases(4), *overlapping_cases(7)][:: 1 + len(threads)], tmp_path, "g++", ("-O1", *threads, *EMULATED), units=2
+        [*simd_cases(4), *overlapping_cases(7)][:: 1 + len(threads)], tmp_path, "g++", ("-O1", *threads, *EMULATED)
     )
 
 
