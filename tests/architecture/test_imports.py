@@ -42,10 +42,10 @@ A module is on the floor of its longest prefix here and imports modules of lower
 not see each other. The fourth floor are the contracts: what the facets of an operator are declared with; they know no operator.
 """
 FLOOR: dict[str, tuple[int, str]] = {}
-for floor, line in enumerate(FLOORS.replace(";\n", ";").split("\n")[1:-1]):
+for number, line in enumerate(FLOORS.replace(";\n", ";").split("\n")[1:-1]):
     for folder, _, names in (part.rpartition(":") for part in line.split(";")):
         entries = (".".join(filter(None, ("n2d2py", folder.strip(), name.strip(".")))) for name in names.split())
-        FLOOR |= {entry: (floor, entry) for entry in entries}
+        FLOOR |= {entry: (number, entry) for entry in entries}
 
 TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
 """Entries that see those of their floor: ini finds models/; log prints errors."""
