@@ -76,6 +76,13 @@ class Plane:
         """Number of lines before the wrap; all of them when there is none."""
         return self.count if self.limit is None else self.limit // self.line_bytes
 
+    @property
+    def word_pixels(self) -> bool:
+        """True if every pixel begins at a multiple of four bytes, in an arena that does. Of an external plane nothing is known."""
+        return not self.external and not any(
+            n % 4 for n in (self.offset, self.stride, self.line_bytes, self.limit or 0, self.wrap_offset)
+        )
+
     def line_offset(self, y: int) -> int:
         """Byte address of line y in the arena."""
         if self.ring_rows is not None:

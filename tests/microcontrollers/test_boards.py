@@ -195,6 +195,40 @@ def test_cmake_builds_and_tests(small, tmp_path):
     assert done.returncode == 0 and "layers: identical" in done.stdout
 
 
+UNALIGNED = """<ir_version: 8, opset_import: ["" : 17]>
+    unaligned (float[1,3,11,11] x) => (float[1,8,11,11] y, float[1,8] z) {
+        a = Conv <pads = [1,1,1,1]> (x, w0)  b = Conv <pads = [1,1,1,1]> (x, w1)
+        c = Conv <pads = [1,1,1,1]> (b, w2)  d = Conv <pads = [1,1,1,1], group = 8> (b, w3)
+        e = Concat <axis = 1> (a, b)         f = Conv <pads = [1,1,1,1]> (e, w4)
+        g = Add (c, d)                       y = Add (g, f)
+        h = GlobalAveragePool (b)            i = Flatten (h)  z = Gemm <transB = 1> (i, w5)
+    }"""
+
+
+@pytest.mark.parametrize("name", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
+def test_pixels_within_words(name, tmp_path):
+    """Tensors of 4 n channels at any address: the kernels that read words may not fault. Boards trap unaligned accesses."""
+    need_core(name)
+    generator = np.random.default_rng(4)
+    shapes = [(15, 3, 3, 3), (8, 3, 3, 3), (8, 8, 3, 3), (8, 1, 3, 3), (8, 23, 3, 3), (8, 8)]
+    model = parser.parse_model(UNALIGNED)
+    for index, shape in enumerate(shapes):
+        values = generator.normal(0, 0.5, shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, f"w{index}"))
+    onnx.save(model, tmp_path / "unaligned.onnx")
+    folder = export_for_boards(tmp_path / "unaligned.onnx", tmp_path / "out", parameters="BufferAlignment=1\n")
+    planes = (folder / "dnn" / "include" / "mem_info.hpp").read_text()
+    found = re.search(r"struct b_plane {\n.*\n.* Channels = 8, .*\n.* Offset = (\d+)", planes)
+    assert found and int(found[1]) % 4
+    assert "layers: identical" in make(folder, name, "test")
+    if name == "cortex-m4":  # the trap is on
+        test = folder / "boards" / "test.c"
+        access = "int main(void) {\n    static uint32_t pair[2];\n"
+        access += "    uint32_t* volatile at = (uint32_t*)(void*)((char*)pair + 1);\n    *at = 1;\n    {\n"
+        test.write_text(test.read_text().replace("int main(void) {\n", access) + "}\n")
+        assert re.search(r"fault at 0x\w+, called from 0x\w+, CFSR 0x01000000", failed(folder, name))
+
+
 @pytest.mark.parametrize("mode", ["Fixed-point-p32", "Floating-point"])
 def test_activations_with_zero_points(mode, tmp_path):
     """SiLU behind a dense and a depthwise convolution: the kernels of lanes read, pad with and write zero points."""

@@ -104,7 +104,8 @@ class Layer:
     Attributes:
         identifier: C identifier of the layer.
         inputs, output: the types of the tensors.
-        over: the planes of the inputs that the output overlaps; `place` is that of the output.
+        sources, place: the planes of the inputs and of the output.
+        over: those of the inputs that the output overlaps.
         serial: whether the output overlaps an input, so that lines are stored in order.
         backwards: whether that order is from the last line, or element, to the first.
         run: how the layer runs, by the plan of the memory.
@@ -118,6 +119,7 @@ class Layer:
     identifier: str
     inputs: tuple[NumType, ...]
     output: NumType
+    sources: tuple[Plane, ...]
     over: tuple[Plane, ...]
     place: Plane
     serial: bool
@@ -137,7 +139,8 @@ class Layer:
         """
         inputs, output = tuple(graph.type(name) for name in node.inputs), graph.type(node.output)
         place, run = plan.planes[node.output], plan.op(node.name)
-        apart = [plan.planes[name] for name in node.inputs if name != run.aliases]
+        sources = tuple(plan.planes[name] for name in node.inputs)
+        apart = [one for name, one in zip(node.inputs, sources, strict=True) if name != run.aliases]
         over = tuple(one for one in apart if _overlap(one, place))
         if not (graph.is_integer(node) or node.op.mixes_types or all(kind.is_float for kind in [*inputs, output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
@@ -148,6 +151,7 @@ class Layer:
             identifiers.layer(node.name),
             inputs,
             output,
+            sources,
             over,
             place,
             bool(over),
@@ -232,6 +236,11 @@ class Layer:
     def external(self) -> bool:
         """True if the output lies with the caller."""
         return self.place.external
+
+    @property
+    def word_pixels(self) -> tuple[bool, bool]:
+        """True if the pixels of the first input, and of the output, begin at words."""
+        return self.sources[0].word_pixels, self.place.word_pixels
 
     @property
     def partial(self) -> int | None:

@@ -121,8 +121,12 @@ _ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"
 _PICO = ("--specs=picolibc.specs",)
 
 
+_ALIGNED = ("-mno-unaligned-access", "-fno-tree-loop-distribute-patterns")
+"""Words only where their addresses are known; loops that copy stay loops, since the memcpy of newlib reads and writes unaligned words."""
+
+
 def _arm(name: str, flags: str, board: str, transforms: bool = False) -> Core:
-    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *flags.split()), board, _NANO, transforms=transforms)
+    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *_ALIGNED, *flags.split()), board, _NANO, transforms=transforms)
 
 
 CORES = (
