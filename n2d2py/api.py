@@ -233,7 +233,7 @@ def export(
     if isinstance(model, QuantizedModel):
         name = find_target(target or options.target or model.target).name
         run = checked(replace(model.options, score=scored, export=replace(options, target=name), folder=Path(folder)))
-        pipeline.check_tuning(model.quantized.network, run)
+        pipeline.check_before(model.quantized.network, run)
         tested = pipeline.tested_stimuli(model.quantized.network, run)
         return _exported(pipeline.export_quantized(model.quantized, tested, run), model)
     chosen = quantization if bits is None else replace(quantization, bits=bits)
@@ -252,6 +252,8 @@ def export(
             progress=progress,
         )
         found = None
+    named = replace(options, target=find_target(target or options.target or model.target).name)
+    pipeline.check_place(model.network, replace(model.options, quantization=chosen, export=named, folder=Path(folder)))
     if chosen.integer and not is_quantized(model.graph):
         calibrated = calibrate(model, found, labels, options=suited(calibration, chosen))
         quantized = quantize(model, calibrated, options=chosen)

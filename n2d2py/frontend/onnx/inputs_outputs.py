@@ -14,7 +14,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
-from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph import Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.map import ArrayMap
