@@ -20,10 +20,11 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
+from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
-API_VERSION = 2
+API_VERSION = 3
 
 
 class _Tensor(Structure):
@@ -144,8 +145,11 @@ def _load_copy(path: Path, stamp: tuple[int, ...]) -> ctypes.CDLL:
 class Export(Network):
     """The compiled project in a folder. Each call has its own arena, so threads may share the object."""
 
-    def __init__(self, library: Path, prefix: str, ports: Mapping[str, Any] = MappingProxyType({})):
-        """`ports`: what the manifest says of inputs and outputs."""
+    def __init__(self, library: Path, prefix: str, details: Mapping[str, Any] = MappingProxyType({})):
+        """`details`: those of the manifest."""
+        ports = details.get("ports", {})
+        if "contract" in details:
+            self.contract = InputContract.of(details["contract"])
         self._library = _Library(library, prefix)
         lib = self._library
         told = [list(map(FilePort.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
@@ -244,7 +248,7 @@ def load_export(path: Path | str) -> Export:
     prefix = manifest["details"]["namespace"]
     library = folder / "lib" / f"lib{prefix}.so"
     build_library(folder, library)
-    return Export(library, prefix, manifest["details"].get("ports", {}))
+    return Export(library, prefix, manifest["details"])
 
 
 def _tensor(pointer, port: FilePort | None = None) -> TensorInfo:

@@ -25,11 +25,11 @@ from n2d2py.exports.cpp.view import LayerView, PortView, arena_of, port_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
-from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.inputs import InputContract, PixelMap
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.version import __version__
 
-API_VERSION = 2
+API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
@@ -175,13 +175,29 @@ class ProjectView:
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     @property
+    def contract(self) -> InputContract:
+        """Images that the network takes, and names of its classes."""
+        return self.request.contract
+
+    @property
+    def class_literals(self) -> list[str]:
+        """The class names as C literals."""
+        return [literal(name) for name in self.contract.classes]
+
+    def threshold(self, port: PortView) -> str:
+        """The real value above which an output of one value is class 1."""
+        found = (one.threshold for one in self.request.targets if one.output == port.name)
+        return repr(float(next(found, 0.5)))
+
+    @property
     def pixels(self) -> ExamplePixels:
         """Conversion of bytes in the examples: the data's way where it is known, else 0 to 1."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
-        known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
-        origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
+        given = self.contract.pixels
+        known = given or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        origin = "As the test data." if given else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
-        return ExamplePixels(factors, offsets, tuple(known.order), origin, not self.request.pixels)
+        return ExamplePixels(factors, offsets, tuple(known.order), origin, given is None)
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -429,6 +445,16 @@ class ProjectView:
     @property
     def parameters(self) -> str:
         return ", ".join([*(f"const {port.typedef}* {port.variable}" for port in self.inputs), self.results])
+
+    @property
+    def c_parameters(self) -> str:
+        """The parameters of the typed inference in C."""
+        return ", ".join(
+            [
+                *(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in self.inputs),
+                *(f"{self.namespace}_{port.typedef}* {port.variable}" for port in self.outputs),
+            ]
+        )
 
     @property
     def raw_sources(self) -> str:

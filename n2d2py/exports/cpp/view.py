@@ -73,6 +73,11 @@ class PortView:
         return elements(self.shape)
 
     @property
+    def is_row(self) -> bool:
+        """True if its values belong to one position."""
+        return self.elements == self.channels
+
+    @property
     def c_type(self) -> str:
         """Its type in C."""
         return self.type.cpp.removeprefix("std::")
