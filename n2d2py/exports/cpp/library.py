@@ -76,6 +76,7 @@ class _Library:
 
     Attributes:
         partial: whether outputs can be chosen.
+        on_device: whether the working memory is on a device, and that of the library is used.
         reset: sets the states in an arena to zero; None for a network without states.
     """
 
@@ -103,6 +104,28 @@ class _Library:
             self.reset.restype, self.reset.argtypes = None, [c_void_p]
         if hasattr(library, f"{prefix}_load_weights"):
             _load_weights(library, prefix, path.parents[1])
+        self.on_device = hasattr(library, f"{prefix}_device_name")
+        if self.on_device:
+            self._check_device(library, prefix)
+
+    def _check_device(self, library: ctypes.CDLL, prefix: str) -> None:
+        """Open the device of the library; let inferences raise what their status says.
+
+        Raises:
+            N2D2Error: E803 without a device.
+        """
+        status_text, status = (getattr(library, f"{prefix}_{name}") for name in ("status_text", "status"))
+        status_text.restype, status_text.argtypes, status.restype, status.argtypes = c_char_p, [c_int], c_int, [c_void_p]
+
+        def checked(code: int, *_: object) -> int:
+            if code:
+                remedy = "install a Vulkan driver, or set N2D2_VULKAN_DEVICE to one of the devices that vulkaninfo lists"
+                raise N2D2Error("E803", f"{prefix}: {status_text(code).decode()}", remedy=remedy)
+            return code
+
+        checked(status(None))
+        for function in (self.forward_raw, self.forward_traced):
+            function.restype, function.errcheck = c_int, checked
 
 
 def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> None:
@@ -226,7 +249,7 @@ class Export(Network):
         results = [_hwc_batch(len(inputs[0]), info) for info in self.info.outputs]
         alignment = self._library.arena_alignment()
         memory = np.empty(self.info.arena_bytes + alignment, np.uint8)
-        arena = c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
+        arena = None if self._library.on_device else c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
         if self._library.reset is not None:
             self._library.reset(arena)
         for index in range(len(inputs[0])):

@@ -97,7 +97,7 @@ class ProjectView:
     version = __version__
     families, processors = FAMILIES, TARGETS
     bits = staticmethod(bits_literal)
-    sections = False
+    sections, on_device = False, False
 
     def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
         self._codes = codes
@@ -136,15 +136,14 @@ class ProjectView:
     @cached_property
     def has_files(self) -> bool:
         """True if constants are files that the assembler reads."""
-        codes = [layer.code for layer in self.layers if layer.code is not None]
-        arrays = (array for code in codes for array in code.constants if not array.apart)
+        arrays = (array for code in self.codes for array in code.constants if not array.apart)
         values = (form.values for array in arrays for form in (array, *array.forms))
         return any(is_file(one, self.weights_format) for one in values)
 
     @cached_property
     def derivations(self) -> list[str]:
         """A line for each file of constants that the build derives, under the condition that something reads it."""
-        own = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
+        own = [array for code in self.codes for array in code.own_constants]
         lines = []
         for array in (one for one in own if one.derivation):
             portable = f"!({' || '.join(form.where for form in array.forms)})" if array.forms else ""
@@ -299,8 +298,13 @@ class ProjectView:
 
     @property
     def codes(self) -> list[LayerCode]:
+        """The code of the layers that are compiled."""
+        return [layer.code for layer in self.compiled_layers if layer.code]
+
+    @property
+    def compiled_layers(self) -> list[LayerView]:
         """The layers that have code."""
-        return [layer.code for layer in self.layers if layer.code]
+        return [layer for layer in self.layers if layer.has_code]
 
     @property
     def api(self) -> str:
