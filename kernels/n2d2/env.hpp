@@ -34,6 +34,15 @@
 #define N2D2_NOINLINE
 #endif
 
+// Code for size (-Os): layers of different sizes share functions, which have these sizes as arguments, not as constants.
+#if defined(__OPTIMIZE_SIZE__)
+#define N2D2_SMALL_CODE 1
+#define N2D2_SHARED N2D2_NOINLINE
+#else
+#define N2D2_SMALL_CODE 0
+#define N2D2_SHARED N2D2_INLINE
+#endif
+
 // Before a loop of few iterations whose variables must all be in registers.
 #if defined(__clang__)
 #define N2D2_UNROLL _Pragma("clang loop unroll(full)")
@@ -125,6 +134,13 @@ N2D2_NOINLINE void copyBytes(void* to, const void* from, std::size_t bytes) {
 #else
 N2D2_INLINE void copyBytes(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 #endif
+
+// A size as the argument of a template, and in its functions.
+N2D2_INLINE constexpr int sharedSize(int size) { return N2D2_SMALL_CODE ? 0 : size; }
+template <int Constant>
+N2D2_INLINE constexpr int sizeOr(int argument) {
+    return Constant > 0 ? Constant : argument;
+}
 
 }  // namespace n2d2
 

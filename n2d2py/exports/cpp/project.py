@@ -25,9 +25,9 @@ _GROUP, _BIG_GROUP = 8, 14
 """Layers of a source file, and those of a big network."""
 
 
-def _groups(layers: list[LayerView], most: int) -> list[list[LayerView]]:
-    """The layers of each source file: at most `most` that follow each other, and two files for a small network."""
-    count = max(-(-len(layers) // most), min(2, len(layers)))
+def _groups(layers: list[LayerView], most: int, least: int) -> list[list[LayerView]]:
+    """The layers of each source file: at most `most` that follow each other, and `least` files for a small network."""
+    count = max(-(-len(layers) // most), min(least, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
     return [layers[begin:end] for begin, end in pairwise(cuts)]
 
@@ -46,7 +46,8 @@ class Project(ProjectView):
         for template, target in self._files():
             self._render(template, folder / target, {})
         self._write_targets(folder)
-        groups = _groups(self.compiled_layers, _BIG_GROUP if self._once else _GROUP)
+        most, least = _BIG_GROUP if self._once or self.small_code else _GROUP, 1 if self.small_code else 2
+        groups = _groups(self.compiled_layers, most, least)
         for number, group in enumerate(groups, 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
             constants = {layer.stem: self._write_layer(layer, layer.code, folder) for layer in group if layer.code}

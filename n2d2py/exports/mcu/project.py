@@ -50,6 +50,11 @@ class McuProject(Project):
         return "inline" if found == "auto" else found
 
     @property
+    def small_code(self) -> bool:
+        """Boards choose their own level of optimization."""
+        return False
+
+    @property
     def sets(self) -> tuple[InstructionSet, ...]:
         """Those of microcontrollers."""
         return tuple(row for row in instruction_sets() if row.microcontroller)

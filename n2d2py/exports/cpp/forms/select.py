@@ -64,8 +64,7 @@ def scratch_of(facts: KernelFacts) -> ScratchNeed | None:
 
 
 def _has_tiles(facts: KernelFacts) -> bool:
-    used = facts.layer.integer and facts.layer.choices.uses_winograd and facts.whole
-    return used and facts.dense and facts.weights.shape[1:3] == (3, 3)
+    return facts.layer.integer and facts.whole and facts.dense and facts.weights.shape[1:3] == (3, 3)
 
 
 def _with_winograd(facts: KernelFacts, selection: Selection) -> Selection:
