@@ -37,9 +37,9 @@ class VulkanExport(CompiledExport):
     needed = "Vulkan driver (mesa-vulkan-drivers has one for the CPU)"
 
     @classmethod
-    def missing(cls, details: Mapping[str, Any]) -> str:
+    def missing(cls, parameters: Mapping[str, Any]) -> str:
         """As for CPP; the headers and the loader of Vulkan, and a driver, are needed too."""
-        return super().missing(details) or missing_vulkan()
+        return super().missing(parameters) or missing_vulkan()
 
 
 @cache
