@@ -7,7 +7,9 @@
 #define N2D2_ENV_HPP
 
 #include <climits>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 // `Cfg::Isa` selects the instruction set that a layer's kernel is written for. Portable C++ is what the
@@ -55,6 +57,12 @@
 #define N2D2_SCALAR_TILES 0
 #endif
 
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define N2D2_M_PROFILE 1
+#else
+#define N2D2_M_PROFILE 0
+#endif
+
 // Multiply-accumulates below which a loop stays on one thread: waking a team costs microseconds. SIMD kernels count
 // N2D2_SIMD_SPEED of them as one, by default what the table of instruction sets says.
 #ifndef N2D2_PARALLEL_WORK
@@ -96,6 +104,27 @@ template <class T>
 N2D2_INLINE constexpr T largest(T a, T b) {
     return a < b ? b : a;
 }
+
+#if N2D2_M_PROFILE
+// Copies bytes of any alignment without unaligned accesses, which a core may trap and which the memcpy of newlib makes.
+template <int = 0>
+N2D2_NOINLINE void copyBytes(void* to, const void* from, std::size_t bytes) {
+    unsigned char* t = static_cast<unsigned char*>(to);
+    const unsigned char* f = static_cast<const unsigned char*>(from);
+    if (((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) & 3) == 0) {
+        for (; bytes >= 16; bytes -= 16, f += 16, t += 16)
+            __builtin_memcpy(__builtin_assume_aligned(t, 4), __builtin_assume_aligned(f, 4), 16);
+        for (; bytes >= 4; bytes -= 4, f += 4, t += 4)
+            __builtin_memcpy(__builtin_assume_aligned(t, 4), __builtin_assume_aligned(f, 4), 4);
+    }
+    for (; bytes > 0; --bytes) {
+        *t++ = *f++;
+        __asm__("" : "+r"(t));  // else GCC calls memcpy
+    }
+}
+#else
+N2D2_INLINE void copyBytes(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+#endif
 
 }  // namespace n2d2
 

@@ -168,7 +168,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
         Kernels<Rounding>::template four<>(&work);
         if (buffers.results)
             for (int j = 0; j < 4 && j < count; ++j)
-                std::memcpy(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
+                copyBytes(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
         count -= 4;
     }
 }

@@ -111,7 +111,8 @@ class Project(ProjectView):
     @property
     def sources(self) -> tuple[str, ...]:
         """Stems of the sources of every project."""
-        return ("forward", *(("partial",) if self.partial else ()), "trace", "arena", "info", "quantize")
+        more = (*(("partial",) if self.partial else ()), *(("memories",) if self.other_memories else ()))
+        return ("forward", *more, "trace", "arena", "info", "quantize")
 
     def _stored_rows(self) -> dict[str, StoredRows]:
         """By layer, the weights in `dnn/parameters` that are the graph's in another order."""

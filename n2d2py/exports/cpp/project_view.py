@@ -21,7 +21,7 @@ from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import LayerView, PortView, port_views
+from n2d2py.exports.cpp.view import LayerView, PortView, arena_of, port_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
@@ -33,7 +33,7 @@ API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -61,6 +61,16 @@ class Guarded:
     layers: str
     ranges: int
     numbers: str
+
+
+@dataclass(frozen=True)
+class OtherMemory:
+    """A memory after the caller's arena: the pointer to it, where its addresses begin, the bytes that are used."""
+
+    name: str
+    pointer: str
+    start: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -202,11 +212,12 @@ class ProjectView:
     @cached_property
     def states(self) -> list[StateView]:
         """The states that are kept between inferences."""
-        return state_views(self.graph, self.plan.arena_bytes, self.identifiers)
+        return state_views(self.graph, self.tensor_bytes, self.identifiers)
 
     def _ports(self, role: str, names: list[str]) -> list[PortView]:
         structs = [self.identifiers.plane(name) for name in names]
-        return port_views(role, names, self.graph, self.plan.planes, structs)
+        planes = {name: self.plan.local(self.plan.planes[name]) for name in names}
+        return port_views(role, names, self.graph, planes, structs)
 
     @cached_property
     def layers(self) -> list[LayerView]:
@@ -266,7 +277,7 @@ class ProjectView:
         for state in self.states:
             if self._origin(state.name) == origin:
                 return state.base
-        return "arena"
+        return arena_of(self.plan.local(self.plan.planes[tensor]))
 
     @cached_property
     def _views(self) -> dict[str, str]:
@@ -341,12 +352,27 @@ class ProjectView:
 
     @property
     def tensor_bytes(self) -> int:
-        return self.plan.arena_bytes
+        """Of tensors in the caller's arena."""
+        return self.plan.used[0]
 
     @property
     def arena_bytes(self) -> int:
-        """Of tensors and states."""
-        return max(1, bytes_with_states(self.graph, self.plan.arena_bytes))
+        """Of tensors and states in the caller's arena."""
+        return max(1, bytes_with_states(self.graph, self.tensor_bytes))
+
+    @property
+    def other_memories(self) -> list[OtherMemory]:
+        """The memories after the caller's arena that hold something."""
+        return [
+            OtherMemory(memory.name, f"memory_{memory.name.lower()}", memory.start, used)
+            for memory, used in list(zip(self.plan.memories, self.plan.used, strict=False))[1:]
+            if used
+        ]
+
+    @property
+    def address_end(self) -> int:
+        """The end of the addresses of all memories."""
+        return self.plan.arena_bytes if self.plan.memories or self.states else self.arena_bytes
 
     @cached_property
     def mangled(self) -> Callable[[str], str]:
@@ -449,7 +475,7 @@ class ProjectView:
     def planes(self) -> list[str]:
         """The plane structs of all tensors of the plan, in the order of the graph."""
         return [
-            plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
+            plane_struct(name, tensor, self.plan.local(self.plan.planes[name]), self.identifiers.tensor(name)).rstrip("\n")
             for name, tensor in self.graph.tensors.items()
             if name in self.plan.planes
         ]
@@ -479,7 +505,7 @@ class ProjectView:
                     f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
                 )
             else:
-                copied = f"toPlane<{port.plane}>({port.variable}, arena);"
+                copied = f"toPlane<{port.plane}>({port.variable}, {port.base});"
                 needed = self.partial.condition(port.name) if self.partial else ""
                 lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
         lines += [f"const unsigned char* const {state.base} = arena + {state.offset};" for state in self.states]

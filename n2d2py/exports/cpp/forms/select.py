@@ -211,7 +211,8 @@ def _stored_facts(layer: Layer) -> dict[str, int]:
     zero = 0 if layer.node.zero_in_bias else output.zero_point
     lanes = {"LaneZero": zero + high, "LaneSigned": int(output.signed), "LaneLow": least + high, "LaneHigh": most + high}
     vectors = {"VectorZero": zero, "VectorLow": least, "VectorHigh": most}
-    return {**lanes, **vectors, "Rounding": _rounding(layer.node.rescale, least < zero)}
+    words = dict(zip(("WordInput", "WordOutput"), map(int, layer.word_pixels), strict=True))
+    return {**lanes, **vectors, **words, "Rounding": _rounding(layer.node.rescale, least < zero)}
 
 
 def _rounding(rescale: Rescale | None, signed: bool) -> int:
