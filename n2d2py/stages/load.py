@@ -24,7 +24,7 @@ from n2d2py.data.provider import StimuliProvider, build_provider, read_environme
 from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.errors import Location, N2D2Error, readable
+from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.recipes import computed_keys
@@ -429,6 +429,7 @@ def _origin(how: Preprocessing) -> str:
 
 def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
     """A plain ONNX or TFLite file, or ONNX in memory: its outputs are scored, its data are given."""
+    require("onnx", f"'{path.name if isinstance(path, Path) else 'an ONNX model'}'", "onnx")
     from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.cut import Cut
     from n2d2py.frontend.onnx.dynamic import restore_dynamic
