@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def bench(project: Path, count: int, **environment: str) -> float:
 
 def ncnn_bench(project: Path, count: int, device: str) -> float:
     """Microseconds of one inference in ncnn with Vulkan, the median of `count`."""
-    import ncnn
+    ncnn = import_module("ncnn")
 
     names = [ncnn.get_gpu_info(index).device_name() for index in range(ncnn.get_gpu_count())]
     net = ncnn.Net()
