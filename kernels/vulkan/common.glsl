@@ -95,3 +95,6 @@ int rescaled(int acc, int multiplier, int shift) {
 
 // Parameters of an output channel: bias, multiplier, shift, and what signed bytes of unsigned inputs add to the bias.
 ivec4 parametersOf(int channel) { return constantQuads.quads[parameters + channel]; }
+
+// The shift of a channel, or `all`, that of all channels, where it is not negative: the compiler then leaves out the other cases.
+int shiftOf(ivec4 parameters, int all) { return all < 0 ? parameters.z : all; }

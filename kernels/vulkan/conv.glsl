@@ -61,6 +61,7 @@ layout(constant_id = 41) const int SumShift = 0;
 layout(constant_id = 42) const int SumLow = 0;
 layout(constant_id = 43) const int SumHigh = 255;
 layout(constant_id = 44) const int SumZero = 0;
+layout(constant_id = 45) const int Shift = -1;
 
 shared ivec4 partial[gl_WorkGroupSize.x * gl_WorkGroupSize.y * gl_WorkGroupSize.z];
 
@@ -158,7 +159,7 @@ void main() {
             bias[l] += of.w;
 #endif
         multiplier[l] = of.y;
-        shift[l] = of.z;
+        shift[l] = shiftOf(of, Shift);
     }
     for (int i = 0; i < PIXELS; ++i) {
         const int pixel = pixel0 + i;

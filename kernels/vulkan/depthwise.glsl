@@ -31,6 +31,7 @@ layout(constant_id = 24) const int PadLeft = 0;
 layout(constant_id = 25) const int Low = 0;
 layout(constant_id = 26) const int High = 255;
 layout(constant_id = 27) const int Zero = 0;
+layout(constant_id = 28) const int Shift = -1;
 
 const int Quads = (Channels + 3) / 4;
 const int Blocks = (OutWidth + PIXELS - 1) / PIXELS;
@@ -63,7 +64,7 @@ void main() {
     for (int i = 0; i < PIXELS && ox + i < OutWidth; ++i) {
         ivec4 value;
         for (int l = 0; l < 4; ++l)
-            value[l] = clamp(rescaled(int(sums[i][l]) + of[l].x, of[l].y, of[l].z), Low, High) + Zero;
+            value[l] = clamp(rescaled(int(sums[i][l]) + of[l].x, of[l].y, shiftOf(of[l], Shift)), Low, High) + Zero;
         const int at = outAt + oy * OutPitch + (ox + i) * OutStride + channel * elementBytes(OutKind);
         storeQuad(at, OutKind, OutAligned, value, count);
     }

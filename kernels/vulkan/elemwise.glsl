@@ -39,6 +39,7 @@ layout(constant_id = 28) const int TableLow = 0;
 layout(constant_id = 29) const int Low = 0;
 layout(constant_id = 30) const int High = 255;
 layout(constant_id = 31) const int Zero = 0;
+layout(constant_id = 32) const int Shift = -1;
 
 const int Quads = (Channels + 3) / 4;
 
@@ -69,7 +70,7 @@ void main() {
         }
         const ivec4 of = parametersOf(0);
         for (int l = 0; l < 4; ++l)
-            value[l] = clamp(rescaled(value[l], of.y, of.z), Low, High) + Zero;
+            value[l] = clamp(rescaled(value[l], of.y, shiftOf(of, Shift)), Low, High) + Zero;
     }
     const int at = outAt + y * OutPitch + x * OutStride + channel * elementBytes(OutKind);
     storeQuad(at, OutKind, OutAligned, value, min(4, Channels - channel));

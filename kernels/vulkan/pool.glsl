@@ -31,6 +31,7 @@ layout(constant_id = 24) const int High = 255;
 layout(constant_id = 25) const int Zero = 0;
 layout(constant_id = 26) const bool Mean = false;
 layout(constant_id = 27) const bool PerCount = false;
+layout(constant_id = 28) const int Shift = -1;
 
 const int Quads = (Channels + 3) / 4;
 
@@ -51,7 +52,7 @@ void main() {
     if (Mean) {
         const ivec4 of = parametersOf(PerCount ? (y1 - y0) * (x1 - x0) - 1 : 0);
         for (int l = 0; l < 4; ++l)
-            value[l] = rescaled(value[l], of.y, of.z);
+            value[l] = rescaled(value[l], of.y, shiftOf(of, Shift));
     }
     value = clamp(value, Low, High) + Zero;
     const int at = outAt + oy * OutPitch + ox * OutStride + 4 * quad * elementBytes(OutKind);

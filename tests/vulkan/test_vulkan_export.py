@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import chain, request, residual, write_export
+from support.kernel_harness import ROOT
 from support.vulkan_cases import VALIDATION, need_validation, need_vulkan, silent
 
 import n2d2py
+from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target
 from n2d2py.exports.vulkan import shaders
@@ -118,3 +121,28 @@ def test_a_compiler_that_refuses_is_an_error(monkeypatch, tmp_path):
         shaders.spirv("conv", 1, False)
     shaders.spirv.cache_clear()
     assert "conv.glsl:3: error: unknown extension" in str(error.value)
+
+
+DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
+NETWORKS = {
+    "models/resnet8.onnx": ("cifar10/train",),
+    "models/kws_dscnn.onnx": ("kws/kws_mfcc.npz",),
+    "models/vww_96.onnx": ("vww",),
+    "models/mobilenet_v1_0.5_160.onnx": ("imagenet", "-mean", "0.5", "-std", "0.5"),
+    "models/mobilenet_v2_1.0_224.onnx": ("imagenet", "-mean", "0.5", "-std", "0.5"),
+    "modern/unet/unet.ts.onnx": ("modern/unet/calib.npy",),
+    "modern/yolo/yolo.ts.onnx": ("modern/yolo/calib.npy",),
+    "modern/vit/vit.ts.onnx": ("modern/vit/calib.npy",),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_layer_of_real_networks(tmp_path, network, capsys):
+    need_vulkan()
+    if not (DATA / network).is_file():
+        pytest.skip(f"{network} is not among the data (N2D2_DATA)")
+    folder, *words = NETWORKS[network]
+    words = [str(DATA / network), "-calib-data", str(DATA / folder), "-calib", "20", *words, "-export", "Vulkan", "-compare"]
+    assert main([*words, "-db-export", "4", "-o", str(tmp_path)]) == 0
+    assert "compiled values identical to Python's" in "".join(capsys.readouterr())

@@ -230,7 +230,8 @@ private:
         vkGetPhysicalDeviceProperties2(physical, &more);
         found.fits = true;
         found.hasDot = dot && products.shaderIntegerDotProduct;
-        found.isFast = found.hasDot && speeds.integerDotProduct4x8BitPackedSignedAccelerated;
+        found.isFast =
+            speeds.integerDotProduct4x8BitPackedSignedAccelerated || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
         switch (properties.deviceType) {
             case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
                 found.rank = 4;

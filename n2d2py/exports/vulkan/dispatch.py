@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale, ShiftRescale
+from n2d2py.errors import InternalError
 from n2d2py.exports.vulkan.shaders import constant_defaults
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, channels, height, width
@@ -67,9 +68,11 @@ class Dispatch:
     def specialization(self) -> tuple[int, ...]:
         """The values of all specialization constants in the order of their numbers."""
         known = constant_defaults(self.shader)
-        unknown = set(self.constants) - set(known)
-        assert not unknown, f"{self.shader} has no constants {unknown}"
-        return (*self.local_size, *(int(self.constants.get(name, default)) for name, default in known.items()))
+        shifts = {int(shift) for _, multiplier, shift, _ in self.parameters if multiplier}
+        constants = {**self.constants, **({"Shift": shifts.pop()} if len(shifts) == 1 else {})}
+        if unknown := set(constants) - set(known):
+            raise InternalError(f"the shader {self.shader} has no constants {unknown}")
+        return (*self.local_size, *(int(constants.get(name, default)) for name, default in known.items()))
 
 
 @dataclass(frozen=True)

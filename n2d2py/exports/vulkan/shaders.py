@@ -14,7 +14,7 @@ import numpy as np
 from n2d2py import resources
 from n2d2py.errors import N2D2Error
 
-_CONSTANT = re.compile(r"layout\(constant_id = (\d+)\) const \w+ (\w+) = ([\w.]+);")
+_CONSTANT = re.compile(r"layout\(constant_id = (\d+)\) const \w+ (\w+) = (-?[\w.]+);")
 _DEFAULTS = {"false": 0, "true": 1}
 LOCAL_SIZE = 3
 """The first specialization constants are the size of a work group."""
