@@ -273,6 +273,7 @@ CODES: dict[str, tuple[str, str]] = {
         "keep them for models from torchvision or Keras; otherwise give -class-names",
     ),
     "W414": ("calibration on one sample, or on samples of zeros", "calibrate on some hundred samples like those in use"),
+    "W415": ("images with alpha, CMYK images, or gray ones among color ones", "convert the images to one mode"),
     "W420": ("layers with random weights, as no weights are given", "give -w"),
     "W421": ("stored quantized weights that do not match the stored float weights", "use both files from one training"),
     "W422": (

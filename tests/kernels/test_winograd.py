@@ -162,13 +162,13 @@ def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
 @pytest.mark.parametrize("isa", X86)
 def test_winograd(tmp_path, winograd, isa):
     need("g++")
-    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)  # the slow builds take all
+    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_isa(isa)))  # the slow builds take all
 
 
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
     need("g++")
-    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()), units=2)
+    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow

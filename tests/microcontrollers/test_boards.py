@@ -62,6 +62,19 @@ def _elements(shape: tuple[int, ...]) -> int:
     return count
 
 
+def test_tensors_lie_in_the_memories_of_the_board(tmp_path):
+    """QEMU's board has RAM from 0x20000000 and PSRAM from 0x21000000 on."""
+    need_core("cortex-m4")
+    folder = export_for_boards(SMALL, tmp_path, parameters="Memories=FAST:3k:1, AXI:3k:4, LAST:1M:9\nMemoryMode=Balanced\n")
+    layers = len(read_graph(folder / GRAPH_FILE).nodes)
+    assert f"{layers} layers: identical" in make(folder, "cortex-m4", "test")
+    table = tool("cortex-m4", "nm", "-C", folder / "build" / "cortex-m4" / "test.elf")
+    places = {line.split()[-1]: int(line.split()[0], 16) for line in table.splitlines() if "small::memory_" in line}
+    used = [name for name, size in json.loads((folder / "statistics/summary.json").read_text())["memories"].items() if size]
+    assert set(places) == {f"small::memory_{name.lower()}" for name in used[1:]} and len(used) > 1
+    assert all(0x21000000 <= at < 0x22000000 and at % 64 == 0 for at in places.values())
+
+
 @pytest.mark.parametrize("name", CORES)
 def test_what_the_library_needs(small, name):
     """memcpy and memset alone; no memory of its own but the arena, nothing that runs before main, no double arithmetic."""

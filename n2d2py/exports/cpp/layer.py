@@ -81,13 +81,15 @@ class LayerScratch:
 
     @staticmethod
     def of(node: QuantNode, plan: MemoryPlan) -> LayerScratch:
-        """That of a node; none where both its tensors lie with the caller, as nothing then tells it where the arena is."""
+        """That of a node; none where both its tensors lie with the caller or in other memories: nothing then tells it where it is."""
         found = plan.op(node.name).scratch
         if found is None or plan.op(node.name).partial is not None:
             return LayerScratch()
-        if not plan.planes[node.output].external:
-            return LayerScratch(found.size, found.offset, 1)
-        return LayerScratch() if plan.planes[node.inputs[0]].external else LayerScratch(found.size, found.offset, 2)
+        for base, tensor in enumerate((node.output, node.inputs[0]), 1):
+            plane, memory = plan.planes[tensor], plan.memory_at(found.offset)
+            if not plane.external and plan.memory_at(plane.offset) == memory:
+                return LayerScratch(found.size, found.offset - (plan.memories[memory].start if memory else 0), base)
+        return LayerScratch()
 
     @property
     def constants(self) -> dict[str, int]:

@@ -105,9 +105,10 @@ class OnnxTarget(Target[QdqModel]):
 def _metadata(request: ExportRequest) -> dict[str, str]:
     """Class names and preprocessing, in the keys that this tool, YOLO's exporters and the ONNX specification have."""
     found = {}
-    if request.classes:
-        found["names"] = repr(dict(enumerate(request.classes)))
-    pixels = request.pixels
+    contract = request.contract
+    if contract.classes:
+        found["names"] = repr(dict(enumerate(contract.classes)))
+    pixels = contract.pixels
     if pixels is not None:
         known = {
             (1.0, 0.0): "NominalRange_0_255",
@@ -120,8 +121,8 @@ def _metadata(request: ExportRequest) -> dict[str, str]:
         else:
             found["n2d2py.factors"] = repr(list(pixels.factors))
             found["n2d2py.offsets"] = repr(list(pixels.offsets))
-        if len(pixels.order) == 3:
-            found["Image.BitmapPixelFormat"] = "Bgr8" if pixels.order[0] == 2 else "Rgb8"
+    if contract.order in ("RGB", "BGR"):
+        found["Image.BitmapPixelFormat"] = f"{contract.order.capitalize()}8"
     return found
 
 
