@@ -162,7 +162,7 @@ struct Convolution {
     }
 #endif
 
-    typedef WeightRows<Packing, Cfg::Groups * O, K> AllWeights;
+    typedef WeightRows<Packing, int(Cfg::Groups) * int(O), K> AllWeights;
 
     // Outputs [output, output + Count) of all pixels of a line.
     template <int Count>
@@ -196,7 +196,7 @@ struct Convolution {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
-        constexpr int pieces = Cfg::Groups * Tiles;
+        constexpr int pieces = int(Cfg::Groups) * int(Tiles);
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse, WindowOrder<Cfg> >::run(
             rows, [=](int y, int index) N2D2_INLINE_LAMBDA {

@@ -16,6 +16,10 @@
 // primary templates hold, so a kernel without a version for some set runs in portable form.
 #include "n2d2/isa.hpp"
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || defined(__ARM_BIG_ENDIAN)
+#error "n2d2: the constants of the export are in little-endian order"
+#endif
+
 #if defined(__FAST_MATH__)
 #error "n2d2: -ffast-math changes the results; build without it (and without -Ofast)"
 #endif
