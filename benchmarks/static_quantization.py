@@ -13,11 +13,16 @@ __all__ = ["write_static"]
 
 
 def write_static(
-    model: Path, made: Path, stimuli: Sequence[np.ndarray], method: str = "MinMax", activations: str = "QUInt8", **extra: Any
+    model: Path,
+    made: Path,
+    stimuli: Sequence[np.ndarray] | Sequence[dict[str, np.ndarray]],
+    method: str = "MinMax",
+    activations: str = "QUInt8",
+    **extra: Any,
 ) -> None:
-    """Writes the quantized file `made` of the file `model`, of one input.
+    """Writes the quantized file `made` of the file `model`.
 
-    `stimuli` (...) calibrate one by one, by a method of CalibrationMethod; `activations`: their QuantType; `extra`: its extra options.
+    `stimuli` (...) of the first input, or arrays by input with the axes of the file, calibrate one by one, by a method of CalibrationMethod; `activations`: their QuantType; `extra`: its extra options.
     """
     import onnx
     from onnxruntime import quantization as q
@@ -37,9 +42,10 @@ def write_static(
         def set_range(self, start_index: int, end_index: int) -> None:
             self._rest = iter(range(start_index, end_index))
 
-        def get_next(self) -> dict[str, np.ndarray] | None:
+        def get_next(self) -> dict[str, np.ndarray] | None:  # pyright: ignore[reportIncompatibleMethodOverride]  (None ends it)
             index = next(self._rest, None)
-            return None if index is None else {name: stimuli[index][None]}
+            one = {} if index is None else stimuli[index]
+            return None if index is None else one if isinstance(one, dict) else {name: one[None]}
 
     with tempfile.TemporaryDirectory() as folder:
         prepared = Path(folder) / "prepared.onnx"

@@ -112,6 +112,11 @@ class _Runs(_Shown):
         graph = self.graph
         return Simulator(graph) if isinstance(graph, QuantGraph) else FloatNetwork(graph)
 
+    @property
+    def info(self) -> NetworkInfo:
+        """Names, shapes and types of inputs and outputs, as of `n2d2py.load_export`."""
+        return self._network.info
+
     def __call__(self, *inputs: np.ndarray, outputs: Sequence[str] | str | None = None) -> np.ndarray | tuple[np.ndarray, ...]:
         """Real outputs for real inputs (N, ...) in the axes of the file; the rest as in `n2d2py.load_export`.
 
