@@ -230,6 +230,5 @@ def _remedy(
     if least is not None and least[0] < _BETTER * figure.shortfall:
         return f"{least[1].text} helps most of what was tried, but is not enough: {least[2]}"
     texts = ", ".join(way.text for _, way, _ in tried)
-    return (
-        f"none of what was tried helps ({texts}): scale the data or the outputs, or export in floating point with -nbbits -32"
-    )
+    failed = f"none of what was tried helps ({texts}): " if tried else ""
+    return f"{failed}scale the data or the outputs, or export in floating point with -nbbits -32"
