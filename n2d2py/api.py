@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 
-Target = Literal["CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite"]
+Target = Literal["CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite", "Vulkan"]
 """Exports of this package; others may add theirs."""
 AnyData = Data | Iterable[Any]
 """Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.input_data.as_data`)."""
@@ -137,7 +137,7 @@ def calibrate(
 
 
 def quantize(
-    model: Model,
+    model: Model | CalibratedModel,
     calibrated: CalibratedModel | None = None,
     *,
     bits: int | None = None,
@@ -146,7 +146,8 @@ def quantize(
     """Give every tensor a number type: integers by a calibration, or floating point.
 
     Args:
-        model: the network; with a calibration, the one that was calibrated.
+        model: a calibrated network, or one without calibration, for floating point or a pre-quantized file.
+        calibrated: the calibration of `model`, where that is the network before it.
         bits: 8 or 16 for integers; -32 or -64 for floating point, -16 for that with weights in half precision; None: those
             of the options.
 
@@ -155,6 +156,8 @@ def quantize(
             together.
     """
     options = options if bits is None else replace(options, bits=bits)
+    if isinstance(model, CalibratedModel):
+        calibrated, model = model, Model(model.calibration.network, model.options)
     without = replace(model.options, calibration=CalibrationOptions(stimuli=0))
     run = checked(replace(calibrated.options if calibrated else without, quantization=options))
     if not options.integer:
@@ -230,7 +233,7 @@ def export(
     if isinstance(model, QuantizedModel):
         name = find_target(target or options.target or model.target).name
         run = checked(replace(model.options, score=scored, export=replace(options, target=name), folder=Path(folder)))
-        pipeline.check_tuning(model.quantized.network, run)
+        pipeline.check_before(model.quantized.network, run)
         tested = pipeline.tested_stimuli(model.quantized.network, run)
         return _exported(pipeline.export_quantized(model.quantized, tested, run), model)
     chosen = quantization if bits is None else replace(quantization, bits=bits)
@@ -249,6 +252,8 @@ def export(
             progress=progress,
         )
         found = None
+    named = replace(options, target=find_target(target or options.target or model.target).name)
+    pipeline.check_place(model.network, replace(model.options, quantization=chosen, export=named, folder=Path(folder)))
     if chosen.integer and not is_quantized(model.graph):
         calibrated = calibrate(model, found, labels, options=suited(calibration, chosen))
         quantized = quantize(model, calibrated, options=chosen)

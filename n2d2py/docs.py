@@ -4,13 +4,17 @@ the headers of `kernels/` that are."""
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from n2d2py import resources
+import n2d2py
+from n2d2py import api, resources, runtime
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
 from n2d2py.exports.cpp.isa_headers import isa_page, write_isa_headers
@@ -62,6 +66,56 @@ def section_pages() -> dict[str, str]:
     return {"sections/index.md": "\n\n".join(listed).replace(".\n\n- ", ".\n- ") + "\n", **found}
 
 
+_SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$", re.MULTILINE)
+
+
+def api_page() -> str:
+    """The Python interface: signature and docstring of each function and class, and of the public members of results."""
+    objects = {f"n2d2py.{name}": getattr(n2d2py, name) for name in n2d2py.__all__}
+    results = {f"n2d2py.api.{name}": getattr(api, name) for name in api.__all__ if inspect.isclass(getattr(api, name))}
+    results["n2d2py.runtime.Network"] = runtime.Network
+    groups = {
+        "Functions": {name: one for name, one in objects.items() if not inspect.isclass(one)},
+        "Results": results,
+        "Options and errors": {name: one for name, one in objects.items() if inspect.isclass(one)},
+    }
+    lines = ["# Python API", "Generated from the docstrings. [Work from Python](../how-to/python.md) is the guide."]
+    for title, found in groups.items():
+        lines.append(f"## {title}")
+        for name, one in sorted(found.items()):
+            lines += [f"### {name}", *_described(name, one)]
+            members = [part for part in map(partial(_member, one), sorted(vars(one))) if part] if inspect.isclass(one) else []
+            lines += ["\n".join(members)] if members else []
+    return "\n\n".join(lines) + "\n"
+
+
+def _described(name: str, one: Any) -> list[str]:
+    """Signature and docstring as Markdown; results have no signature, as functions make them."""
+    text = _SECTION.sub(r"**\1**\n", inspect.getdoc(one) or "")
+    text = re.sub(r"^ {4}(\*{0,2}[\w, ]+): ", r"- `\1`: ", text, flags=re.MULTILINE)
+    text = re.sub(r"^ +", "  ", text, flags=re.MULTILINE)
+    if inspect.isclass(one) and not name.endswith("Options"):
+        return [text]
+    lines = [f"{name.rpartition('.')[2]}("]
+    for given in inspect.signature(one).parameters.values():
+        if given.kind is given.KEYWORD_ONLY and "    *," not in lines:
+            lines.append("    *,")
+        default = given.default
+        shown = f"{type(default).__name__}()" if is_dataclass(default) else repr(default)
+        kind = f": {given.annotation}" if given.annotation is not inspect.Parameter.empty else ""
+        lines.append(f"    {given.name}{kind}{'' if default is inspect.Parameter.empty else f' = {shown}'},")
+    return ["\n".join(["```python", *lines, ")", "```"]), text]
+
+
+def _member(owner: type, name: str) -> str:
+    """A public method or property of a class with the summary of its docstring."""
+    member = inspect.getattr_static(owner, name)
+    if name.startswith("_") or not (isinstance(member, property) or inspect.isfunction(member)):
+        return ""
+    summary = (inspect.getdoc(member) or "").split("\n\n")[0].replace("\n", " ")
+    return f"- `{name}{'' if isinstance(member, property) else '()'}`: {summary}"
+
+
 def pages() -> dict[str, str]:
     """File name -> text of every generated page; one for each installed extra target too."""
     return {
@@ -74,6 +128,7 @@ def pages() -> dict[str, str]:
         ),
         "instruction_sets.md": isa_page(),
         "export_parameters.md": parameters_page(),
+        "reference/python_api.md": api_page(),
         **{
             f"{target.name.lower()}_reference.md": target_page(target)
             for target in installed_targets()
@@ -84,7 +139,8 @@ def pages() -> dict[str, str]:
 
 def write_pages(folder: Path) -> None:
     """Write the pages into `folder`."""
-    (folder / "sections").mkdir(exist_ok=True)
+    for name in ("sections", "reference"):
+        (folder / name).mkdir(exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
 

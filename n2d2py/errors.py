@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -130,3 +131,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     by_lower = {name.lower(): name for name in islice(known, 2000)}
     found = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None
+
+
+def require(package: str, what: str, extra: str) -> None:
+    """Raise E320 if a package that `what` requires, part of an extra of this one, is not installed."""
+    if find_spec(package) is None:
+        raise N2D2Error("E320", f"{what} requires the package {package}", remedy=f"pip install 'n2d2py[{extra}]'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,11 @@ from n2d2py.errors import N2D2Error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def can_draw() -> bool:
+    """True if matplotlib is installed; results that are optional are not drawn without it."""
+    return find_spec("matplotlib") is not None
 
 
 def new_figure(width: float, height: float, *, code: str = "E454", what: str = "the plot", **more: Any) -> Figure:
@@ -21,7 +27,7 @@ def new_figure(width: float, height: float, *, code: str = "E454", what: str = "
     try:
         return _figure_class()(figsize=(width, height), dpi=100, **more)
     except ImportError as error:
-        raise N2D2Error(code, f"{what} requires matplotlib", remedy="pip install matplotlib") from error
+        raise N2D2Error(code, f"{what} requires matplotlib", remedy="pip install 'n2d2py[plots]'") from error
 
 
 @cache

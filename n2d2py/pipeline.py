@@ -30,7 +30,14 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage
-from n2d2py.stages.export import export_folder_name, export_request, export_stage, exported_stimuli, stored_stimuli
+from n2d2py.stages.export import (
+    check_labels,
+    export_folder_name,
+    export_request,
+    export_stage,
+    exported_stimuli,
+    stored_stimuli,
+)
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.memory import plan_stage
@@ -176,15 +183,37 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
 def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     """Exports a loaded network: calibrate and quantize, then as `export_quantized`."""
     network, options = _without_ranges(network, options)
-    check_tuning(network, options)
-    _check_states(network, options)
-    _refuse_early(_export_path(options), network, options)
+    check_before(network, options)
     tested = tested_stimuli(network, options)
+    if tested is not None and (options.export.stimuli or options.score.test):
+        check_labels(network, tested)
     integer = options.quantization.integer
     calibrated = calibrate_stage(network, options.calibration) if integer else network
     quantized = quantize_stage(calibrated, options.quantization, options.choices)
     log.raise_on_strict()
     return export_quantized(quantized, tested, options)
+
+
+def check_before(network: LoadedNetwork, options: RunOptions) -> None:
+    """Check, before any work is done, the place of an export, its tuning and states, and say what is missing to test it."""
+    check_tuning(network, options)
+    _check_states(network, options)
+    check_place(network, options)
+    warn_untested(network, options)
+
+
+def check_place(network: LoadedNetwork, options: RunOptions) -> None:
+    """Raise the errors of a folder that the export cannot replace or write."""
+    _refuse_early(_export_path(options), network, options)
+
+
+def warn_untested(network: LoadedNetwork, options: RunOptions) -> None:
+    """W801 where a test is asked for that this machine lacks the tools for."""
+    score, tester = options.score, _target(options).runner
+    if tester is None or not (score.test or score.compare or score.latency):
+        return
+    if lacking := tester.missing(network.params.as_dict()):
+        log.warning("W801", f"{lacking}: the {tester.label} export is not tested", remedy=tester.remedy)
 
 
 def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[LoadedNetwork, RunOptions]:
@@ -233,6 +262,7 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
     tested = project.tested or required_stimuli(project.quantized.network, project.options.score)
     score = ScoreOptions(compare=stimuli)
     project = replace(project, tested=tested, options=replace(project.options, score=score))
+    warn_untested(project.quantized.network, project.options)
     return _compiled(project, Scores(), run.folder)[0]
 
 
@@ -343,8 +373,7 @@ def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Compari
     """Builds and runs the export: its scores on the exported stimuli, added to `scores`, the layers compared, what was measured."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
     compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
-    if tester is not None and (lacking := tester.missing(project.manifest.details)):
-        log.warning("W801", f"{lacking}: the {tester.label} export is not tested", remedy=tester.remedy)
+    if tester is not None and tester.missing(project.prepared.request.parameters):
         tester = None
     wanted = project.stored.count or compared is not None or score.latency
     with _running(tester if wanted else None, folder, project.manifest.details) as run:
@@ -359,6 +388,7 @@ def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Compari
             compared,
             run.network() if run is not None else None,
             run.slack if run else 0.0,
+            quantized.network.data.contract,
         )
         return comparison, built
 

@@ -17,6 +17,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports import target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
+from n2d2py.graph.inputs import InputContract
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.reference.engine import FloatEngine
@@ -159,6 +160,16 @@ class Model(_Runs):
 
     network: LoadedNetwork
     options: RunOptions
+
+    @property
+    def target(self) -> str:
+        """The export that it was loaded for."""
+        return self.options.load.target or target_names()[0]
+
+    @property
+    def contract(self) -> InputContract:
+        """Images that the network takes, and names of its classes."""
+        return self.network.data.contract
 
     @property
     def graph(self) -> Graph:

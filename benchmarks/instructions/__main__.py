@@ -1,6 +1,6 @@
 """Instructions of the kernels under QEMU, portable against those for an instruction set: a table.
 
-    python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | aarch64-sve256 | armv7] [layer]
+    python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | aarch64-sve256 | armv7 | riscv64-rvv256] [layer]
 
 Each row is one layer, run REPEATS times and not at all in the same program; the difference is what is counted, by a
 plug-in of QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user
@@ -20,6 +20,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from support import kernel_arm  # noqa: E402
 from support import kernel_cases as cases  # noqa: E402
 from support import kernel_harness as harness  # noqa: E402
 from support.kernel_cases import S8, S16, U8  # noqa: E402
@@ -31,6 +32,11 @@ TARGETS = {
     one.name: ([f"{one.prefix}g++", *one.flags], list(one.emulator))
     for one in isa.TARGETS
     if one.processor in ("aarch64", "arm")
+}
+TARGETS |= {
+    name: ([compiler, *machine], list(emulator))
+    for name, (compiler, machine, emulator) in kernel_arm.TARGETS.items()
+    if name.startswith("riscv64-rvv")
 }
 REPEATS = 4
 

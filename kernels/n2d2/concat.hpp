@@ -55,7 +55,7 @@ struct ConcatInput {
                     static_cast<Sum>(static_cast<Sum>(from[p * Input::Stride + c]) - static_cast<Sum>(Cfg::InputZero));
         EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
         for (int p = 0; p < Pixels; ++p)
-            std::memcpy(to + p * Output::Stride, results + p * Count, static_cast<std::size_t>(Count) * sizeof(Out));
+            copyBytes(to + p * Output::Stride, results + p * Count, static_cast<std::size_t>(Count) * sizeof(Out));
     }
 
     static N2D2_INLINE void copyLine(const unsigned char* in, unsigned char* out, int y) {
@@ -64,7 +64,7 @@ struct ConcatInput {
         Out* const to = line<Output>(out, y) + Cfg::Channel;
         if (Copied) {
             for (int x = 0; x < W; ++x)
-                std::memcpy(to + x * Output::Stride, from + x * Input::Stride, static_cast<std::size_t>(C) * sizeof(Out));
+                copyBytes(to + x * Output::Stride, from + x * Input::Stride, static_cast<std::size_t>(C) * sizeof(Out));
             return;
         }
         if (channels < tile) {

@@ -72,8 +72,8 @@ struct Convolution {
         constexpr bool run = Run;
         if (run && x >= 0 && x + extent <= width) {
             const In* const from = row + x * Input::Stride;
-#if N2D2_SCALAR_TILES
-            // The C libraries of these cores copy single bytes.
+#if N2D2_SCALAR_TILES || N2D2_M_PROFILE
+            // The C libraries of these cores copy single bytes, or access unaligned words.
             if (sizeof(Element) == 1 && KW * C % 4 == 0 && reinterpret_cast<std::uintptr_t>(from) % 4 == 0) {
                 void* const to = __builtin_assume_aligned(window, 4);
                 const void* const words = __builtin_assume_aligned(from, 4);
@@ -162,7 +162,7 @@ struct Convolution {
     }
 #endif
 
-    typedef WeightRows<Packing, Cfg::Groups * O, K> AllWeights;
+    typedef WeightRows<Packing, int(Cfg::Groups) * int(O), K> AllWeights;
 
     // Outputs [output, output + Count) of all pixels of a line.
     template <int Count>
@@ -196,7 +196,7 @@ struct Convolution {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
-        constexpr int pieces = Cfg::Groups * Tiles;
+        constexpr int pieces = int(Cfg::Groups) * int(Tiles);
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse, WindowOrder<Cfg> >::run(
             rows, [=](int y, int index) N2D2_INLINE_LAMBDA {

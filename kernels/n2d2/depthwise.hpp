@@ -59,7 +59,7 @@ struct Depthwise {
     template <int Count>
     static N2D2_INLINE void innerPixel(const In* const* rows, int x, int channel, Out* out, const Weight* weights,
                                        const Sum* bias) {
-        constexpr int step = Cfg::DilationWidth * Input::Stride;
+        constexpr int step = int(Cfg::DilationWidth) * int(Input::Stride);
         const int left = (x * Cfg::StrideWidth - Cfg::PadLeft) * Input::Stride + channel;
         Sum sums[Count];
         for (int i = 0; i < Count; ++i) {

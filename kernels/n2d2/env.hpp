@@ -7,12 +7,18 @@
 #define N2D2_ENV_HPP
 
 #include <climits>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 // `Cfg::Isa` selects the instruction set that a layer's kernel is written for. Portable C++ is what the
 // primary templates hold, so a kernel without a version for some set runs in portable form.
 #include "n2d2/isa.hpp"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || defined(__ARM_BIG_ENDIAN)
+#error "n2d2: the constants of the export are in little-endian order"
+#endif
 
 #if defined(__FAST_MATH__)
 #error "n2d2: -ffast-math changes the results; build without it (and without -Ofast)"
@@ -30,6 +36,15 @@
 #define N2D2_INLINE inline
 #define N2D2_INLINE_LAMBDA
 #define N2D2_NOINLINE
+#endif
+
+// Code for size (-Os): layers of different sizes share functions, which have these sizes as arguments, not as constants.
+#if defined(__OPTIMIZE_SIZE__)
+#define N2D2_SMALL_CODE 1
+#define N2D2_SHARED N2D2_NOINLINE
+#else
+#define N2D2_SMALL_CODE 0
+#define N2D2_SHARED N2D2_INLINE
 #endif
 
 // Before a loop of few iterations whose variables must all be in registers.
@@ -53,6 +68,12 @@
 #define N2D2_SCALAR_TILES 1
 #else
 #define N2D2_SCALAR_TILES 0
+#endif
+
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define N2D2_M_PROFILE 1
+#else
+#define N2D2_M_PROFILE 0
 #endif
 
 // Multiply-accumulates below which a loop stays on one thread: waking a team costs microseconds. SIMD kernels count
@@ -95,6 +116,34 @@ N2D2_INLINE constexpr T least(T a, T b) {
 template <class T>
 N2D2_INLINE constexpr T largest(T a, T b) {
     return a < b ? b : a;
+}
+
+#if N2D2_M_PROFILE
+// Copies bytes of any alignment without unaligned accesses, which a core may trap and which the memcpy of newlib makes.
+template <int = 0>
+N2D2_NOINLINE void copyBytes(void* to, const void* from, std::size_t bytes) {
+    unsigned char* t = static_cast<unsigned char*>(to);
+    const unsigned char* f = static_cast<const unsigned char*>(from);
+    if (((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) & 3) == 0) {
+        for (; bytes >= 16; bytes -= 16, f += 16, t += 16)
+            __builtin_memcpy(__builtin_assume_aligned(t, 4), __builtin_assume_aligned(f, 4), 16);
+        for (; bytes >= 4; bytes -= 4, f += 4, t += 4)
+            __builtin_memcpy(__builtin_assume_aligned(t, 4), __builtin_assume_aligned(f, 4), 4);
+    }
+    for (; bytes > 0; --bytes) {
+        *t++ = *f++;
+        __asm__("" : "+r"(t));  // else GCC calls memcpy
+    }
+}
+#else
+N2D2_INLINE void copyBytes(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+#endif
+
+// A size as the argument of a template, and in its functions.
+N2D2_INLINE constexpr int sharedSize(int size) { return N2D2_SMALL_CODE ? 0 : size; }
+template <int Constant>
+N2D2_INLINE constexpr int sizeOr(int argument) {
+    return Constant > 0 ? Constant : argument;
 }
 
 }  // namespace n2d2

@@ -16,7 +16,7 @@
 #else
 #define N2D2_HALF_F16C 0
 #endif
-#if N2D2_NEON && defined(__aarch64__)
+#if defined(__aarch64__) && N2D2_NEON
 #define N2D2_HALF_NEON 1
 #include <arm_neon.h>
 #else

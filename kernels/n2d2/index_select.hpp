@@ -40,7 +40,7 @@ struct TakeChannels {
         typename Epilogue::Type values[Count];
         for (int c = 0; c < Count; ++c)
             values[c] = Epilogue::apply(from[Taken::at(first + c)], first + c);
-        std::memcpy(to + first, values, sizeof(values));
+        copyBytes(to + first, values, sizeof(values));
     }
 };
 
@@ -57,7 +57,7 @@ struct TakeChannels<TakeTurns<First, Groups, Step> > {
                 values[i * Groups + g] = Epilogue::apply(turn[g * Step + i], first + i * Groups + g);
         for (int c = whole * Groups; c < Count; ++c)
             values[c] = Epilogue::apply(turn[c % Groups * Step + whole], first + c);
-        std::memcpy(to + first, values, sizeof(values));
+        copyBytes(to + first, values, sizeof(values));
     }
 };
 

@@ -49,7 +49,8 @@ struct PlaneTraits {
     };
     static_assert(Height > 0 && Width > 0 && Channels > 0, "a plane has at least one element");
     static_assert(Stride >= Channels, "a pixel must fit into its stride");
-    static_assert(Plane::Offset % Size == 0 && Plane::WrapOffset % Size == 0, "the elements of a plane must be aligned");
+    static_assert(long(Plane::Offset) % int(Size) == 0 && long(Plane::WrapOffset) % int(Size) == 0,
+                  "the elements of a plane must be aligned");
 };
 
 // Byte offset of line y, 0 <= y < Height.

@@ -56,7 +56,7 @@ struct PointwiseRun {
         alignas(64) Out results[filled];
         EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
         for (int p = 0; p < Pixels; ++p)
-            std::memcpy(out + (x + p) * Stride, results + p * Channels, static_cast<std::size_t>(Channels) * sizeof(Out));
+            copyBytes(out + (x + p) * Stride, results + p * Channels, static_cast<std::size_t>(Channels) * sizeof(Out));
     }
 
     template <bool Reverse, int Length, class Reader>
@@ -88,7 +88,7 @@ struct PointwiseRun {
         for (int i = 0; i < Count; ++i)
             values[i] = reader.at(first + i, first + i);
         EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
-        std::memcpy(out + first, results, Count * sizeof(Out));
+        copyBytes(out + first, results, Count * sizeof(Out));
     }
 };
 

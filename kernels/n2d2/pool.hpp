@@ -203,12 +203,12 @@ struct PoolLines {
         if (rows.begin == 0)
             Reducer::template start<Count>(values);
         else
-            std::memcpy(values, kept, sizeof(values));
+            copyBytes(values, kept, sizeof(values));
         Reducer::template add<Count>(in, lines, columns, channel, values);
         if (rows.end == height)
             Reducer::template finish<Count>(values, height * width, channel, line<Output>(out, 0));
         else
-            std::memcpy(kept, values, sizeof(values));
+            copyBytes(kept, values, sizeof(values));
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows) {

@@ -98,7 +98,7 @@ struct ResizeBilinear {
         }
         EpilogueRun<typename Cfg::Epilogue, false, Isa>::template run<Count * Channels>(sums, 0, results);
         for (int p = 0; p < Count; ++p)
-            std::memcpy(to + (x + p) * Output::Stride, results + p * Channels, Channels * sizeof(Out));
+            copyBytes(to + (x + p) * Output::Stride, results + p * Channels, Channels * sizeof(Out));
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Axis& lines, const Axis& columns,

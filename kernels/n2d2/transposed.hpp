@@ -31,13 +31,13 @@ struct BlockTransposed {
         if (Rows < Size || Columns < Size)
             std::memset(a, 0, sizeof(a));
         for (int r = 0; r < Rows; ++r)
-            std::memcpy(a + r * Size, from + r * fromPitch, Columns * sizeof(T));
+            copyBytes(a + r * Size, from + r * fromPitch, Columns * sizeof(T));
         interleave(a, b);
         interleave(b, a);
         interleave(a, b);
         interleave(b, a);
         for (int c = 0; c < Columns; ++c)
-            std::memcpy(to + c * toPitch, a + c * Size, Rows * sizeof(T));
+            copyBytes(to + c * toPitch, a + c * Size, Rows * sizeof(T));
     }
 };
 

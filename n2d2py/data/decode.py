@@ -69,6 +69,15 @@ def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
     return _opened(path, name or str(path), lambda image: image.size)
 
 
+def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str]:
+    """(width, height) and Pillow's mode of an image file, such as "RGB" or "CMYK", from its header.
+
+    Raises:
+        N2D2Error: as read_picture.
+    """
+    return _opened(path, name or str(path), lambda image: (image.size, image.mode))
+
+
 def _opened(path: Path, name: str, look: Callable):
     """Result of `look` for the opened image; every failure of the decoders as one of ours."""
     from PIL import UnidentifiedImageError

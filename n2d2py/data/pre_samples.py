@@ -35,7 +35,7 @@ def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, se
     red_first = False
     for step, point in enumerate(provider.trace(set_name, position)):
         if isinstance(point.transformation, ColorSpace):
-            red_first = point.transformation.space.endswith("RGB")
+            red_first = point.transformation.order == "RGB"
         written += _write(point, folder, f"{position}_{step:02d}_{_name(point)}", red_first)
     return written
 

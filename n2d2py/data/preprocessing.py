@@ -15,6 +15,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.data.transformations import Range
 from n2d2py.errors import N2D2Error
+from n2d2py.graph.inputs import ORDERS, InputContract, PixelMap
 
 Size = tuple[int, ...]
 """(N,) or (width, height)."""
@@ -62,6 +63,17 @@ class Preprocessing:
             return ((high - low) / 255,) * channels, (low,) * channels
         mean, std = (np.broadcast_to(v or [d], channels) for v, d in ((self.mean, 0.0), (self.std, 1.0)))
         return tuple((self._scale / std).tolist()), tuple((0.0 - mean / std).tolist())
+
+    def contract(self, shape: tuple[int, ...], classes: tuple[str, ...], bgr: bool | None, bytes_known: bool) -> InputContract:
+        """The images that an input of `shape` takes, if it is (1 or 3, H, W).
+
+        `bgr`: whether they are blue, green, red; None if nothing says it. `bytes_known`: something says what a byte means.
+        """
+        if len(shape) != 3 or shape[0] not in (1, 3) or min(shape[1:]) < 2 or self.integers:
+            return InputContract(classes=classes)
+        order: tuple[int, ...] = (2, 1, 0) if bgr and shape[0] == 3 else tuple(range(shape[0]))
+        pixels = PixelMap(*self.slopes(shape[0]), order) if bytes_known else None
+        return InputContract("" if bgr is None and shape[0] == 3 else ORDERS[order], (shape[2], shape[1]), pixels, classes)
 
     def real(self, values: np.ndarray) -> np.ndarray:
         """Bytes (C, ...) as float32."""

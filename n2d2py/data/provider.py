@@ -19,9 +19,10 @@ from n2d2py.data.pixels import find_pixels
 from n2d2py.data.statistics import ImageStatistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
+from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import write_text
-from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.inputs import ORDERS, ChannelOrder, InputContract
 from n2d2py.ini import Document, Schema
 
 __all__ = ["Environment", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
@@ -174,10 +175,19 @@ class StimuliProvider:
                     write_matrix(folder / name / file, data)
 
     @cached_property
-    def pixels(self) -> PixelMap | None:
-        """Map of a byte of an image by the pipeline of the Test set, where that is the same everywhere in it."""
-        trace = self._trace("Test") or self._trace("Validation")
-        return find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image) if trace else None
+    def contract(self) -> InputContract:
+        """Images by the pipeline of the Test set: the map of a byte where it is the same everywhere, else the last color space."""
+        trace, shape = self._trace("Test") or self._trace("Validation"), self.shape
+        size = (shape[2], shape[1]) if len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) > 1 else None
+        if not trace:
+            return InputContract(size=size, classes=tuple(self.labels))
+        pixels = find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image)
+        order: ChannelOrder = "gray" if shape[0] == 1 else "BGR"
+        for point in trace:
+            order = point.transformation.order if isinstance(point.transformation, ColorSpace) else order
+        if pixels:
+            order = ORDERS.get(pixels.order, "")
+        return InputContract(order if size else "", size, pixels, tuple(self.labels))
 
     @cached_property
     def value_range(self) -> Range | None:

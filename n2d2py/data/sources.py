@@ -19,11 +19,11 @@ from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
-from n2d2py.data.decode import PICTURES, read_picture
+from n2d2py.data.decode import PICTURES, picture_header, read_picture
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scaled_bytes
-from n2d2py.data.stimuli import Stimuli
+from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.data.transformations import Inapplicable, Range
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
@@ -140,21 +140,60 @@ def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: 
     if how.layout is not None:
         raise N2D2Error("E417", "-layout has no effect on images", where=str(folder), remedy="remove -layout")
     first = how.sized(_coloured(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB), files[0])
-    if first.shape[:2] != shape[1:]:
-        log.notice(
-            "%s: images are resized to %dx%d, bilinear (%s is %dx%d)",
-            folder.name,
-            shape[2],
-            shape[1],
-            files[0],
-            first.shape[1],
-            first.shape[0],
-        )
+    sizes = _survey(folder, files, shape[0])
+    if first.shape[:2] != shape[1:] or (len(sizes) > 1 and how.resize is None and how.crop is None):
+        found = f"{files[0]} is {first.shape[1]}x{first.shape[0]}"
+        found += "" if len(sizes) == 1 else f"; files are {_extent(sizes[0])} to {_extent(sizes[-1])}"
+        log.notice("%s: images are resized to %dx%d, bilinear (%s)", folder.name, shape[2], shape[1], found)
 
     def load(index: int) -> np.ndarray:
         return _picture(folder, files, shape, how, index).transpose(np.argsort(axes))
 
     return Stimuli(files, _picture_labels(given, len(files)), taken, load)
+
+
+def _extent(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
+_SURVEYED = 256
+"""Images whose headers are read before the work begins."""
+_MODES = {
+    "CMYK": "CMYK (converted without its color profile)",
+    **dict.fromkeys(("RGBA", "LA", "PA", "La", "RGBa"), "with alpha (ignored)"),
+    **dict.fromkeys(("L", "1", "I;16", "I;16B", "I"), "gray"),
+}
+
+
+def _survey(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int, int]]:
+    """The different sizes of images, the smallest first; W415 for what a network does not take unchanged: alpha, CMYK, gray among colors.
+
+    Unreadable files are reported when they are read.
+    """
+    sizes, modes = set(), []
+    for name in (files[int(at)] for at in even_positions(len(files), _SURVEYED)):
+        try:
+            size, mode = picture_header(folder / name, name)
+        except N2D2Error:
+            continue
+        sizes.add(size)
+        modes.append(_MODES.get(mode, "color"))
+    counts = {kind: modes.count(kind) for kind in sorted(set(modes))}
+    usual = "gray" if channels == 1 and "gray" in counts else "color"
+    odd = {kind: count for kind, count in counts.items() if kind != usual and (kind != "gray" or usual in counts)}
+    odd = {kind: count for kind, count in odd.items() if kind != "color" or "gray" in counts}
+    if odd:
+        texts = [
+            f"{count} {kind}" + f" (converted to {'gray' if channels == 1 else 'RGB'})" * (kind in ("gray", "color"))
+            for kind, count in odd.items()
+        ]
+        log.warning(
+            "W415",
+            f"of {len(modes)} images, {', '.join(texts)}",
+            where=str(folder),
+            remedy="convert the images to one mode, as the application delivers them",
+        )
+    return sorted(sizes, key=lambda size: (size[0] * size[1], size))
 
 
 def _pictures(folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.exports.stimuli import StoredStimuli
 from n2d2py.exports.writer import Manifest
 from n2d2py.graph import Node, QuantGraph
-from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.inputs import InputContract
 from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
@@ -77,8 +77,7 @@ class ExportRequest:
         layer_parameters: raw parameters of single layers, by layer name.
         options: the options of the run that shape the export, for the manifest and the README.
         hashes: digest by name of each input of the run (network, weights, data), for the manifest.
-        pixels: how an image of bytes becomes the input, where the data are such images and that is known.
-        classes: names of the classes by label; may be empty.
+        contract: images that the network takes, and names of its classes.
     """
 
     graph: QuantGraph
@@ -90,8 +89,7 @@ class ExportRequest:
     layer_parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)
-    pixels: PixelMap | None = None
-    classes: tuple[str, ...] = ()
+    contract: InputContract = InputContract()
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -265,9 +263,8 @@ class Target(Generic[ResultT]):
     def manifest(self, prepared: Prepared[ResultT]) -> Manifest:
         """The manifest of the export, for ExportFolder."""
         request = prepared.request
-        return Manifest(
-            self.name, request.graph.name, request.options, request.parameters, request.hashes, self.details(prepared)
-        )
+        details = {**self.details(prepared), "contract": request.contract.fields()}
+        return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes, details)
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
         """Write the project into an existing folder, without its manifest.

@@ -21,6 +21,7 @@ _targets: Registry[Target[Any]] = Registry(
     "n2d2py.exports.ncnn.target",
     "n2d2py.exports.onnx.target",
     "n2d2py.exports.tflite.target",
+    "n2d2py.exports.vulkan.target",
 )
 _found: Registry[Target[Any]] = Registry("the installed export")
 

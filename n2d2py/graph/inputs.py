@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,6 +26,75 @@ class PixelMap:
     factors: tuple[float, ...]
     offsets: tuple[float, ...]
     order: tuple[int, ...]
+
+
+ChannelOrder = Literal["RGB", "BGR", "gray", ""]
+"""Channel order of images; "" if there is none or it is not known."""
+
+ORDERS: dict[tuple[int, ...], ChannelOrder] = {(0, 1, 2): "RGB", (2, 1, 0): "BGR", (0,): "gray"}
+"""Channel order by `PixelMap.order`."""
+
+
+@dataclass(frozen=True)
+class InputContract:
+    """Images that the network takes and names of its classes, recorded when the network and its data are loaded.
+
+    The report, the C headers, the camera example, the manifest and Python read it.
+
+    Attributes:
+        order: channel order of images; "" for other inputs, or where nothing says it.
+        size: width and height of images; None for other inputs.
+        pixels: conversion of bytes to real values; None where it is not known.
+        classes: names of the outputs by label; may be empty.
+    """
+
+    order: ChannelOrder = ""
+    size: tuple[int, int] | None = None
+    pixels: PixelMap | None = None
+    classes: tuple[str, ...] = ()
+
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """Least and largest real value of bytes 0 to 255; None where it is not known."""
+        if self.pixels is None:
+            return None
+        ends = [
+            end
+            for factor, offset in zip(self.pixels.factors, self.pixels.offsets, strict=True)
+            for end in (offset, offset + 255 * factor)
+        ]
+        return min(ends), max(ends)
+
+    @property
+    def text(self) -> str:
+        """Such as "96x96 RGB, real values 0 to 1"; "" where nothing is known."""
+        bounds = self.value_range
+        parts = [" ".join([*(["x".join(map(str, self.size))] if self.size else []), *([self.order] if self.order else [])])]
+        parts += [] if bounds is None else [f"real values {bounds[0]:.4g} to {bounds[1]:.4g}"]
+        return ", ".join(part for part in parts if part)
+
+    def red_first(self, image: np.ndarray) -> np.ndarray:
+        """An image (H, W) or (H, W, C) of this order as displays expect it."""
+        return image[:, :, ::-1].copy() if image.ndim == 3 and self.order == "BGR" else image
+
+    def fields(self) -> dict[str, Any]:
+        """Plain data, for `of`."""
+        return asdict(self)
+
+    @staticmethod
+    def of(fields: Mapping[str, Any]) -> InputContract:
+        """The contract of `fields`."""
+        pixels, size = fields["pixels"], fields["size"]
+        return InputContract(
+            fields["order"],
+            None if size is None else (size[0], size[1]),
+            None if pixels is None else PixelMap(*(tuple(pixels[name]) for name in ("factors", "offsets", "order"))),
+            tuple(fields["classes"]),
+        )
+
+
+NO_CONTRACT = InputContract()
+"""Nothing is known of the input."""
 
 
 def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:

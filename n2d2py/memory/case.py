@@ -48,6 +48,11 @@ class Case:
         """Records a violation."""
         self.found.append(Violation(kind, what, op, tensor, by))
 
+    def is_in_one_memory(self, begin: int, end: int) -> bool:
+        """True if the bytes [begin, end) lie in one of the memories of the map, or it has one only."""
+        memories = self.map.get("memories", ())
+        return not memories or any(each["start"] <= begin and end <= each["start"] + each["bytes"] for each in memories)
+
     def addresses(self, name: str) -> np.ndarray:
         """int64[height, width, pixel bytes]: the arena address of each byte of a tensor."""
         if name not in self._places:
@@ -154,6 +159,8 @@ class Stamps:
             if begin < 0 or end > self.case.size:
                 self.case.fault("arena", f"scratch at {begin} to {end} is outside the arena of {self.case.size}", op=op["name"])
                 continue
+            if not self.case.is_in_one_memory(begin, end):
+                self.case.fault("memory", f"scratch at {begin} to {end} is not in one memory", op=op["name"])
             self.arena[begin:end] = self.total
             if op["output"] not in self.case.outside and self._touches(op["output"], begin, end):
                 self.case.fault(

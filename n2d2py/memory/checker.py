@@ -121,6 +121,8 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
             case.fault(
                 "arena", f"{name} occupies bytes {places.min()} to {places.max()} of an arena of {case.size}", tensor=name
             )
+        if not case.is_in_one_memory(int(places.min()), int(places.max()) + 1):
+            case.fault("memory", f"{name} is not in one memory: bytes {places.min()} to {places.max()}", tensor=name)
         element = case.graph["tensors"][name].get("bytes", 1)
         if any(at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0), plane.get("pitch", 0))):
             case.fault(

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from n2d2py.figures import can_draw
 from n2d2py.files import write_text
 from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.picture import draw_plan
@@ -16,8 +17,8 @@ from n2d2py.memory.problem import MemoryProblem
 
 
 def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
-    """Write memory_graph.json, memory_map.json, memory_mapping.log and memory_mapping.png into
-    `folder`.
+    """Write memory_graph.json, memory_map.json, memory_mapping.log and, if matplotlib is installed,
+    memory_mapping.png into `folder`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
@@ -27,7 +28,7 @@ def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *
     }
     for name, text in texts.items():
         write_text(folder / name, text)
-    if picture:
+    if picture and can_draw():
         draw_plan(problem, plan, folder / "memory_mapping.png")
 
 

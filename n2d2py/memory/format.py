@@ -257,6 +257,11 @@ def map_json(plan: MemoryPlan) -> dict[str, Any]:
         "arena_size": plan.arena_bytes,
         "strategy": plan.strategy,
         "options": dict(plan.options),
+        **(
+            {"memories": [{"name": each.name, "start": each.start, "bytes": each.bytes} for each in plan.memories]}
+            if plan.memories
+            else {}
+        ),
         "tensors": planes,
         "schedule": schedule,
     }

@@ -32,7 +32,11 @@ def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
     if parameters["StreamInput"]:
         return False
     if parameters["MemoryMode"] == "auto":
-        return parameters["MemoryManagerStrategy"] == "OptimizeStream" or parameters["MemoryBudget"] >= 0
+        return (
+            bool(parameters["Memories"])
+            or parameters["MemoryManagerStrategy"] == "OptimizeStream"
+            or parameters["MemoryBudget"] >= 0
+        )
     return parameters["MemoryMode"] not in MODES[:2]
 
 

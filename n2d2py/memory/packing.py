@@ -7,7 +7,7 @@ given order, each at the lowest address that its placed neighbours allow.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import lcm
 from random import Random
 from typing import NamedTuple
@@ -113,8 +113,14 @@ class Packing:
         self.closed = [[self._closes(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)]
         self._near = [[each for each in near if each.op >= 0] for near in self.closed]
         self._apart = [[(each.block, *each.ahead) for each in near if each.op < 0] for near in self.closed]
+        self._borders = [self._borders_of(block.size) for block in self.blocks]
         self._live = self._make_live()
         self.bound = self._bound()
+
+    def _borders_of(self, size: int) -> list[Range]:
+        """The addresses that a block of `size` bytes cannot have without lying in two memories."""
+        memories = self.buffers.settings.memories
+        return [(each.end - size, behind.start) for each, behind in pairwise(memories)]
 
     def _collect(self) -> None:
         """Set blocks and pairs."""
@@ -227,6 +233,11 @@ class Packing:
             saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
         return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
 
+    def block_of(self) -> dict[str, int]:
+        """The block in which each tensor lies that the arena holds."""
+        at = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
+        return {name: at[buffer] for name, buffer in self.buffers.of.items() if buffer in at}
+
     def moved(self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float) -> Move:
         """One random move: with the probability `turning` an operator between `block` and a neighbour turns round, else the block is
         placed elsewhere, mostly earlier.
@@ -273,7 +284,7 @@ class Packing:
 
     def _lowest(self, i: int, offsets: list[int], backwards: list[bool]) -> int:
         """The lowest address that the neighbours of block `i` leave it that have one (-1: none)."""
-        closed = []
+        closed = list(self._borders[i])
         for j, low, high in self._apart[i]:
             at = offsets[j]
             if at >= 0:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NAMED = 16
+_HEIGHT = 7.0
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#9c755f", "#bab0ac")
 _WRAPPED, _RING = "///", "..."
 
@@ -40,7 +41,10 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
     """
     edges = _edges(plan)
     width = min(24.0, 6.0 + 0.22 * edges[-1])
-    figure = new_figure(width, 7.0, code="E605", what="the memory plot", layout="constrained")
+    figure = new_figure(width, _HEIGHT, code="E605", what="the memory plot")
+    figure.subplots_adjust(
+        1.1 / width, 0.55 / _HEIGHT, 1 - 0.2 / width, 1 - 0.4 / _HEIGHT
+    )  # a layout that is solved draws twice
     from matplotlib.patches import Rectangle
 
     views = {problem.op(name).output for name in plan.views}

@@ -6,11 +6,29 @@ independent of each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from n2d2py.memory.problem import MemoryProblem
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of the target: `cost` of a byte read or written, in relation to the others. `start`: its address in the space of all."""
+
+    ALIGNMENT: ClassVar[int] = 64
+    """Bytes, of where a memory begins."""
+
+    name: str
+    bytes: int
+    cost: float
+    start: int = 0
+
+    @property
+    def end(self) -> int:
+        """The address after its last byte."""
+        return self.start + self.bytes
 
 
 @dataclass(frozen=True)
@@ -21,7 +39,7 @@ class Plane:
     Linear byte l is at `offset + l` where l < `limit`, else at `wrap_offset + (l - limit)`; `limit` is None when the plane is in one
     piece, and a wrap is always between two lines. Written first at clock `alloc`, read last at clock `release`. An external plane is
     not in the arena (its offset is 0 and means nothing). `ring_rows`: only so many lines have room, line y at slot y modulo
-    ring_rows.
+    ring_rows. `memory`: the one to which the offsets are relative, where that is not the first (`MemoryPlan.local`).
     """
 
     offset: int
@@ -36,6 +54,7 @@ class Plane:
     external: bool = False
     ring_rows: int | None = None
     pitch: int | None = None
+    memory: str = field(default="", repr=False)
 
     @property
     def line_bytes(self) -> int:
@@ -56,6 +75,13 @@ class Plane:
     def lines_before_wrap(self) -> int:
         """Number of lines before the wrap; all of them when there is none."""
         return self.count if self.limit is None else self.limit // self.line_bytes
+
+    @property
+    def word_pixels(self) -> bool:
+        """True if every pixel begins at a multiple of four bytes, in an arena that does. Of an external plane nothing is known."""
+        return not self.external and not any(
+            n % 4 for n in (self.offset, self.stride, self.line_bytes, self.limit or 0, self.wrap_offset)
+        )
 
     def line_offset(self, y: int) -> int:
         """Byte address of line y in the arena."""
@@ -135,7 +161,7 @@ class MemoryPlan:
     `options` are the planner's settings by their export-parameter names, for reports. `bound`: no
     plan with the same concatenations in place can be smaller, in units of the buffer alignment;
     None where the strategy knows no bound. `tensor_arena_bytes`: the arena before scratch made it larger, for which the bound
-    is; None where no scratch was placed.
+    is; None where no scratch was placed. `memories`: those over which the addresses of the arena go, where there are several.
     """
 
     strategy: str
@@ -146,6 +172,7 @@ class MemoryPlan:
     options: dict[str, Any] = field(default_factory=dict)
     bound: int | None = None
     tensor_arena_bytes: int | None = None
+    memories: tuple[Memory, ...] = ()
 
     def op(self, name: str) -> OpPlan:
         """Execution of an operator."""
@@ -175,6 +202,31 @@ class MemoryPlan:
     def scratch(self) -> dict[str, Scratch]:
         """The bytes that operators may destroy, by operator."""
         return {name: run.scratch for name, run in self.ops.items() if run.scratch is not None}
+
+    def memory_at(self, at: int) -> int:
+        """Number of the memory in which an address lies; 0 where there is one."""
+        return next((number for number, memory in enumerate(self.memories) if at < memory.end), 0)
+
+    def local(self, plane: Plane) -> Plane:
+        """A plane with offsets that are relative to its memory."""
+        number = 0 if plane.external else self.memory_at(plane.offset)
+        if not number:
+            return plane
+        memory = self.memories[number]
+        wrap = plane.wrap_offset - memory.start if plane.limit is not None else 0
+        return replace(plane, offset=plane.offset - memory.start, wrap_offset=wrap, memory=memory.name)
+
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """Bytes of each memory, from its begin on, that tensors and scratch take; those of the arena where there is one memory."""
+        if not self.memories:
+            return (self.arena_bytes,)
+        found = [0] * len(self.memories)
+        ends = [end for plane in self.planes.values() for _, end in plane.intervals()]
+        for end in (*ends, *(each.offset + each.size for each in self.scratch.values())):
+            number = self.memory_at(end - 1)
+            found[number] = max(found[number], end - self.memories[number].start)
+        return tuple(found)
 
     def overlaps(self, problem: MemoryProblem, op: str) -> bool:
         """True if the output shares bytes with an input: the kernel must then take the lines in

@@ -47,9 +47,14 @@ def place_scratch(
     if not holes:
         return problem, plan
     before = plan.arena_bytes
+    if plan.memories:
+        holes = {name: _beside_output(problem, plan, name, found) for name, found in holes.items()}
     tenth = before + before // _GROWTH
-    top = max(before, min(tenth, max(_end(holes[name], needs[name].enough) for name in holes)))
-    top = max(top, *(_end(holes[name], needs[name].form) for name in holes))
+    if plan.memories:  # holes end with their memory
+        top = plan.memories[-1].end
+    else:
+        top = max(before, min(tenth, max(_end(holes[name], needs[name].enough) for name in holes)))
+        top = max(top, *(_end(holes[name], needs[name].form) for name in holes))
     if limit is not None:
         top = min(top, max(limit, before))
     given: dict[str, Scratch] = {}
@@ -63,6 +68,17 @@ def place_scratch(
     arena = max([before, *(each.offset + each.size for each in given.values())])
     specs = tuple(replace(op, scratch_bytes=given[op.name].size) if op.name in given else op for op in problem.ops)
     return replace(problem, ops=specs), replace(plan, ops=ops, arena_bytes=arena, tensor_arena_bytes=before)
+
+
+def _beside_output(problem: MemoryProblem, plan: MemoryPlan, name: str, holes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The holes in the memory of an operator's output, or of its input where the output is in the caller's buffer; an empty hole
+    where there is none."""
+    op = problem.op(name)
+    planes = [plan.planes[tensor] for tensor in (op.output, *op.operands)]
+    at = next((plane.offset for plane in planes if not plane.external), 0)
+    memory = plan.memories[plan.memory_at(at)]
+    inside = [(max(begin, memory.start), min(end, memory.end)) for begin, end in holes]
+    return [(begin, end) for begin, end in inside if begin < end] or [(memory.start, memory.start)]
 
 
 def _holes_of(plan: MemoryPlan, names: Sequence[str]) -> dict[str, list[tuple[int, int]]]:

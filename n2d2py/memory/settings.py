@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.memory.plan import Memory
 
 STRATEGIES = (
     "None",
@@ -86,6 +87,13 @@ MEMORY_PARAMETERS = Schema(
             minimum=-1,
         ),
         Key(
+            "Memories",
+            Kind.NAMES,
+            (),
+            "Memories for the tensors, each as NAME:BYTES:COST: its size (k and M are allowed) and the relative cost of a byte "
+            "read or written. The plan moves the fewest bytes at the highest cost. The caller's arena is the cheapest memory.",
+        ),
+        Key(
             "MaxExtraMacs",
             Kind.FLOAT,
             0.0,
@@ -123,6 +131,7 @@ class Settings:
     writes. buffer_alignment: bytes, of the address of every buffer, for the strategies that place
     buffers singly (OptimizeOverlap and later ones). clock: "level" frees memory between the depth levels
     of the graph, as N2D2; "op" between operators; N2D2's strategies only, the others count operators.
+    memories: where the arena lies in several, no buffer in two of them (`memories.py`).
     """
 
     include_input: bool = True
@@ -132,6 +141,7 @@ class Settings:
     clock: str = "level"
     buffer_alignment: int = 16
     include_output: bool | None = None
+    memories: tuple[Memory, ...] = ()
 
     def check(self) -> None:
         """Raise E603 for a setting out of range."""

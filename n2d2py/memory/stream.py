@@ -58,13 +58,13 @@ class StreamPlanner:
             placement = self.search(packing, placement)
         return packing.plan(self.name, relax(packing, placement))
 
-    def _packed(self, buffers: Buffers, most: int | None) -> tuple[_StreamPacking, Placement] | None:
+    def _packed(self, buffers: Buffers, most: int | None) -> tuple[StreamPacking, Placement] | None:
         """The best placement found: with strips, that of strips that are all alike, which is found far quicker, or where it may be
         smaller that of strips that may differ. None where none has `most` bytes."""
-        best: tuple[_StreamPacking, Placement] | None = None
+        best: tuple[StreamPacking, Placement] | None = None
         known = self.known or KnownRows()
         for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
-            packing = _StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared, known)
+            packing = StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared, known)
             if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
                 continue
             placement = improve(packing)
@@ -90,12 +90,21 @@ class PooledPlanner:
         return replace(pooled, strategy=self.name) if 20 * pooled.arena_bytes <= 19 * plan.arena_bytes else plan
 
 
-class _StreamPacking(Packing):
+class StreamPacking(Packing):
     """Blocks and pairs of segments: buffers that cross their ends, rings that do not. `shared`: every strip is one segment, and
     segments of the same layers that follow each other, as strips do, have their rings in the same bytes."""
 
-    def __init__(self, buffers: Buffers, stream_input: bool, budget: int, pooled: bool, shared: bool, known: KnownRows):
-        self.stream_input, self.budget, self.pooled, self.shared, self.known = stream_input, budget, pooled, shared, known
+    def __init__(
+        self,
+        buffers: Buffers,
+        stream_input: bool,
+        budget: int,
+        pooled: bool = False,
+        shared: bool = False,
+        known: KnownRows | None = None,
+    ):
+        self.stream_input, self.budget, self.pooled, self.shared = stream_input, budget, pooled, shared
+        self.known = known or KnownRows()
         super().__init__(buffers)
 
     def _collect(self) -> None:
@@ -128,6 +137,9 @@ class _StreamPacking(Packing):
                 size = self._up(op.scratch_bytes + segment.partial.get(op.name, 0))
                 if size:
                     self.blocks.append(Block(size, number, number, scratch=op.name))
+
+    def block_of(self) -> dict[str, int]:
+        return super().block_of() | self.ring_of
 
     def _ring_bytes(self, number: int, name: str) -> int:
         return self._up(self.segments[number].rings[name] * self.buffers.geometry(name).line)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.graph import QuantGraph
+from n2d2py.graph.inputs import NO_CONTRACT, InputContract
 from n2d2py.quant.compare import decibels
 
 _KEPT = 12
@@ -21,8 +22,8 @@ class StimulusComparison:
         position: among the compared stimuli; name and label (-1: none) as the data give them.
         error: mean |float - dequantized| over the outputs; sqnr_db of all of them together.
         expected, found: largest element of the first output in floating point and in integers, -1 for one element.
-        image: what the network reads as bytes (H, W) or (H, W, 3), stretched to black and white; None for vectors
-            and other numbers of channels.
+        image: what the network reads as bytes (H, W) or (H, W, 3), as `stimulus_picture`; None for vectors and other numbers of
+            channels.
     """
 
     position: int
@@ -38,7 +39,8 @@ class StimulusComparison:
 class WorstStimuli:
     """Keeps those with the largest error while batches pass."""
 
-    def __init__(self, quantized: QuantGraph):
+    def __init__(self, quantized: QuantGraph, contract: InputContract = NO_CONTRACT):
+        self._contract = contract
         self._outputs = {name: quantized.type(name) for name in quantized.outputs}
         self._kept: list[StimulusComparison] = []
         self._seen = 0
@@ -69,7 +71,7 @@ class WorstStimuli:
                     error,
                     decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))),
                     *tops,
-                    stimulus_picture(x[k]),
+                    stimulus_picture(x[k], self._contract),
                 )
             )
             self._kept = sorted(self._kept, key=lambda one: (-one.error, one.position))[:_KEPT]
@@ -80,15 +82,22 @@ class WorstStimuli:
         return [one for one in self._kept if one.error > 0]
 
 
-def stimulus_picture(x: np.ndarray, largest: int = _LARGEST_IMAGE) -> np.ndarray | None:
+def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LARGEST_IMAGE) -> np.ndarray | None:
     """A stimulus (C, H, W) as bytes (H, W) or (H, W, 3), of more than `largest` pixels a side every second, third, ... one.
 
+    The bytes are those that give these values, if `contract` says so; else black and white are the least and the largest value.
     None for vectors and other numbers of channels.
     """
     if x.ndim != 3 or x.shape[0] not in (1, 3) or min(x.shape[1:]) < 2:
         return None
     every = -(-max(x.shape[1:]) // largest)
     image = x[:, ::every, ::every].astype(np.float64)
-    low, high = float(image.min()), float(image.max())
-    scaled = np.rint((image - low) * (255 / (high - low) if high > low else 0.0)).astype(np.uint8)
-    return scaled[0] if len(scaled) == 1 else np.ascontiguousarray(scaled.transpose(1, 2, 0))
+    pixels = contract.pixels
+    if pixels is not None and len(pixels.factors) == len(image):
+        offsets, factors = (np.reshape(values, (-1, 1, 1)) for values in (pixels.offsets, pixels.factors))
+        scaled = (image - offsets) / factors
+    else:
+        low, high = float(image.min()), float(image.max())
+        scaled = (image - low) * (255 / (high - low) if high > low else 0.0)
+    made = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+    return made[0] if len(made) == 1 else np.ascontiguousarray(made.transpose(1, 2, 0))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
@@ -17,6 +15,9 @@ from n2d2py.graph.inputs import each_call, named_inputs
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter
 from n2d2py.reference.executor import run_graph
+
+if TYPE_CHECKING:
+    import onnx
 
 Batch = np.ndarray | Mapping[str, np.ndarray]
 """A batch of the only input (several side by side as vectors: graph/inputs.py), or one for each input by name."""
@@ -109,7 +110,7 @@ def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
     """
     runtime = _runtime()
     if runtime is None:
-        raise N2D2Error("E320", "onnxruntime is not installed", where=Location(str(path)), remedy="pip install onnxruntime")
+        raise N2D2Error("E320", "onnxruntime is not installed", where=Location(str(path)), remedy="pip install 'n2d2py[onnx]'")
     try:
         return runtime.InferenceSession(model, _options(runtime, threads), providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime has no common base class for its errors
@@ -141,6 +142,7 @@ def _as_mapping(batch: Batch, names: list[str], dtypes: Mapping[str, Any] | None
 
 def _runtime() -> Any:
     try:
+        import onnx  # noqa: F401  the graph is written in its format
         import onnxruntime
     except ImportError:
         return None
@@ -161,7 +163,9 @@ def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
     """A session of the graph, or None where NumPy must do it."""
     runtime = _runtime()
     if runtime is None:
-        log.notice("onnxruntime is not installed: the float reference runs in NumPy, which is slower")
+        log.notice(
+            "onnxruntime is not installed: the float reference runs in NumPy, which is slower; pip install 'n2d2py[onnx]'"
+        )
         return None
     try:
         model = to_onnx(graph, taps)
@@ -195,6 +199,8 @@ def to_onnx(graph: Graph, taps: Iterable[str] = ()) -> onnx.ModelProto:
     Raises:
         NoOnnxForm: when a layer cannot be written.
     """
+    from onnx import helper  # late: NumPy runs INI files where it is not installed
+
     writer = OnnxWriter(graph)
     for node in graph.nodes:
         writer.write(node)
@@ -215,6 +221,8 @@ def to_onnx(graph: Graph, taps: Iterable[str] = ()) -> onnx.ModelProto:
 
 
 def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
+    from onnx import TensorProto, helper
+
     kind = graph.kind(name)
     element = TensorProto.FLOAT if not kind else helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     return helper.make_tensor_value_info(name, element, ["N", *graph.shape(name)[1:]])

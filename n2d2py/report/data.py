@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.exports import KernelChoice
 from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.inputs import InputContract
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.quant.compare import LayerComparison
@@ -21,6 +22,16 @@ from n2d2py.report.bits import BitSearch
 from n2d2py.report.footprint import Footprint
 from n2d2py.runtime import Latency
 from n2d2py.targets import Score
+
+
+@dataclass(frozen=True)
+class InputImage:
+    """A sample as the network reads it: its bytes (H, W) or (H, W, 3) and its least and largest real value."""
+
+    name: str
+    image: np.ndarray
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,8 @@ class ReportData:
         search: choice of bits under a budget; None without.
         images: image bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
         biases: results of the corrections of biases; None where none should be made.
-        red_first: the channels of images are red, green, blue; else blue, green, red.
+        inputs: some calibration samples as the network reads them; empty unless these are images.
+        contract: images that the network takes, and names of its classes.
         command: the command line that gives these results again.
     """
 
@@ -83,7 +95,8 @@ class ReportData:
     images: Mapping[int, np.ndarray] = field(default_factory=dict)
     command: str = ""
     biases: BiasCorrections | None = None
-    red_first: bool = True
+    inputs: Sequence[InputImage] = ()
+    contract: InputContract = InputContract()
 
     @property
     def typed(self) -> QuantGraph:

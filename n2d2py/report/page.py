@@ -53,6 +53,7 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         tiles=tiles(data, rows),
         times=latency_bars(data, rows),
         losses=loss_bars(data, rows),
+        more=_more(data),
         front=draw_front(data.search, standalone=False) if data.search else "",
         bits=bits_text(data.search) if data.search else "",
         layers=layer_table(data, rows),
@@ -70,9 +71,26 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         numbers={row.name: k for k, row in enumerate(rows)},
         levels=[(c, draw_levels(c.levels)) for c in data.comparisons if c.levels is not None],
         worst=_worst(data),
+        inputs=[(one, inline_picture(data.contract.red_first(one.image))) for one in data.inputs],
         drawing=draw_network(data.qgraph, standalone=False),
     )
     return page if page.endswith("\n") else page + "\n"
+
+
+_MEASURED = (
+    ("The score of the compiled export", "-test", lambda data: data.scores),
+    ("The time of each layer", "-latency 100", lambda data: data.latency),
+    ("The accuracy that each layer costs", "-sensitivity 10", lambda data: data.losses or data.qgraph.bits < 0),
+    ("Every layer, float against integers and compiled", "-compare 10", lambda data: data.comparisons),
+)
+"""Measurements with their option, and whether a report has them."""
+
+
+def _more(data: ReportData) -> list[tuple[str, str]]:
+    """The measurements that the run did not make, each with the command that makes it."""
+    if not data.command:
+        return []
+    return [(what, f"{data.command} {option}") for what, option, made in _MEASURED if not made(data)]
 
 
 def _precision(bits: int) -> str:
@@ -81,7 +99,7 @@ def _precision(bits: int) -> str:
 
 def _targets(data: ReportData) -> list[dict[str, Any]]:
     """Per target: its table of scores, and the details of the score nearest to what is deployed."""
-    pictures = {number: inline_picture(_in_colour(data, image)) for number, image in data.images.items()}
+    pictures = {number: inline_picture(data.contract.red_first(image)) for number, image in data.images.items()}
     grouped_rows: dict[str, list[ScoreRow]] = {}
     for label, score in data.scores:
         grouped_rows.setdefault(score.target, []).append(ScoreRow(label, score))
@@ -106,16 +124,15 @@ def _targets(data: ReportData) -> list[dict[str, Any]]:
 def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
     confusion, classes = score.confusion, score.classes
     draw = score.count > 0 and 0 < len(classes) <= _PICTURE_CLASSES
-    misses = score.misclassified
     return {
         "confusion": draw_confusion_svg(confusion, classes) if draw else "",
         "classes": len(classes),
         "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
         "misses": [
             Missed(miss, classes[miss.label], classes[miss.estimated], pictures.get(miss.index, ""))
-            for miss in misses[:MISSES_SHOWN]
+            for miss in score.misses_of_classes(MISSES_SHOWN)
         ],
-        "miss_count": len(misses),
+        "miss_count": len(score.misclassified),
         "by_class": list(zip(classes, confusion.sum(axis=1).tolist(), class_metrics(confusion), strict=True))
         if len(classes)
         else [],
@@ -139,18 +156,13 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
         result.append(
             {
                 "stimulus": one,
-                "picture": "" if image is None else inline_picture(_in_colour(data, image)),
+                "picture": "" if image is None else inline_picture(data.contract.red_first(image)),
                 "expected": name(one.expected),
                 "found": name(one.found),
                 "label": name(one.label) if one.label >= 0 else "",
             }
         )
     return result
-
-
-def _in_colour(data: ReportData, image: np.ndarray) -> np.ndarray:
-    """An image with red first, as displays expect it."""
-    return image if image.ndim == 2 or data.red_first else image[:, :, ::-1].copy()
 
 
 def _planes(data: ReportData) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
     """RAM and flash: as built, else as planned."""
     if data.built is not None:
         return data.built
-    arena = data.plan.arena_bytes + data.qgraph.state_bytes if data.plan is not None else None
+    arena = sum(data.plan.used) + data.qgraph.state_bytes if data.plan is not None else None
     unpacked = sum(choice.prepacked_bytes for choice in data.kernels.values())
     return Footprint(arena, None, totals(rows).flash_bytes, None, "as planned, not built", unpacked=unpacked or None)
 
@@ -43,7 +43,12 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "network": data.network,
         "nbbits": data.qgraph.bits,
-        "arena_bytes": data.plan.arena_bytes if data.plan is not None else None,
+        "arena_bytes": sum(data.plan.used) if data.plan is not None else None,
+        **(
+            {"memories": dict(zip((each.name for each in data.plan.memories), data.plan.used, strict=True))}
+            if data.plan and data.plan.memories
+            else {}
+        ),
         **({"state_bytes": data.qgraph.state_bytes} if data.qgraph.states else {}),
         "weights_bytes": sums.parameter_bytes,
         "packed_weights_bytes": sums.flash_bytes,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.resources import folder
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def rendered(name: str, **values: Any) -> str:
@@ -19,19 +24,25 @@ def rendered(name: str, **values: Any) -> str:
     Its content security policy (https://www.w3.org/TR/CSP3/) names the digests of `page.css` and `page.js`: no other style
     or script runs, whatever the names in the page are, and nothing is asked of any host.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     home = folder("export_templates") / "report"
-    environment = Environment(
-        loader=FileSystemLoader(home), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(grouped=grouped, bytes=short_bytes, count=short_count, decimal=decimal)
     style, script = ("\n" + (home / file).read_text(encoding="utf-8") for file in ("page.css", "page.js"))
     policy = (
         f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    return environment.get_template(name).render(style=style, script=script, policy=policy, icon=_icon(), **values)
+    return _environment(home).get_template(name).render(style=style, script=script, policy=policy, icon=_icon(), **values)
+
+
+@cache
+def _environment(home: Path) -> Environment:
+    """The templates of a folder, compiled once for all reports of a process."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(home), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(grouped=grouped, bytes=short_bytes, count=short_count, decimal=decimal)
+    return environment
 
 
 def _digest(text: str) -> str:

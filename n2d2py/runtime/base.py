@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
+from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort, plain_port
 
 
@@ -81,9 +82,11 @@ class Network:
 
     Attributes:
         info: its inputs, outputs and layers.
+        contract: images that it takes, and names of its classes.
     """
 
     info: NetworkInfo
+    contract: InputContract = InputContract()
 
     def __repr__(self) -> str:
         ends = (

@@ -45,8 +45,8 @@ class Runner:
         raise NotImplementedError
 
     @classmethod
-    def missing(cls, details: Mapping[str, Any]) -> str:
-        """Tools that this machine lacks to run an export with such `details`, as in "no C++ compiler or make"; empty when nothing."""
+    def missing(cls, parameters: Mapping[str, Any]) -> str:
+        """Tools that this machine lacks to run an export with such export parameters, as in "no C++ compiler or make"; empty when nothing."""
         return ""
 
     def __enter__(self) -> Runner:
@@ -102,7 +102,7 @@ class PackageRunner(Runner):
             self.slack = REAL_SLACK
 
     @classmethod
-    def missing(cls, details: Mapping[str, Any]) -> str:
+    def missing(cls, parameters: Mapping[str, Any]) -> str:
         """The package, where this machine lacks it."""
         return "" if find_spec(cls.module) else f"no {cls.module.replace('_', '-')}"
 

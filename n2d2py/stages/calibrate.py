@@ -94,17 +94,19 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
     Raises:
         N2D2Error: E50x; E507 without `-calib`, E508 when there are no stimuli to calibrate on.
     """
+    calibrates = options.stimuli or options.reload is not None or assumed is not None
+    if not (calibrates or network.trained_quantized or is_quantized(network.graph)):
+        raise N2D2Error(
+            "E507",
+            "an integer export requires the ranges of its activations",
+            where=network.place,
+            remedy=_calibrating(network),
+        )
     fused, report = fuse_stage(network, integer=True)
     if network.trained_quantized:
         return Calibration(replace(fused, graph=_completed(fused, options, assumed)), report, options, None)
     if is_quantized(fused.graph):
         return Calibration(fused, report, options, None)
-    if options.stimuli == 0 and options.reload is None and assumed is None:
-        raise N2D2Error(
-            "E507",
-            "an integer export requires the ranges of its activations",
-            remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
-        )
     per_output = keeps_channels(options, network.options.target)
     suited = replace(options, per_output=per_output)
     sums = sums_integers(network.options.target)
@@ -120,6 +122,13 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
         inputs, observer = stored.inputs, partial(_reloaded, fused, suited, stored)
     observed = calibrate(with_float_inputs(graph, inputs), per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
+
+
+def _calibrating(network: LoadedNetwork) -> str:
+    """The remedy where a network is not calibrated: by the samples that it has, or by some that it is given."""
+    if set_to_calibrate(network) is not None or network.document is not None:
+        return "add -calib N (-1 for the whole set), or export in floating point with -nbbits -32"
+    return "add -calib-data PATH (a folder of images, a .npy or a .npz file), or export in floating point with -nbbits -32"
 
 
 def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:
@@ -148,11 +157,7 @@ def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: Ass
         )
     if options.stimuli == 0 and (wanted or not is_quantized(graph)):
         what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
-        raise N2D2Error(
-            "E507",
-            f"an integer export requires {what}",
-            remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
-        )
+        raise N2D2Error("E507", f"an integer export requires {what}", where=network.place, remedy=_calibrating(network))
     if options.stimuli == 0:
         return complete_trained(graph, ranges, {})
     stimuli, size = _calibration_stimuli(network, options), batch_size(graph)

@@ -11,7 +11,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import named_inputs
+from n2d2py.graph.inputs import NO_CONTRACT, InputContract, named_inputs
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.quant.compare import Accumulator, LayerComparison
@@ -45,7 +45,12 @@ class Comparison:
 
 
 def compare_stage(
-    graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None, slack: float = 0.0
+    graph: Graph,
+    quantized: QuantGraph,
+    stimuli: Stimuli,
+    compiled: Network | None,
+    slack: float = 0.0,
+    contract: InputContract = NO_CONTRACT,
 ) -> Comparison:
     """Every layer over the stimuli, in the network and in isolation; the compiled values too when a library is given.
 
@@ -53,7 +58,7 @@ def compare_stage(
     last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
     is done for a target with its own arithmetic, whose layers may differ by `slack` of their range. Packed tensors are compared as
     bytes, with no error. Without slack, samples at the edges (`edge_samples`) must give equal values as well; they are no
-    part of any figure.
+    part of any figure. `contract` says what images among the stimuli look like.
     """
     nodes = [node for node in quantized.nodes if not node.op.is_part]
     layers = [(node.name, node.output) for node in nodes]
@@ -63,7 +68,7 @@ def compare_stage(
         Accumulator(node.name, node.output, quantized.type(node.output), merged=(node.residual.layer,) if node.residual else ())
         for node in nodes
     ]
-    worst = WorstStimuli(quantized)
+    worst = WorstStimuli(quantized, contract)
     size = batch_size(graph)
     for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
         real = quantized.with_pieces({**named_inputs(graph, x), **engine.run(x)})

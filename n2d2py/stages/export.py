@@ -56,6 +56,28 @@ def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli |
     return StoredStimuli(tuple(np.concatenate(values) for values in zip(*parts, strict=True)), labels, tuple(stimuli.names))
 
 
+def check_labels(network: LoadedNetwork, stimuli: Stimuli) -> None:
+    """Raise E451 for a label beyond the outputs of a target, before the network is calibrated."""
+    for target in network.targets:
+        _expected(network, target, network.graph.shape(target.tensor), stimuli.labels)
+
+
+def _expected(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
+    """The expected outputs of a target for label ids; E451 beyond its outputs."""
+    expected = expected_labels(network, target.name, labels)
+    if not target.as_data and expected.max(initial=-1) >= channels(shape):
+        in_ini = network.document is not None
+        raise N2D2Error(
+            "E451",
+            f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes",
+            where=target.location or f"[{target.name}]",
+            remedy="correct the model, or set LabelsMapping"
+            if in_ini
+            else "give labels of these classes with -labels, or one folder a class",
+        )
+    return expected
+
+
 def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
     """int32 (N, positions): the expected output at each position of a target; -1, nothing, where an image has one
     label but the output several positions. `labels` are ids (N,), or (N, H, W) for each pixel.
@@ -63,14 +85,7 @@ def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, la
     Raises:
         N2D2Error: E451 a label beyond the outputs.
     """
-    expected = expected_labels(network, target.name, labels)
-    if not target.as_data and expected.max(initial=-1) >= channels(shape):
-        raise N2D2Error(
-            "E451",
-            f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes",
-            where=target.location or f"[{target.name}]",
-            remedy="correct the model, or set LabelsMapping",
-        )
+    expected = _expected(network, target, shape, labels)
     positions = height(shape) * width(shape)
     if labels.ndim == 3 and not target.as_data:
         at = fitted_labels(expected, (height(shape), width(shape)), max(channels(shape), 2))
@@ -102,8 +117,7 @@ def export_request(
         params.as_dict(),
         options=recorded,
         hashes=network.hashes(),
-        pixels=network.data.pixels,
-        classes=tuple(network.data.classes),
+        contract=network.data.contract,
         layer_parameters={name: params.layer(name) for name in params.layer_names()},
     )
 

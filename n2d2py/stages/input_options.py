@@ -109,8 +109,10 @@ def preprocessing(
     network: str,
     integers: bool = False,
     kind: NumType | None = None,
+    silent: bool = False,
 ) -> Preprocessing:
-    """Conversion of images and bytes to an input of `shape` (C, H, W), one of `integers` perhaps; decisions by the metadata are reported.
+    """Conversion of images and bytes to an input of `shape` (C, H, W), one of `integers` perhaps; decisions by the metadata are reported
+    unless `silent`.
 
     `kind`: the integers that the file declares for the input. A byte of an image is one of them, as signed ones less 128.
     """
@@ -145,7 +147,7 @@ def preprocessing(
         taken.append("channels blue, green, red (Image.BitmapPixelFormat)")
     if meta.names and options.class_names is None:
         taken.append(f"{len(meta.names)} class names (names)")
-    if taken:
+    if taken and not silent:
         log.notice("metadata of %s: %s", network, ", ".join(taken))
     crop = options.crop
     if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:

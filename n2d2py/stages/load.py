@@ -24,7 +24,7 @@ from n2d2py.data.provider import StimuliProvider, build_provider, read_environme
 from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.errors import Location, N2D2Error, readable
+from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.recipes import computed_keys
@@ -32,7 +32,7 @@ from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
 from n2d2py.frontend.ini.weights import WeightStore, open_weights
 from n2d2py.graph import Graph
-from n2d2py.graph.inputs import PixelMap, stimulus_shape
+from n2d2py.graph.inputs import InputContract, stimulus_shape
 from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.builder import load_document
@@ -64,29 +64,30 @@ class DataSet:
     """The stimuli of a run, by the names of N2D2's sets ("Learn", "Validation", "Test").
 
     Attributes:
-        classes: class names by label, may be empty.
+        contract: images that the network takes, and names of its classes.
         value_range: range of the real values when it is known without looking, else None.
         steps: a description of the pipeline, a line per step.
         origin: what the data are, for the key of stored statistics; their values have a digest of their own.
-        pixels: meaning of a byte of an image, where the data are images and it is known.
         learned: gives the Learn set in the order of a seed and an epoch, where it is learned.
         random: whether the stimuli are noise.
-        red_first: images are red, green, blue; else blue, green, red.
         draws: what is learned differs from one epoch to the next.
         noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
 
     sets: dict[str, Stimuli]
-    classes: Sequence[str] = ()
+    contract: InputContract = InputContract()
     value_range: tuple[float, float] | None = None
     steps: tuple[str, ...] = ()
     origin: str = ""
-    pixels: PixelMap | None = None
     noise: Callable[[int], Stimuli] | None = None
     learned: Callable[[int, int], Stimuli] | None = None
     draws: bool = False
     random: bool = False
-    red_first: bool = True
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names by label, may be empty."""
+        return self.contract.classes
 
     def get(self, name: str) -> Stimuli | None:
         """The set of that name when it holds any stimulus."""
@@ -135,6 +136,16 @@ class LoadedNetwork:
         return {readable(path.name): hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
 
 
+_TORCH = "export it: torch.onnx.export(model, (example,), 'net.onnx'), or pass the torch.nn.Module to n2d2py.export in Python"
+_KERAS = "convert it: python -m tf2onnx.convert --keras FILE --output net.onnx, or tf.lite.TFLiteConverter to .tflite"
+_CONVERTERS = {
+    **dict.fromkeys((".pt", ".pth", ".pt2", ".ckpt"), _TORCH),
+    **dict.fromkeys((".h5", ".hdf5", ".keras"), _KERAS),
+    ".pb": "convert it: python -m tf2onnx.convert --saved-model FOLDER --output net.onnx (--graphdef FILE for a frozen graph)",
+}
+"""Remedies for files of other frameworks, by their ending."""
+
+
 def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> LoadedNetwork:
     """Reads the network in a file, or one of ONNX in memory; `folder` is where the weights and statistics of earlier runs are found, and new ones go.
 
@@ -155,7 +166,7 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
             "E008",
             f"the file type '{path.suffix or path.name}' is not supported",
             where=Location(str(path)),
-            remedy="give an .ini, .onnx or .tflite file",
+            remedy=_CONVERTERS.get(path.suffix.lower(), "give an .ini, .onnx or .tflite file"),
         )
     graph = with_layer_precisions(network.graph, params)
     graph.verify()
@@ -260,7 +271,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if several and options.read_data and options.data is not None:
         data = _opened(options, _fed(graph), integers=_integers(graph))
     if options.class_names is not None:
-        data = replace(data, classes=class_names(options, OnnxMetadata()))
+        data = replace(data, contract=replace(data.contract, classes=class_names(options, OnnxMetadata())))
     mappings = {
         target.name: _mapping(document, target, provider.labels)
         for target in targets
@@ -325,16 +336,13 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
     provider.write_statistics(folder)
     data = DataSet(
         sets,
-        provider.labels,
+        provider.contract,
         provider.value_range if first else None,
         steps,
         "\n".join(steps),
-        provider.pixels,
         learned=provider.learned if options.training == "now" and "Learn" in sets else None,
         draws=provider.draws,
         random=options.data is None and isinstance(provider.database.items, RandomItems),
-        # where no map of single bytes is known, steps say it
-        red_first=provider.pixels.order[0] == 0 if provider.pixels else any("RGB" in step for step in steps),
     )
     if options.data is None:
         return data
@@ -379,9 +387,10 @@ def _opened(
     `ports`: the inputs as the file has them.
     """
     given, names = labelled_input(options, class_names(options, metadata))
+    contract = InputContract(classes=tuple(names))
     if len(inputs) > 1:
         refuse_for_several(options, len(inputs))
-        stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0), integers, ports), None
+        stimuli = open_several(given, inputs, options.input_range or (0.0, 1.0), integers, ports)
         how = preprocessing(LoadOptions(input_range=options.input_range), (), metadata, network)
     else:
         ((name, shape),) = inputs.items()
@@ -393,9 +402,9 @@ def _opened(
             turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
         how = preprocessing(options, shape, metadata, network, name in integers, kind)
         stimuli = open_source(given, taken, how, port)
-        order = (2, 1, 0) if how.bgr else tuple(range(shape[0]))
-        pixels = PixelMap(*how.slopes(shape[0]), order) if pictures and not turned else None
         reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
+        bytes_known = not turned and (not reals or how.told or how.declared is not None)
+        contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
         labelled = stimuli.labels[stimuli.labels >= 0]
         what = "images" if pictures else "samples"
         count = f"{len(stimuli)} {what}" + (
@@ -409,14 +418,7 @@ def _opened(
         sets["Test"] = stimuli
     elif known.any() and given.is_folder:
         sets["Test"] = stimuli.take(np.flatnonzero(known))
-    return DataSet(
-        sets,
-        names,
-        steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",),
-        origin=_origin(how),
-        pixels=pixels,
-        red_first=not how.bgr,
-    )
+    return DataSet(sets, contract, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_origin(how))
 
 
 def _origin(how: Preprocessing) -> str:
@@ -427,6 +429,7 @@ def _origin(how: Preprocessing) -> str:
 
 def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
     """A plain ONNX or TFLite file, or ONNX in memory: its outputs are scored, its data are given."""
+    require("onnx", f"'{path.name if isinstance(path, Path) else 'an ONNX model'}'", "onnx")
     from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.cut import Cut
     from n2d2py.frontend.onnx.dynamic import restore_dynamic
@@ -460,20 +463,32 @@ def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
         )
 
 
+def _declared(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> InputContract:
+    """The contract of a file without data, by its metadata and the types of its input."""
+    names, port = class_names(options, metadata), graph.fed_ports[0]
+    shape = tuple(graph.shape(graph.fed[0])[1:])
+    if len(graph.fed) > 1 or port.image_axes != (0, 1, 2):
+        return InputContract(classes=names)
+    how = preprocessing(options, shape, metadata, graph.name, bool(_integers(graph)), port.type, silent=True)
+    known = how.told or how.declared is not None or how.by_formula
+    return how.contract(shape, names, options.bgr or metadata.bgr, known)
+
+
 def _onnx_data(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> DataSet:
     if options.read_data and options.data is not None:
         ports = dict(zip(graph.fed, graph.fed_ports, strict=True))
         data = _opened(options, _fed(graph), metadata, graph.name, _integers(graph), ports)
         _check_names(graph, options, data)
         return data
+    contract = _declared(graph, options, metadata)
     if options.synthetic is None or options.data is not None or is_quantized(graph):
-        return DataSet({})
+        return DataSet({}, contract)
     declared = {port.type.interval for port in graph.fed_ports if port.type is not None}
     low, high = options.input_range or (declared.pop() if len(declared) == 1 and len(graph.fed) == 1 else (0.0, 1.0))
     if not options.read_data:
-        return DataSet({}, value_range=(low, high))
+        return DataSet({}, contract, value_range=(low, high))
     noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))
-    data = DataSet({}, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}", random=True)
+    data = DataSet({}, contract, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}", random=True)
     if not options.synthetic:
         return replace(data, noise=noise)
     return replace(data, sets={"Validation": noise(options.synthetic)}, steps=(f"{options.synthetic} synthetic stimuli",))

@@ -13,8 +13,9 @@ from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem
+from n2d2py.memory.memories import moving_cost, plan_memories, read_memories, shares
 from n2d2py.memory.modes import MODES, plan_mode
-from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.plan import Memory, MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
@@ -44,12 +45,14 @@ def plan_stage(
     plan = found.plan
     log.notice(
         "arena: %s bytes%s for %s of tensors (%s%s), checked",
-        f"{plan.arena_bytes:,}",
+        f"{sum(plan.used):,}",
         _growth_text(plan),
         f"{found.problem.tensor_bytes:,}",
         _way_text(plan),
         _bound_text(plan),
     )
+    for (name, share), used in zip(shares(found.problem, plan).items(), plan.used, strict=False):
+        log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", name, f"{used:,}", 100 * share)
     if kept:
         log.notice("states: %s more bytes after the arena, kept between calls", f"{kept:,}")
     if params["PackActivations"] and graph.bits > 0:
@@ -94,6 +97,8 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: S
         if error.code != "E607":
             raise
         refused = error
+    if params["Memories"] and found is not None:
+        return found
     found = planned_strips(graph, params, settings_by_params(params), found, placed) or found
     if params["PackActivations"] and graph.bits > 0:
         planning = partial(_planned, params=params, adds_residuals=adds_residuals)
@@ -127,6 +132,9 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tu
     strategy, mode, budget = params["MemoryManagerStrategy"], params["MemoryMode"], params["MemoryBudget"]
     if not params["OptimizeBufferMemory"] or params["StreamInput"] or strategy not in WITH_SUMS:
         return problem, _plan(problem, params)
+    if params["Memories"]:
+        found, other = _plan(problem, params), _plan(fused, params)
+        return (fused, other) if moving_cost(fused, other) <= moving_cost(problem, found) else (problem, found)
     if mode == "auto" and budget < 0:
         return smaller_plan(problem, fused, lambda each: plan_by_params(each, strategy, params))
     other = _whole_plan(fused, params)
@@ -176,6 +184,10 @@ def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
     strategy, mode = params["MemoryManagerStrategy"], params["MemoryMode"]
     budget = params["MemoryBudget"] if params["MemoryBudget"] >= 0 else None
     by_rows = params["StreamInput"]
+    if params["Memories"]:
+        settings = settings_by_params(params)
+        settings = replace(settings, optimize_buffer=settings.optimize_buffer and mode != MODES[0])
+        return plan_memories(problem, settings, mode not in _WHOLE, by_rows)
     if mode == "auto" and budget is None and (strategy != DEFAULT_STRATEGY or not by_rows):
         if by_rows and strategy != "OptimizeStream":
             raise N2D2Error(
@@ -218,7 +230,30 @@ def settings_by_params(params: Params) -> Settings:
         params["MemoryAlignment"],
         buffer_alignment=params["BufferAlignment"],
         include_output=_include_output(params),
+        memories=_memories(params),
     )
+
+
+_ONE_MEMORY = ("MemoryBudget", "MaxExtraMacs", "PackActivations")
+"""Export parameters that are for one memory."""
+
+
+def _memories(params: Params) -> tuple[Memory, ...]:
+    """The memories of the tensors; () where the arena is one.
+
+    Raises:
+        N2D2Error: E603, E608 for another parameter that is not supported with them.
+    """
+    if not params["Memories"]:
+        return ()
+    others = [f"{name}={params[name]}" for name in _ONE_MEMORY if params[name] > 0]
+    if params["MemoryManagerStrategy"] != DEFAULT_STRATEGY:
+        others.append(f"MemoryManagerStrategy={params['MemoryManagerStrategy']}")
+    if others:
+        raise N2D2Error(
+            "E608", f"Memories and {others[0]} exclude each other", where="export parameters", remedy="remove one of them"
+        )
+    return read_memories(params["Memories"])
 
 
 def _include_output(params: Params) -> bool | None:

@@ -50,7 +50,7 @@ def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[An
         raise N2D2Error("E007", f"-memory-report: {target.name} places its memory itself", remedy="leave out -export")
     graphs = _typed(network, options)
     graph, params = next(graphs)[1], network.params
-    free = params.over({"MemoryBudget": -1, "MemoryMode": "auto", "StreamInput": False, "MaxExtraMacs": 0})
+    free = params.over({"MemoryBudget": -1, "MemoryMode": "auto", "StreamInput": False, "MaxExtraMacs": 0, "Memories": ()})
     ways: dict[str, dict[str, Any]] = {name: {"MemoryManagerStrategy": name} for name in STRATEGIES}
     ways["OptimizeStream, input by rows"] = {"MemoryManagerStrategy": "OptimizeStream", "StreamInput": True}
     ways |= {f"MemoryMode={mode}": {"MemoryMode": mode} for mode in MODES}

@@ -12,11 +12,14 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.exports import KernelChoice
+from n2d2py.graph.inputs import InputContract
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.worst import stimulus_picture
-from n2d2py.report import MISSES_SHOWN, Footprint, ReportData, write_report
+from n2d2py.report import MISSES_SHOWN, Footprint, InputImage, ReportData, write_report
 from n2d2py.runtime import Latency, Runner
+from n2d2py.stages.calibrate import set_to_calibrate
 from n2d2py.stages.compare import Comparison
+from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import RunOptions
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
@@ -52,6 +55,8 @@ def measured(run: Runner, inferences: int) -> BuildMetrics:
     return BuildMetrics(sizes, run.built_with() if sizes else "", latency, counted)
 
 
+_INPUTS = 6
+"""Calibration samples in the report."""
 _MISSED_PIXELS = 96
 """Pixels of the longer side of a misclassified stimulus in the report."""
 
@@ -103,23 +108,39 @@ def report_stage(
         losses=checked.sensitivity.losses,
         losses_stimuli=checked.sensitivity.stimuli,
         search=quantized.search,
-        images=_missed_images(scores, tested),
+        images=_missed_images(scores, tested, network.data.contract),
         command=options.command,
         biases=types.biases if types else None,
-        red_first=network.data.red_first,
+        contract=network.data.contract,
+        inputs=_input_images(network),
     )
     write_report(data, folder / "statistics")
 
 
-def _missed_images(scores: Scores, tested: Stimuli | None) -> dict[int, np.ndarray]:
+def _missed_images(scores: Scores, tested: Stimuli | None, contract: InputContract) -> dict[int, np.ndarray]:
     """The first misclassified stimuli of each target as images, by their number among the tested ones."""
     missed = {
-        miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misclassified[:MISSES_SHOWN]
+        miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misses_of_classes(MISSES_SHOWN)
     }
     if tested is None or len(tested.shape) != 3:
         return {}
-    found = {number: stimulus_picture(tested[number], _MISSED_PIXELS) for number in sorted(missed)}
+    found = {number: stimulus_picture(tested[number], contract, _MISSED_PIXELS) for number in sorted(missed)}
     return {number: image for number, image in found.items() if image is not None}
+
+
+def _input_images(network: LoadedNetwork) -> list[InputImage]:
+    """A few of the calibration samples; [] unless they are images."""
+    stimuli = set_to_calibrate(network)
+    if stimuli is None or network.data.random or len(stimuli.shape) != 3:
+        return []
+    found = []
+    chosen = stimuli.spread(_INPUTS)
+    for at in range(len(chosen)):
+        sample = chosen[at]
+        image = stimulus_picture(sample, network.data.contract)
+        if image is not None:
+            found.append(InputImage(Path(chosen.names[at]).name, image, float(sample.min()), float(sample.max())))
+    return found
 
 
 def _without_folder(warning: N2D2Error) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.figures import can_draw
 from n2d2py.files import file_names, json_text, write_text
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
@@ -27,7 +28,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
     """Write the files of a score into `folder`/<target>/ and return that folder.
 
     ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label) and
-    ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a plot (up to 200 classes);
+    ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a plot (up to 200 classes, if matplotlib is installed);
     Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat;
     <tag>/classif.log (every stimulus with its best outputs and their values). For a segmentation, images of the
     first stimuli in <tag>/ instead of the last two; colours start at the angle `hue`. For an auto-encoder:
@@ -57,18 +58,24 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
         _write(home / f"ConfusionMatrix_{tag}.dat", _confusion_lines(score))
         _write(home / f"ConfusionMatrix_{tag}_score.dat", _class_lines(score))
         _write(home / f"Success_{tag}.dat", _success_lines(score))
-        draw_curve(100 * _rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
         if score.pixels is None:
             _write(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
         if score.topn is not None:
             _write(home / f"SuccessTopN_{tag}.dat", _success_lines(score, score.top_n))
-            draw_curve(
-                100 * _rates(score, score.top_n)[2], f"top-{score.top_n} recognition rate", home / f"SuccessTopN_{tag}.png"
-            )
-        if len(score.classes) <= _PICTURE_CLASSES:
-            draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
-            draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")
+        if can_draw():
+            _draw(home, score, tag)
     return home
+
+
+def _draw(home: Path, score: Score, tag: str) -> None:
+    """Plots of the files of a score."""
+    draw_curve(100 * _rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
+    if score.topn is not None:
+        what = f"top-{score.top_n} recognition rate"
+        draw_curve(100 * _rates(score, score.top_n)[2], what, home / f"SuccessTopN_{tag}.png")
+    if len(score.classes) <= _PICTURE_CLASSES:
+        draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
+        draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")
 
 
 def _stimuli(score: Score) -> list[dict]:

@@ -120,6 +120,15 @@ class Score:
             for i in np.flatnonzero(self.ranks > 0)
         )
 
+    def misses_of_classes(self, most: int) -> tuple[Miss, ...]:
+        """At most `most` misclassified stimuli: the first of each label, then the second of each, and so on."""
+        turns: dict[int, int] = {}
+        ranked = []
+        for miss in self.misclassified:
+            turns[miss.label] = turns.get(miss.label, -1) + 1
+            ranked.append((turns[miss.label], miss.label, miss))
+        return tuple(miss for _, _, miss in sorted(ranked, key=lambda one: one[:2])[:most])
+
     @property
     def metrics(self) -> Metrics | None:
         """Means over the classes; None without labels."""

@@ -10,100 +10,42 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
-FLOORS = (
-    (
-        "n2d2py.errors",
-        "n2d2py.entry_points",
-        "n2d2py.error_codes",
-        "n2d2py.log",
-        "n2d2py.concurrency",
-        "n2d2py.files",
-        "n2d2py.naming",
-        "n2d2py.registry",
-        "n2d2py.version",
-    ),
-    ("n2d2py.executor", "n2d2py.resources", "n2d2py.figures", "n2d2py.ini", "n2d2py.arithmetic"),
-    (
-        "n2d2py.graph",
-        "n2d2py.operators.base",
-        "n2d2py.operators.functions",
-        "n2d2py.operators.windows",
-        "n2d2py.targets.target",
-    ),
-    (  # contracts: what the facets of an operator are declared with; they know no operator
-        "n2d2py.frontend.ini.contract",
-        "n2d2py.frontend.ini.convolution",
-        "n2d2py.frontend.ini.fillers",
-        "n2d2py.frontend.ini.inputs",
-        "n2d2py.frontend.ini.keys",
-        "n2d2py.frontend.ini.mapping",
-        "n2d2py.frontend.ini.quantizers",
-        "n2d2py.frontend.ini.recipes",
-        "n2d2py.frontend.ini.trained",
-        "n2d2py.frontend.ini.weights",
-        "n2d2py.frontend.onnx.contract",
-        "n2d2py.frontend.onnx.cut",
-        "n2d2py.frontend.onnx.encodings",
-        "n2d2py.frontend.onnx.external",
-        "n2d2py.frontend.onnx.weight_scales",
-        "n2d2py.frontend.onnx.model",
-        "n2d2py.frontend.onnx.skeleton",
-        "n2d2py.frontend.onnx.tensors",
-        "n2d2py.frontend.onnx.trial",
-        "n2d2py.frontend.onnx.unsupported",
-        "n2d2py.frontend.onnx.validation",
-        "n2d2py.frontend.onnx.windows",
-        "n2d2py.reference.contract",
-        "n2d2py.quant.byte_pairs",
-        "n2d2py.quant.contract",
-        "n2d2py.quant.file_rounding",
-        "n2d2py.quant.forming",
-        "n2d2py.quant.histogram",
-        "n2d2py.quant.options",
-        "n2d2py.quant.thresholds",
-        "n2d2py.quant.weighted",
-        "n2d2py.quant.weights",
-        "n2d2py.memory.access",
-        "n2d2py.memory.problem",
-        "n2d2py.memory.plan",
-        "n2d2py.memory.scratch",
-        "n2d2py.memory.strips",
-        "n2d2py.exports.cpp.arrays",
-        "n2d2py.exports.cpp.byte_sums",
-        "n2d2py.exports.cpp.code",
-        "n2d2py.exports.cpp.common",
-        "n2d2py.exports.cpp.epilogue",
-        "n2d2py.exports.cpp.forms",
-        "n2d2py.exports.cpp.identifiers",
-        "n2d2py.exports.cpp.isa",
-        "n2d2py.exports.cpp.layer",
-        "n2d2py.exports.cpp.identifiers",
-        "n2d2py.exports.cpp.packing",
-        "n2d2py.exports.cpp.parts",
-        "n2d2py.exports.cpp.scratch",
-        "n2d2py.exports.cpp.selection",
-        "n2d2py.exports.cpp.text",
-        "n2d2py.exports.cpp.winograd",
-    ),
-    ("n2d2py.operators",),
-    ("n2d2py.frontend", "n2d2py.data", "n2d2py.passes", "n2d2py.reference"),
-    ("n2d2py.quant", "n2d2py.targets"),
-    ("n2d2py.memory",),
-    ("n2d2py.runtime",),
-    ("n2d2py.exports",),
-    ("n2d2py.report",),
-    ("n2d2py.plugin",),
-    ("n2d2py.training",),
-    ("n2d2py.stages",),
-    ("n2d2py.options", "n2d2py.pipeline", "n2d2py.plots"),
-    ("n2d2py.completion", "n2d2py.results"),
-    ("n2d2py.api", "n2d2py.torch"),
-    ("n2d2py.commands",),
-    ("n2d2py", "n2d2py.__main__", "n2d2py.cli", "n2d2py.docs"),
-)
-"""From the ground up. A module is on the floor of its longest prefix here and imports modules of lower floors, or of its own
-entry; entries of one floor do not see each other."""
-FLOOR = {entry: (floor, entry) for floor, entries in enumerate(FLOORS) for entry in entries}
+FLOORS = """
+errors entry_points error_codes log concurrency files naming registry version
+executor resources figures ini arithmetic
+graph; operators: base functions windows; targets: target
+frontend.ini: contract convolution fillers inputs keys mapping quantizers recipes trained weights;
+frontend.onnx: contract cut encodings external weight_scales model skeleton tensors trial unsupported validation windows;
+reference: contract;
+quant: byte_pairs contract file_rounding forming histogram options thresholds weighted weights;
+memory: access problem plan scratch strips;
+exports.cpp: arrays byte_sums code common epilogue forms identifiers isa layer packing parts scratch selection text winograd
+operators
+frontend data passes reference
+quant targets
+memory
+runtime
+exports
+report
+plugin
+training
+stages
+options pipeline plots
+completion results
+api torch
+commands
+. __main__ cli docs
+"""
+"""From the ground up, a floor a line (a line that ends with ";" goes on): modules of the package, or of a folder of it.
+
+A module is on the floor of its longest prefix here and imports modules of lower floors, or of its own entry; entries of one floor do
+not see each other. The fourth floor are the contracts: what the facets of an operator are declared with; they know no operator.
+"""
+FLOOR: dict[str, tuple[int, str]] = {}
+for number, line in enumerate(FLOORS.replace(";\n", ";").split("\n")[1:-1]):
+    for folder, _, names in (part.rpartition(":") for part in line.split(";")):
+        entries = (".".join(filter(None, ("n2d2py", folder.strip(), name.strip(".")))) for name in names.split())
+        FLOOR |= {entry: (number, entry) for entry in entries}
 
 TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
 """Entries that see those of their floor: ini finds models/; log prints errors."""

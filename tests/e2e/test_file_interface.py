@@ -157,4 +157,5 @@ def test_pictures_in_the_axes_of_the_file(tmp_path, shape, bgr):
     loaded = n2d2py.load(tmp_path / "net.onnx", options=n2d2py.LoadOptions(data=tmp_path / "data", bgr=bgr))
     want = rows.transpose(2, 0, 1)[:: -1 if bgr else 1] if shape[0] == 3 else rows
     np.testing.assert_allclose(loaded.network.data.sets["Validation"][0], want / 255, atol=1e-6)
-    assert loaded.network.data.red_first is not bgr
+    assert loaded.contract.order == ("gray" if shape[0] != 3 else "BGR" if bgr else "RGB")
+    assert loaded.contract.size == (4, 6) and (loaded.contract.pixels is None) == (shape[0] != 3)

@@ -10,9 +10,10 @@ import pytest
 from support.export_build import make, need
 from support.export_networks import Builder, chain, request, write_export
 
+from n2d2py import load_export
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.inputs import ORDERS, InputContract, PixelMap
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -64,9 +65,11 @@ def scores(folder: Path, program: str, picture: np.ndarray) -> np.ndarray:
     header = f"P{6 if channels == 3 else 5}\n# made by a test\n{width} {height}\n255\n"
     (folder / "picture.ppm").write_bytes(header.encode() + picture.tobytes())
     done = subprocess.run([folder / "bin" / program, "picture.ppm"], cwd=folder, text=True, check=True, stdout=subprocess.PIPE)
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert [int(index) for index, _ in lines] == list(range(len(lines)))
-    return np.array([float(value) for _, value in lines])
+    *lines, best = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    assert [(int(index), name) for index, _, name in lines] == [(k, f"name {k}") for k in range(len(lines))]
+    found = np.array([float(value) for _, value, _ in lines])
+    assert best == ["best:", str(found.argmax()), f"name {found.argmax()}"]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,10 @@ def scores(folder: Path, program: str, picture: np.ndarray) -> np.ndarray:
 )
 def test_a_picture_to_scores(graph, pixels, tmp_path):
     need("g++", "gcc", "make")
-    folder = write_export(tmp_path / "out", request(graph, pixels=pixels))
+    _, count, high, wide = graph.shape("env")
+    order = ORDERS[pixels.order] if pixels else "gray" if count == 1 else "RGB"
+    names = tuple(f"name {k}" for k in range(graph.shape(graph.outputs[0])[1]))
+    folder = write_export(tmp_path / "out", request(graph, contract=InputContract(order, (wide, high), pixels, names)))
     make(folder, "OPT=-O2", "examples")
     used = pixels or PixelMap((1 / 255,) * 3, (0.0,) * 3, (0, 1, 2))
     assert ("THIS IS ASSUMED" in (folder / "examples" / "camera.h").read_text()) == (pixels is None)
@@ -106,3 +112,28 @@ def test_what_takes_no_picture_has_no_example(tmp_path):
     assert not (folder / "examples").exists() and "make examples" not in (folder / "README.md").read_text()
     printed = subprocess.run(["make", "examples"], cwd=folder, text=True, capture_output=True, check=True).stdout
     assert "no example" in printed
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("compiler", ["gcc -std=c99", "g++ -x c++ -std=c++11"])
+def test_the_program_of_the_readme(compiler, tmp_path):
+    """It runs on zeros, whose best class is that of the simulator; the manifest and Python have the contract of the header."""
+    need("g++", "gcc", "make")
+    graph = chain(True)
+    names = tuple(f"name {k}" for k in range(graph.shape(graph.outputs[0])[1]))
+    contract = InputContract("BGR", (7, 6), NORMALIZED, names)
+    folder = write_export(tmp_path / "out", request(graph, contract=contract))
+    make(folder, "OPT=-O1", "OPENMP=0", "lib")
+    text = (folder / "README.md").read_text()
+    program = text.partition("```c\n")[2].partition("```")[0]
+    assert "7x6 BGR, real values -2.1 to 2.637" in program
+    (tmp_path / "app.c").write_text(program)
+    options = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{folder}/include"]
+    library = next((folder / "lib").glob("*.a"))
+    words = [*compiler.split(), *options, "app.c", "-x", "none", str(library), "-lm", "-lstdc++", "-o", "app"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    stored = quantize_inputs(graph, [np.zeros((1, *graph.shape("env")[1:]), np.float32)])
+    best = simulate(graph, stored)[graph.outputs[0]].argmax()
+    printed = subprocess.run([tmp_path / "app"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    assert printed == f"output: best {best}\n"
+    assert load_export(folder).contract == contract

@@ -323,12 +323,14 @@ def test_integers_are_chosen_for_the_range_of_the_model(exact, tmp_path):
 
 def test_metadata_are_those_that_the_import_reads(tmp_path):
     from n2d2py.exports.onnx.target import _metadata
-    from n2d2py.graph.inputs import PixelMap
+    from n2d2py.graph.inputs import InputContract, PixelMap
 
-    request = ExportRequest(_typed(branched_networks.network()), classes=("cat", "dog"))
-    told = read_metadata(_metadata(replace(request, pixels=PixelMap((1 / 255,) * 3, (0.0,) * 3, (2, 1, 0)))))
+    contract = InputContract("BGR", (8, 8), PixelMap((1 / 255,) * 3, (0.0,) * 3, (2, 1, 0)), ("cat", "dog"))
+    request = ExportRequest(_typed(branched_networks.network()), contract=contract)
+    told = read_metadata(_metadata(request))
     assert (told.names, told.input_range, told.bgr) == (("cat", "dog"), (0.0, 1.0), True)
-    told = read_metadata(_metadata(replace(request, pixels=PixelMap((0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), (0, 1, 2)))))
+    other = replace(contract, order="RGB", pixels=PixelMap((0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), (0, 1, 2)))
+    told = read_metadata(_metadata(replace(request, contract=other)))
     assert (told.input_range, told.factors, told.offsets, told.bgr) == (None, (0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), False)
     assert read_metadata({"n2d2py.factors": "[1.0]", "n2d2py.offsets": "[0.0, 1.0]"}).factors == ()
 

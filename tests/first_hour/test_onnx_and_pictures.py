@@ -140,9 +140,10 @@ def test_torchvision_s_preprocessing(net):
     implied = values(data_of("pictures", "-resize", "7", "-scale", "1", "-bgr"))
     plain = values(data_of("pictures", "-resize", "7", "-crop", "6x4", "-input-range", "0:255"))
     np.testing.assert_array_equal(implied, plain[:, ::-1])
-    assert made.pixels is not None and made.pixels.order == (0, 1, 2)
-    np.testing.assert_allclose(np.float64(made.pixels.factors) * 255, 1 / std)
-    np.testing.assert_allclose(made.pixels.offsets, -mean / std)
+    pixels = made.contract.pixels
+    assert pixels is not None and pixels.order == (0, 1, 2) and made.contract.order == "RGB"
+    np.testing.assert_allclose(np.float64(pixels.factors) * 255, 1 / std)
+    np.testing.assert_allclose(pixels.offsets, -mean / std)
 
 
 def test_antialiasing_is_a_triangle_as_wide_as_the_reduction():

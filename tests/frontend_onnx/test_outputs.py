@@ -107,6 +107,22 @@ def test_all_outputs_are_there_in_order(with_outputs, names, tmp_path):
             np.testing.assert_allclose(got, want, atol=1e-5, err_msg=name)
 
 
+def test_an_image_of_an_array_has_the_name_of_the_output(model):
+    """CumSum gives arrays; MaxPool reads one as an image, and the output is one."""
+    built = model(
+        "float[1, 3, 2, 4] x => float[1, 3, 2, 4] w, float[1, 3, 1, 3] z, float[1, 3, 2, 4] y",
+        "a = CumSum(x, axis)\n y = Reshape(a, shape)\n w = CumSum(y, axis)\n z = MaxPool<kernel_shape = [2, 2]>(w)",
+        axis=np.array(2),
+        shape=np.array([1, 3, 2, 4]),
+    )
+    graph = import_onnx(built)
+    assert graph.outputs == ["w", "z", "y"]
+    x = np.arange(24, dtype=np.float32).reshape(1, 3, 2, 4)
+    found = run_graph(graph, {"x": x})
+    np.testing.assert_array_equal(found["y"], x.cumsum(2))
+    np.testing.assert_array_equal(found["w"], x.cumsum(2).cumsum(2))
+
+
 @pytest.mark.compiles
 @pytest.mark.parametrize(
     ("names", "bits"),

@@ -5,7 +5,7 @@ They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operator
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -24,6 +24,11 @@ SHAPE = (2, 5, 7, 3)
 SHAPES = [(6,), (4, 6), (2, 4, 6), SHAPE, (2, 2, 4, 3, 5)]
 LIMITS = {1: (0, np.inf), 2: (-1, 1), 3: (0, 6)}
 """Of the fused activations RELU, RELU_N1_TO_1 and RELU6."""
+
+
+def shapes(text: str) -> list[tuple[tuple[int, ...], ...]]:
+    """Rows of shapes: "4x6>24 6>2x3" are ((4, 6), (24,)) and ((6,), (2, 3))."""
+    return [tuple(tuple(map(int, shape.split("x"))) for shape in row.split(">")) for row in text.split()]
 
 
 def numbers(*shape: int, seed: int = 5, width: float = 2) -> np.ndarray:
@@ -107,22 +112,10 @@ def test_softmax_of_a_factor(beta, tmp_path):
     assert kinds(path) == ["Mul", "Softmax"]
 
 
-SLOPES = [
-    ((6,), (6,)),
-    ((6,), (1,)),
-    ((4, 6), (6,)),
-    ((4, 6), (1, 6)),
-    ((2, 4, 6), (6,)),
-    ((2, 4, 6), (4, 6)),
-    ((2, 4, 6), (1, 4, 1)),
-    (SHAPE, (3,)),
-    (SHAPE, (1,)),
-    (SHAPE, (1, 1, 3)),
-    (SHAPE, (5, 7, 3)),
-    (SHAPE, (5, 1, 1)),
-    (SHAPE, (1, 5, 7, 1)),
-    (SHAPE, (1, 1, 7, 3)),
-]
+SLOPES = shapes(
+    "6>6 6>1 4x6>6 4x6>1x6 2x4x6>6 2x4x6>4x6 2x4x6>1x4x1 2x5x7x3>3 2x5x7x3>1 2x5x7x3>1x1x3 2x5x7x3>5x7x3 "
+    "2x5x7x3>5x1x1 2x5x7x3>1x5x7x1 2x5x7x3>1x1x7x3"
+)
 
 
 @every(("shape", "slopes"), SLOPES)
@@ -153,23 +146,8 @@ def test_slopes_that_are_stored_as_integers(slopes, zero, tmp_path):
 
 
 ARITHMETIC = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions"}
-PAIRS = [
-    (SHAPE, SHAPE),
-    (SHAPE, (2, 1, 7, 1)),
-    ((1, 5, 1, 3), (2, 1, 7, 3)),
-    ((2, 4, 6), (1, 4, 1)),
-    ((4, 1), (1, 6)),
-    ((6,), (6,)),
-]
-FILLED = [
-    (SHAPE, (3,)),
-    (SHAPE, (7, 3)),
-    (SHAPE, (5, 7, 1)),
-    ((4, 6), (2, 1, 6)),
-    ((3,), SHAPE),
-    ((7, 3), SHAPE),
-    ((4, 6), (6,)),
-]
+PAIRS = shapes("2x5x7x3>2x5x7x3 2x5x7x3>2x1x7x1 1x5x1x3>2x1x7x3 2x4x6>1x4x1 4x1>1x6 6>6")
+FILLED = shapes("2x5x7x3>3 2x5x7x3>7x3 2x5x7x3>5x7x1 4x6>2x1x6 3>2x5x7x3 7x3>2x5x7x3 4x6>6")
 """Operands of fewer axes."""
 
 
@@ -304,28 +282,11 @@ def test_choices(code, chosen, left, right, tmp_path):
 
 
 # ---- moves --------------------------------------------------------------------------------------
-RESHAPES = [
-    (SHAPE, (2, 105)),
-    (SHAPE, (210,)),
-    (SHAPE, (2, 7, 5, 3)),
-    (SHAPE, (2, 3, 5, 7)),
-    (SHAPE, (6, 5, 7)),
-    (SHAPE, (2, 5, 21)),
-    ((2, 105), SHAPE),
-    ((6, 5, 7), SHAPE),
-    ((210,), (7, 30)),
-    ((2, 4, 6), (4, 2, 6)),
-    (SHAPE, (2, 5, 7, 1, 3)),
-    ((2, 2, 4, 3, 5), (4, 4, 3, 5)),
-    ((2, 5, 7, 1), (2, 35)),
-    ((2, 1, 1, 5), (2, 5)),
-    ((2, 5), (2, 1, 1, 5)),
-    ((2, 35), (2, 5, 7, 1)),
-    ((2, 1, 7, 3), (2, 21)),
-    ((2, 5, 1, 3), (2, 15)),
-    ((2, 21), (2, 1, 7, 3)),
-    ((2, 15), (2, 5, 1, 3)),
-]
+RESHAPES = shapes(
+    "2x5x7x3>2x105 2x5x7x3>210 2x5x7x3>2x7x5x3 2x5x7x3>2x3x5x7 2x5x7x3>6x5x7 2x5x7x3>2x5x21 2x105>2x5x7x3 "
+    "6x5x7>2x5x7x3 210>7x30 2x4x6>4x2x6 2x5x7x3>2x5x7x1x3 2x2x4x3x5>4x4x3x5 2x5x7x1>2x35 2x1x1x5>2x5 2x5>2x1x1x5 "
+    "2x35>2x5x7x1 2x1x7x3>2x21 2x5x1x3>2x15 2x21>2x1x7x3 2x15>2x5x1x3"
+)
 
 
 @every(("shape", "made"), RESHAPES)
@@ -423,25 +384,8 @@ def test_reflections(shape, pads, tmp_path):
     _one(tmp_path, "MIRROR_PAD", shape, made, pads, options="MirrorPadOptions", mode=0)
 
 
-REDUCED = [
-    (SHAPE, [1, 2]),
-    (SHAPE, [2]),
-    (SHAPE, [1]),
-    (SHAPE, [3]),
-    (SHAPE, [-1]),
-    (SHAPE, [-2, -3]),
-    (SHAPE, [0]),
-    (SHAPE, [3, 1]),
-    (SHAPE, [1, 2, 3]),
-    (SHAPE, [2, -2]),
-    (SHAPE, [0, 2]),
-    ((2, 4, 6), [1]),
-    ((2, 4, 6), [-1, 1]),
-    ((2, 4, 6), [0]),
-    ((4, 6), [1]),
-    ((4, 6), [-2]),
-    ((2, 2, 4, 3, 5), [4, 1]),
-]
+REDUCED = [(shape, list(axes)) for shape in SHAPES[1:] for n in (1, 2) for axes in combinations(range(-1, len(shape) - 1), n)]
+REDUCED += [(SHAPE, [1, 2, 3]), (SHAPE, [2, -2]), (SHAPE, [3, 1])]
 
 
 @every("kept", [False, True])
@@ -615,19 +559,10 @@ def test_repeated(shape, counts, tmp_path):
 
 @every(
     ("shape", "made"),
-    [
-        ((2, 5, 1, 3), (2, 5, 4, 3)),
-        ((1, 5, 1, 3), (2, 5, 4, 3)),
-        ((1, 1, 7, 1), (2, 5, 7, 3)),
-        ((7, 3), (2, 5, 7, 3)),
-        ((7, 1), (5, 7, 3)),
-        ((3,), (2, 5, 7, 3)),
-        ((1, 6), (4, 6)),
-        ((1,), (4, 6)),
-        ((4, 1), (2, 4, 6)),
-        (SHAPE, SHAPE),
-        ((4, 1, 6), (2, 4, 3, 6)),
-    ],
+    shapes(
+        "2x5x1x3>2x5x4x3 1x5x1x3>2x5x4x3 1x1x7x1>2x5x7x3 7x3>2x5x7x3 7x1>5x7x3 3>2x5x7x3 1x6>4x6 1>4x6 4x1>2x4x6 "
+        "2x5x7x3>2x5x7x3 4x1x6>2x4x3x6"
+    ),
 )
 def test_broadcast(shape, made, tmp_path):
     _one(tmp_path, "BROADCAST_TO", shape, made, made)
@@ -641,16 +576,9 @@ def test_gathered(shape, axis, chosen, tmp_path):
     _one(tmp_path, "GATHER", shape, made, [*chosen, last], options="GatherOptions", axis=axis)
 
 
-PRODUCTS = [
-    ((4, 6), (6, 5)),
-    ((2, 4, 6), (2, 6, 5)),
-    ((2, 4, 6), (1, 6, 5)),
-    ((1, 4, 6), (3, 6, 5)),
-    ((2, 3, 4, 6), (2, 3, 6, 5)),
-    ((2, 1, 4, 6), (1, 3, 6, 5)),
-    ((1, 3, 4, 6), (2, 3, 6, 5)),
-    ((2, 2, 3, 4, 6), (2, 2, 3, 6, 5)),
-]
+PRODUCTS = shapes(
+    "4x6>6x5 2x4x6>2x6x5 2x4x6>1x6x5 1x4x6>3x6x5 2x3x4x6>2x3x6x5 2x1x4x6>1x3x6x5 1x3x4x6>2x3x6x5 2x2x3x4x6>2x2x3x6x5"
+)
 
 
 @every(("left", "right"), [(False, False), (True, False), (False, True), (True, True)])

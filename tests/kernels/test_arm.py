@@ -1,4 +1,4 @@
-"""The NEON and SVE kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
+"""The NEON, SVE and RISC-V kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
 
 from __future__ import annotations
 
@@ -84,6 +84,17 @@ def test_channels(tmp_path, target):
 @pytest.mark.parametrize("target", ["aarch64-dot", "aarch64-sve256", "armv7"])
 def test_each_rescale(tmp_path, target):
     check(each_rescale_cases(), target, tmp_path, "-O1")
+
+
+@pytest.mark.parametrize("target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512"])
+def test_vectors_of_any_length(tmp_path, target):
+    check(each_rescale_cases()[::5], target, tmp_path, "-O1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512"])
+def test_each_rescale_of_any_length(tmp_path, target):
+    check(each_rescale_cases() + channel_depthwise_cases(cases.Sweep(6))[::4], target, tmp_path, "-O3")
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ Type=Random_Database
 NbStimuli=8
 
 [sp]
-Size=8 8 32
+Size=4 4 32
 
 [conv]
 Input=sp
@@ -118,7 +118,7 @@ QuantWeightBits=4
 Input=fc1
 Type=Fc
 NbOutputs=10
-QuantWeightBits=2
+QuantWeightBits=4
 
 [fc2.Target]
 """

@@ -35,25 +35,25 @@ def test_cases_add():
 
 def test_portable(tmp_path):
     need("g++")
-    harness.check_all(residual_cases(1)[::12], tmp_path, "g++", ("-O1", "-DN2D2_ISA_PORTABLE"), units=2)
+    harness.check_all(residual_cases(1)[::12], tmp_path, "g++", ("-O1", "-DN2D2_ISA_PORTABLE"))
 
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_residual(tmp_path, isa):
     need("g++")
-    harness.check_all(residual_cases(1)[::18], tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)
+    harness.check_all(residual_cases(1)[::18], tmp_path, "g++", ("-O1", *need_isa(isa)))
 
 
 def test_residual_winograd(tmp_path, monkeypatch):
     need("g++")
     monkeypatch.setattr(harness, "layer_code", forced)
-    harness.check_all(winograd_cases(1)[:1], tmp_path, "g++", ("-O1", *need_isa("avx2")), units=2)
+    harness.check_all(winograd_cases(1)[:1], tmp_path, "g++", ("-O1", *need_isa("avx2")))
 
 
 def test_sums_of_a_small_last_group_as_the_compiler_orders_them(tmp_path):
     """g++ -O3 once read the buffer of such a group before it was stored."""
     need("g++")
-    harness.check_all(residual_cases(2), tmp_path, "g++", ("-O3", *need_isa("sse4")), units=2)
+    harness.check_all(residual_cases(2), tmp_path, "g++", ("-O3", *need_isa("sse4")))
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_residual_builds(tmp_path, compiler, flags, isa):
     if compiler == "clang++" and "-fopenmp" in flags:
         pytest.skip("OpenMP with g++ only")
     machine = need_isa(isa) if isa else ("-DN2D2_ISA_PORTABLE",)
-    harness.check_all(residual_cases(2), tmp_path, compiler, (*flags, *machine), units=2)
+    harness.check_all(residual_cases(2), tmp_path, compiler, (*flags, *machine))
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
     cases = having_form(winograd_cases(2))
     assert len(cases) >= 6
     monkeypatch.setattr(harness, "layer_code", forced)
-    harness.check_all(cases, tmp_path, "g++", (*flags, *need_isa(isa)), units=2)
+    harness.check_all(cases, tmp_path, "g++", (*flags, *need_isa(isa)))
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_residual_emulated(tmp_path, flags):
     need("g++")
     if platform.machine() not in ("x86_64", "AMD64") or not Path("/usr/include/simde/x86/avx512.h").is_file():
         pytest.skip("needs an x86 machine and SIMDe (libsimde-dev)")
-    harness.check_all(residual_cases(3)[::2], tmp_path, "g++", ("-O1", *flags), units=2)
+    harness.check_all(residual_cases(3)[::2], tmp_path, "g++", ("-O1", *flags))
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_sweep(name, tmp_path):
     sweep = SWEEPS[name]
     if "-mavx2" in sweep.flags:
         need_isa("avx2")
-    harness.check_all(sweep.few(), tmp_path, flags=sweep.flags, units=2)
+    harness.check_all(sweep.few(), tmp_path, flags=sweep.flags)
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_builds(name, build, tmp_path):
 @pytest.mark.parametrize("isa", ISAS)
 def test_attention_on_instruction_sets(tmp_path, isa):
     need("g++")
-    harness.check_all(attention(2, 4), tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)
+    harness.check_all(attention(2, 4), tmp_path, "g++", ("-O1", *need_isa(isa)))
 
 
 @pytest.mark.slow

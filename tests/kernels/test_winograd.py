@@ -159,16 +159,16 @@ def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
     return lambda seed: [*winograd_cases(seed), *extreme_cases(seed)]
 
 
-@pytest.mark.parametrize("isa", X86)
-def test_winograd(tmp_path, winograd, isa):
+@pytest.mark.parametrize("isa, level", list(zip(X86, ("-Os", "-O1"), strict=True)))
+def test_winograd(tmp_path, winograd, isa, level):
     need("g++")
-    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)  # the slow builds take all
+    harness.check_all(winograd(1)[::12], tmp_path, "g++", (level, *need_isa(isa)))  # the slow builds take all
 
 
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
     need("g++")
-    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()), units=2)
+    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow
@@ -182,8 +182,8 @@ def test_winograd_builds_of_avxvnni_emulated(tmp_path, winograd, flags):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize(
     "flags",
-    [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
+    [("-O0",), ("-O3",), ("-Os",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3", "Os", "O3-all-loops-parallel", "sanitizers"],
 )
 def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
     need(compiler)
@@ -199,7 +199,7 @@ def test_winograd_neon(tmp_path, winograd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["aarch64", "armv7"])
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3",)], ids=["O0", "O3"])
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-Os",)], ids=["O0", "O3", "Os"])
 def test_winograd_neon_builds(tmp_path, winograd, target, flags):
     check_arm(winograd(4), target, tmp_path, *flags)
 

@@ -62,6 +62,19 @@ def _elements(shape: tuple[int, ...]) -> int:
     return count
 
 
+def test_tensors_lie_in_the_memories_of_the_board(tmp_path):
+    """QEMU's board has RAM from 0x20000000 and PSRAM from 0x21000000 on."""
+    need_core("cortex-m4")
+    folder = export_for_boards(SMALL, tmp_path, parameters="Memories=FAST:3k:1, AXI:3k:4, LAST:1M:9\nMemoryMode=Balanced\n")
+    layers = len(read_graph(folder / GRAPH_FILE).nodes)
+    assert f"{layers} layers: identical" in make(folder, "cortex-m4", "test")
+    table = tool("cortex-m4", "nm", "-C", folder / "build" / "cortex-m4" / "test.elf")
+    places = {line.split()[-1]: int(line.split()[0], 16) for line in table.splitlines() if "small::memory_" in line}
+    used = [name for name, size in json.loads((folder / "statistics/summary.json").read_text())["memories"].items() if size]
+    assert set(places) == {f"small::memory_{name.lower()}" for name in used[1:]} and len(used) > 1
+    assert all(0x21000000 <= at < 0x22000000 and at % 64 == 0 for at in places.values())
+
+
 @pytest.mark.parametrize("name", CORES)
 def test_what_the_library_needs(small, name):
     """memcpy and memset alone; no memory of its own but the arena, nothing that runs before main, no double arithmetic."""
@@ -180,6 +193,40 @@ def test_cmake_builds_and_tests(small, tmp_path):
         assert done.returncode == 0, done.stdout[-2000:]
     done = subprocess.run(["ctest", "--test-dir", str(build), "-V"], stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0 and "layers: identical" in done.stdout
+
+
+UNALIGNED = """<ir_version: 8, opset_import: ["" : 17]>
+    unaligned (float[1,3,11,11] x) => (float[1,8,11,11] y, float[1,8] z) {
+        a = Conv <pads = [1,1,1,1]> (x, w0)  b = Conv <pads = [1,1,1,1]> (x, w1)
+        c = Conv <pads = [1,1,1,1]> (b, w2)  d = Conv <pads = [1,1,1,1], group = 8> (b, w3)
+        e = Concat <axis = 1> (a, b)         f = Conv <pads = [1,1,1,1]> (e, w4)
+        g = Add (c, d)                       y = Add (g, f)
+        h = GlobalAveragePool (b)            i = Flatten (h)  z = Gemm <transB = 1> (i, w5)
+    }"""
+
+
+@pytest.mark.parametrize("name", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
+def test_pixels_within_words(name, tmp_path):
+    """Tensors of 4 n channels at any address: the kernels that read words may not fault. Boards trap unaligned accesses."""
+    need_core(name)
+    generator = np.random.default_rng(4)
+    shapes = [(15, 3, 3, 3), (8, 3, 3, 3), (8, 8, 3, 3), (8, 1, 3, 3), (8, 23, 3, 3), (8, 8)]
+    model = parser.parse_model(UNALIGNED)
+    for index, shape in enumerate(shapes):
+        values = generator.normal(0, 0.5, shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, f"w{index}"))
+    onnx.save(model, tmp_path / "unaligned.onnx")
+    folder = export_for_boards(tmp_path / "unaligned.onnx", tmp_path / "out", parameters="BufferAlignment=1\n")
+    planes = (folder / "dnn" / "include" / "mem_info.hpp").read_text()
+    found = re.search(r"struct b_plane {\n.*\n.* Channels = 8, .*\n.* Offset = (\d+)", planes)
+    assert found and int(found[1]) % 4
+    assert "layers: identical" in make(folder, name, "test")
+    if name == "cortex-m4":  # the trap is on
+        test = folder / "boards" / "test.c"
+        access = "int main(void) {\n    static uint32_t pair[2];\n"
+        access += "    uint32_t* volatile at = (uint32_t*)(void*)((char*)pair + 1);\n    *at = 1;\n    {\n"
+        test.write_text(test.read_text().replace("int main(void) {\n", access) + "}\n")
+        assert re.search(r"fault at 0x\w+, called from 0x\w+, CFSR 0x01000000", failed(folder, name))
 
 
 @pytest.mark.parametrize("mode", ["Fixed-point-p32", "Floating-point"])

@@ -38,6 +38,81 @@ def linked(program: str, objects: list[Path], flags: list[str], export: Path, pl
     run(f"{ARM.prefix}gcc", *words, "main.o", *objects, board / "startup.c", "-lm", "-o", "main.elf", folder=place)
 
 
+ARDUINO = """#include <stdint.h>
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define abs(x) ((x) > 0 ? (x) : -(x))
+#define round(x) ((x) >= 0 ? (long)((x) + 0.5) : (long)((x) - 0.5))
+#define bit(b) (1UL << (b))
+#define F(s) (s)
+#define B1 1
+struct Port { void begin(long); void println(long); };
+extern Port Serial;
+extern "C" { unsigned long micros(void); void delay(unsigned long); }
+"""
+"""What a sketch includes first: macros with names of the C++ library, and what the example calls."""
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Wundef", "-Werror"]
+
+
+@pytest.mark.parametrize("standard", ["gnu++11", "gnu++20"])
+def test_arduino_headers(packed, tmp_path, standard):
+    """The implementation after macros such as min, the example as a sketch, with the warnings of strict projects."""
+    need_core("cortex-m4")
+    (tmp_path / "Arduino.h").write_text(ARDUINO)
+    (example,) = (packed / "examples").glob("*/*.ino")
+    assert example.stem == example.parent.name
+    (tmp_path / "sketch.cpp").write_text(f'#include <Arduino.h>\n#include "{example}"\n')
+    used = "#ifndef min\n#error\n#endif\n"
+    implementation = '#include <Arduino.h>\n#define small_IMPLEMENTATION\n#include "small.hpp"\n'
+    (tmp_path / "network.cpp").write_text(implementation + used)
+    for source in ("sketch.cpp", "network.cpp"):
+        words = [f"-std={standard}", "-Os", "-fno-exceptions", *STRICT, "-I.", f"-I{packed / 'src'}"]
+        run(f"{ARM.prefix}g++", *ARM.flags, *words, "-c", source, folder=tmp_path)
+
+
+def test_esp_idf(packed, tmp_path):
+    """idf_component_register, as the component's CMake file calls it (docs.espressif.com, build system), for the core of the ESP32-C3."""
+    need_core("rv32imc")
+    need("cmake")
+    version = json.loads((packed / "library.json").read_text())["version"]
+    assert f'version: "{version}"' in (packed / "idf_component.yml").read_text()
+    (tmp_path / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.16)
+project(idf LANGUAGES C CXX)
+set(ESP_PLATFORM 1)
+function(idf_component_register)
+  cmake_parse_arguments(_ "" "" "SRCS;INCLUDE_DIRS;PRIV_INCLUDE_DIRS" ${{ARGN}})
+  add_library(component STATIC ${{__SRCS}})
+  target_include_directories(component PUBLIC ${{__INCLUDE_DIRS}} PRIVATE ${{__PRIV_INCLUDE_DIRS}} kernels/freestanding)
+  set(COMPONENT_LIB component PARENT_SCOPE)
+endfunction()
+add_subdirectory({packed} small)
+""")
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={packed}/cmake/rv32imc.cmake"
+    run("cmake", "-S", ".", "-B", "build", "-DCMAKE_CXX_STANDARD=11", toolchain, folder=tmp_path)
+    run("cmake", "--build", "build", "-j2", folder=tmp_path)
+    assert (tmp_path / "build" / "small" / "libcomponent.a").is_file()
+
+
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0"])
+def test_clang_for_arm(packed, tmp_path, core):
+    """The compilers of Arm and IAR are not here; clang stands in for them, without a C++ library."""
+    need_core("cortex-m4")
+    need("clang++")
+    headers = run(f"{ARM.prefix}gcc", "-print-sysroot", folder=tmp_path).strip() + "/include"
+    headers = headers if Path(headers).is_dir() else "/usr/include/newlib"
+    words = ["--target=arm-none-eabi", f"-mcpu={core}", "-mthumb", "-std=c++11", "-O2", *STRICT[:4], "-Wundef", "-Werror"]
+    words += ["-nostdinc++", "-DN2D2_NO_LIBRARY=1", "-isystem", headers]
+    for portable in ([], ["-DN2D2_ISA_PORTABLE"]):
+        run("clang++", *words, *portable, "-c", packed / "src" / "small.cpp", "-o", "small.o", folder=tmp_path)
+
+
+def test_big_endian_is_refused(packed, tmp_path):
+    need_core("cortex-m4")
+    words = [f"{ARM.prefix}g++", "-mcpu=cortex-m4", "-mthumb", "-mbig-endian", "-fsyntax-only", packed / "src" / "small.cpp"]
+    done = subprocess.run(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert done.returncode and "the constants of the export are in little-endian order" in done.stderr
+
+
 def test_arduino(packed, tmp_path):
     """All sources below src, with src as the only place of headers, and GNU's C++ as its cores have it (arduino.github.io,
     library specification)."""
@@ -51,6 +126,10 @@ def test_arduino(packed, tmp_path):
         flags = ["-std=gnu++14", "-Os", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-ffunction-sections"]
         run(f"{ARM.prefix}g++", *ARM.flags, *flags, f"-I{packed / 'src'}", "-c", source, "-o", objects[-1], folder=tmp_path)
     assert len(objects) == 1
+    program = "#include <small.h>\nint one(void) { return small_api_version(); }\n"
+    (tmp_path / "one.c").write_text(program)
+    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{packed / 'src'}"]
+    run(f"{ARM.prefix}gcc", *ARM.flags, *strict, "-c", "one.c", folder=tmp_path)
     sketch = f"#include <{fields['includes']}>\nint main() {{ static small_input_t in[small_INPUT_ELEMENTS]; "
     sketch += "static small_output_t out[small_OUTPUT_ELEMENTS]; small::forward(in, out); return out[0]; }\n"
     linked(sketch, objects, [f"-I{packed / 'src'}"], packed, tmp_path)
@@ -129,8 +208,10 @@ def test_cmsis_pack(packed):
     assert component is not None and release is not None
     assert component.attrib["condition"] in defined and component.attrib["Cversion"] == release.attrib["version"]
     assert {"Cclass", "Cgroup"} <= component.attrib.keys() and component.findtext("description")
-    files = {one.attrib["category"]: one.attrib["name"] for one in component.iterfind("files/file")}
-    assert set(files) == {"doc", "include", "header", "sourceCpp"} and all((packed / name).exists() for name in files.values())
+    files = [(one.attrib["category"], one.attrib["name"]) for one in component.iterfind("files/file")]
+    assert {kind for kind, _ in files} == {"doc", "include", "header", "sourceCpp"}
+    assert all((packed / name).exists() for _, name in files)
+    assert {name for kind, name in files if kind == "header"} == {"src/small.h", "src/small.hpp"}
 
 
 def test_nothing_more_without_the_parameter(small):

@@ -40,24 +40,14 @@ CASES = {
 
 def export(folder: Path, *words: str, config: str = "nv_full", firmware: str = "0.12") -> Path:
     """Runs the tool; the export's folder."""
-    (folder / "params.ini").write_text(f"NVDLAConfig={config}\nNVDLAFirmware={firmware}\n")
-    assert (
-        main(
-            [
-                *words,
-                "-seed",
-                "1",
-                "-export",
-                "NVDLA",
-                "-export-parameters",
-                str(folder / "params.ini"),
-                "-quiet",
-                "-o",
-                str(folder),
-            ]
-        )
-        == 0
-    )
+    return export_with(folder, f"NVDLAConfig={config}\nNVDLAFirmware={firmware}\n", *words)
+
+
+def export_with(folder: Path, parameters: str, *words: str) -> Path:
+    """Runs the tool with these parameters; the export's folder."""
+    (folder / "params.ini").write_text(parameters)
+    common = "-seed 1 -quiet -export NVDLA -export-parameters".split()
+    assert main([*words, *common, str(folder / "params.ini"), "-o", str(folder)]) == 0
     return next(folder.glob("export_NVDLA_*"))
 
 
@@ -153,17 +143,7 @@ def test_layers_in_floating_point_and_layers_of_the_cpu(tmp_path):
         str(with_normalization(tmp_path)),
         "-w",
         str(ROOT / "models" / "LeNet.npz"),
-        "-nbbits",
-        "8",
-        "-calib",
-        "20",
-        "-db-export",
-        "10",
-        "-quality",
-        "fast",
-        "-test",
-        "-compare",
-        "2",
+        *"-nbbits 8 -calib 20 -db-export 10 -quality fast -test -compare 2".split(),
     ]
     text = Path(words[0]).read_text().replace("Type=LRN", "Type=Activation\nActivationFunction=Tanh")
     found = summary(export(tmp_path, *words, config="nv_small"))
@@ -171,25 +151,7 @@ def test_layers_in_floating_point_and_layers_of_the_cpu(tmp_path):
     folder = tmp_path / "fallback"
     folder.mkdir()
     (folder / "tanh.ini").write_text(text)
-    (folder / "params.ini").write_text("NVDLAConfig=nv_small\nNVDLAFallback=1\n")
-    assert (
-        main(
-            [
-                str(folder / "tanh.ini"),
-                *words[1:],
-                "-seed",
-                "1",
-                "-export",
-                "NVDLA",
-                "-export-parameters",
-                str(folder / "params.ini"),
-                "-quiet",
-                "-o",
-                str(folder),
-            ]
-        )
-        == 0
-    )
+    export_with(folder, "NVDLAConfig=nv_small\nNVDLAFallback=1\n", str(folder / "tanh.ini"), *words[1:])
     made = folder / "export_NVDLA_int8"
     found = summary(made)
     assert all(layer["identical"] is not False for layer in found["compare"].values()) and found["agreement"]["loadable"] == 100
@@ -296,60 +258,19 @@ def test_a_calibration_table_is_written_and_taken(tmp_path):
         str(ROOT / "models" / "LeNet.ini"),
         "-w",
         str(ROOT / "models" / "LeNet.npz"),
-        "-nbbits",
-        "8",
-        "-calib",
-        "20",
-        "-db-export",
-        "0",
-        "-quality",
-        "fast",
+        *"-nbbits 8 -calib 20 -db-export 0 -quality fast".split(),
     ]
     table = json.loads((export(tmp_path, *lenet) / "calibration.json").read_text())
     assert table["conv1"]["max"] == pytest.approx(127 * table["conv1"]["scale"]) and table["conv1"]["offset"] == 0
     (tmp_path / "table.json").write_text(json.dumps({"conv2": {"scale": 2 * table["conv2"]["scale"]}}))
-    (tmp_path / "given.ini").write_text(f"NVDLACalibration={tmp_path / 'table.json'}\n")
-    assert (
-        main(
-            [
-                *lenet,
-                "-seed",
-                "1",
-                "-export",
-                "NVDLA",
-                "-export-parameters",
-                str(tmp_path / "given.ini"),
-                "-quiet",
-                "-o",
-                str(tmp_path),
-            ]
-        )
-        == 0
-    )
+    export_with(tmp_path, f"NVDLACalibration={tmp_path / 'table.json'}\n", *lenet)
     again = json.loads((tmp_path / "export_NVDLA_int8" / "calibration.json").read_text())
     assert again["conv2"]["scale"] == pytest.approx(2 * table["conv2"]["scale"])
     assert again["conv1"] == table["conv1"]
     made = tmp_path / "export_NVDLA_int8"
     for name in ("out.nvdla", "calibration.json"):  # the whole table, as it was written, changes nothing
         (tmp_path / name).write_bytes((made / name).read_bytes())
-    (tmp_path / "given.ini").write_text(f"NVDLACalibration={tmp_path / 'calibration.json'}\n")
-    assert (
-        main(
-            [
-                *lenet,
-                "-seed",
-                "1",
-                "-export",
-                "NVDLA",
-                "-export-parameters",
-                str(tmp_path / "given.ini"),
-                "-quiet",
-                "-o",
-                str(tmp_path),
-            ]
-        )
-        == 0
-    )
+    export_with(tmp_path, f"NVDLACalibration={tmp_path / 'calibration.json'}\n", *lenet)
     assert (made / "out.nvdla").read_bytes() == (tmp_path / "out.nvdla").read_bytes()
 
 
@@ -359,12 +280,7 @@ def test_two_exports_are_the_same(tmp_path):
         str(ROOT / "models" / "LeNet.ini"),
         "-w",
         str(ROOT / "models" / "LeNet.npz"),
-        "-nbbits",
-        "8",
-        "-calib",
-        "20",
-        "-db-export",
-        "5",
+        *"-nbbits 8 -calib 20 -db-export 5".split(),
     ]
     one, two = tmp_path / "one", tmp_path / "two"
     for place in (one, two):

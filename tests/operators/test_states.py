@@ -256,7 +256,7 @@ def test_calls_between_resets(tmp_path):
     np.testing.assert_allclose(found, call_by_call(path, x, {"h0": "hn", "c0": "cn"}, 6), atol=2e-6)
 
 
-@every("target", ["ONNX", "TFLite", "NCNN", *["NVDLA"] * HAS_NVDLA])
+@every("target", ["ONNX", "TFLite", "NCNN", "Vulkan", *["NVDLA"] * HAS_NVDLA])
 def test_targets_without_states_refuse(tmp_path, target):
     with pytest.raises(N2D2Error) as caught:
         exported(tmp_path, "averaged", target=target)

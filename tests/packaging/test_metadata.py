@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import configparser
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +52,32 @@ def test_the_python_versions_are_those_of_the_classifiers():
     assert versions == ["10", "11", "12", "13"]
     assert config["options"]["python_requires"] == f">=3.{versions[0]}"
     assert f'target-version = "py3{versions[0]}"' in (ROOT / "ruff.toml").read_text()
+
+
+def test_an_ini_is_exported_without_extras(tmp_path):
+    """In floating point and integers, with scores; an ONNX file and the export ONNX name the extra that they require."""
+    lacking = ("onnx", "onnxruntime", "matplotlib", "pandas", "torch", "ai_edge_litert", "ncnn")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({lacking}))\nfrom n2d2py.cli import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    models, command = ROOT / "models", [sys.executable, "-c", code]
+    ini = [models / "LeNet.ini", "-w", models / "LeNet.npz", "-nb-test", "20", "-db-export", "2", "-test"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": str(tmp_path)}  # no compiler: scores of Python are enough
+    for more in (["-nbbits", "-32"], ["-calib", "20"]):
+        done = subprocess.run(
+            [*command, *ini, "-export", "CPP", *more], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0 and "100.00%" in done.stdout, done.stderr
+    assert not list(tmp_path.rglob("*.png")) and (tmp_path / "export_CPP_int8" / "statistics" / "report.html").is_file()
+    for words in ([models / "MobileNet.onnx", "-export", "CPP"], [*ini, "-export", "ONNX", "-calib", "2"]):
+        done = subprocess.run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 1 and "N2D2-E320" in done.stderr and "pip install 'n2d2py[onnx]'" in done.stderr
+
+
+def test_the_extras_hold_what_the_base_does_not():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    names = {line.split()[0] for line in config["options"]["install_requires"].splitlines() if line}
+    assert names == {"configobj", "flatbuffers", "jinja2", "numpy", "pillow", "tqdm"}
+    extras = {key: set(config["options.extras_require"][key].split("\n")) - {""} for key in ("onnx", "plots", "test")}
+    assert extras["onnx"] | extras["plots"] <= extras["test"]

@@ -84,9 +84,11 @@ def _vary(graph: Graph, draw: random.Random) -> None:
 
 
 def _same_results(before: Graph, after: Graph) -> None:
-    """Both give the same outputs in float64, up to what float32 weights lose."""
+    """Both give the same outputs in float64, up to what float32 weights lose: half a unit in the last place of the largest, as of a mask."""
+    held = [v[np.isfinite(v)] for node in after.nodes for v in node.params.values() if v.dtype.kind == "f"]
+    lost = min(1e-3, 2.0**-24 * max((float(np.abs(values).max(initial=0)) for values in held), default=0.0))
     x = {name: np.random.default_rng(1).normal(size=(2, *before.shape(name)[1:])) for name in before.inputs}
     for (name, want), found in zip(run_graph(before, x).items(), run_graph(after, x).values(), strict=True):
         with np.errstate(invalid="ignore"):
-            near = np.abs(found.ravel() - want.ravel()) <= 1e-5 * max(1.0, float(np.abs(want).max()))
+            near = np.abs(found.ravel() - want.ravel()) <= max(lost, 1e-5 * max(1.0, float(np.abs(want).max())))
         assert (near | ~np.isfinite(want.ravel())).all(), name

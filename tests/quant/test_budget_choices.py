@@ -39,18 +39,7 @@ def test_every_output_counts_whichever_comes_first(tmp_path):
     """Judged by the first output alone, it had 25.5 dB and the other one 10.3 dB in either order. ONNX Runtime is the referee."""
     x = np.random.default_rng(5).normal(size=(64, 16, 4, 4)).astype(np.float32)
     np.save(tmp_path / "x.npy", x[:48])
-    words = [
-        "-export",
-        "CPP",
-        "-calib",
-        "-1",
-        "-calib-data",
-        str(tmp_path / "x.npy"),
-        "-flash-budget",
-        "5200",
-        "-db-export",
-        "0",
-    ]
+    words = [*"-export CPP -calib -1 -calib-data".split(), str(tmp_path / "x.npy"), *"-flash-budget 5200 -db-export 0".split()]
     decibels = []
     for first in (0, 1):
         path = two_chains(tmp_path / f"net{first}.onnx", first)

@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 from support import report_networks as networks
 
+from n2d2py.graph.inputs import InputContract, PixelMap
 from n2d2py.quant.sensitivity import LayerLoss
-from n2d2py.report import Footprint, write_report
+from n2d2py.quant.worst import stimulus_picture
+from n2d2py.report import Footprint, InputImage, write_report
+from n2d2py.report.comparison import inline_picture
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.layout import lay_out
 from n2d2py.report.memory_plot import draw_memory
@@ -117,6 +120,26 @@ def test_what_was_not_measured_says_what_measures_it(written, tmp_path):
     write_report(dataclasses.replace(data, scores=[]), tmp_path)
     words = " ".join(parsed((tmp_path / "report.html").read_text(encoding="utf-8")).text)
     assert "stack not measured: add -test" in words and "not run: add -test" in words
+
+
+def test_inputs_are_shown_with_red_first_and_commands_for_what_is_missing(written, tmp_path):
+    """A red image of a network that takes blue, green, red in -1 to 1, and its values."""
+    data, _ = written
+    contract = InputContract("BGR", (4, 4), PixelMap((2 / 255,) * 3, (-1.0,) * 3, (2, 1, 0)), ())
+    sample = np.full((3, 4, 4), -1, np.float32)
+    sample[2] = 0.6
+    image = stimulus_picture(sample, contract)
+    assert (image == (0, 0, 204)).all() and (contract.red_first(image) == (204, 0, 0)).all()
+    assert InputContract.of(json.loads(json.dumps(contract.fields()))) == contract
+    shown = InputImage("red.png", image, -1.0, 0.6)
+    lacking = dataclasses.replace(data, inputs=[shown], contract=contract, command="n2d2py a.onnx", losses=[], latency=None)
+    write_report(lacking, tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    words = " ".join(parsed(text).text)
+    assert inline_picture(contract.red_first(image)) in text
+    assert "-1 to 0.6" in words and "Images: 4x4 BGR, real values -1 to 1." in words
+    assert "n2d2py a.onnx -latency 100" in words and "n2d2py a.onnx -sensitivity 10" in words
+    assert "Time by layer" not in words and "Accuracy lost by layer" not in words
 
 
 def test_worst_stimuli_and_levels_are_shown(written):

@@ -416,6 +416,14 @@ def class_folders(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
             Image.new("L", size, 40 * index).save(folder / label / f"{index}.png")
 
 
+def mixed_modes(path: Path) -> None:
+    """One image of each of Pillow's modes gray, gray with alpha, color, color with alpha, CMYK, 16 bits; of two sizes."""
+    class_folders(path)
+    for index, mode in enumerate(("LA", "RGB", "RGBA")):
+        Image.new(mode, (9, 8)).save(path / "a" / f"{index + 2}.png")
+    Image.new("CMYK", (8, 8)).save(path / "b" / "2.jpg")
+
+
 def numbered_folders(path: Path) -> None:
     class_folders(path)
     for old, new in (("a", "1"), ("b", "2"), ("c", "10")):

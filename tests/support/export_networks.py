@@ -142,9 +142,9 @@ def request(graph: QuantGraph, *, count: int = 4, external: tuple[str, ...] = ()
     return ExportRequest(graph, **values)
 
 
-def write_export(path: Path, made: ExportRequest) -> Path:
+def write_export(path: Path, made: ExportRequest, target: str = "CPP") -> Path:
     """The C++ project of a request at `path`."""
-    cpp = find_target("CPP")
+    cpp = find_target(target)
     prepared = cpp.prepare(made)
     with ExportFolder(path, cpp.manifest(prepared)) as folder:
         cpp.write(prepared, folder)

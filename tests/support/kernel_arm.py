@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: the NEON kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
+"""Shared by the tests of kernels: the NEON, SVE and RISC-V kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import shutil
 import pytest
 
 from support import kernel_harness as harness
+
+# Debian's clang without a number is older than the vectors of RISC-V.
+_CLANG = next((name for name in (f"clang++-{version}" for version in range(21, 15, -1)) if shutil.which(name)), "clang++-16")
 
 TARGETS = {
     "aarch64": ("aarch64-linux-gnu-g++", ("-march=armv8-a",), ("qemu-aarch64", "-cpu", "max")),
@@ -19,12 +22,21 @@ TARGETS = {
     ),
     "armv7": ("arm-linux-gnueabihf-g++", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"), ("qemu-arm", "-cpu", "max")),
     "riscv64": ("riscv64-linux-gnu-g++", (), ("qemu-riscv64",)),
+    **{
+        f"riscv64-rvv{bits}": (
+            _CLANG,
+            ("--target=riscv64-linux-gnu", "-march=rv64gcv"),
+            ("qemu-riscv64", "-cpu", f"rv64,v=true,vlen={bits},vext_spec=v1.0"),
+        )
+        for bits in (128, 256, 512)
+    },
 }
 
 
 def check(made, target: str, folder, *flags: str) -> None:
     compiler, machine, emulator = TARGETS[target]
-    for program in (compiler, emulator[0]):
+    library = ("riscv64-linux-gnu-g++",) if "--target=riscv64-linux-gnu" in machine else ()
+    for program in (compiler, emulator[0], *library):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     harness.check_all(made, folder, compiler, ("-static", "-Wno-psabi", *machine, *flags), emulator)

@@ -245,7 +245,7 @@ def compile_and_run(
     folder: Path,
     compiler: str = "g++",
     flags: tuple[str, ...] = ("-O1",),
-    units: int = 4,
+    units: int = 2,
     emulator: tuple[str, ...] = (),
 ) -> list[np.ndarray]:
     """The arenas after each case; cases are spread over `units` sources, two compiled at a time."""
@@ -291,7 +291,7 @@ def check_all(
     compiler: str = "g++",
     flags: tuple[str, ...] = ("-O1",),
     emulator: tuple[str, ...] = (),
-    units: int = 4,
+    units: int = 2,
 ) -> None:
     """Runs the cases and checks each; the message of a failure counts the others."""
     failures = []

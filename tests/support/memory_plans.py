@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from n2d2py.memory.checker import check_plan
+from n2d2py.memory.memories import plan_memories, read_memories
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import PLANNERS, plan_memory
@@ -33,6 +36,9 @@ def plans(problem, seed: int):
             yield (f"{name} {settings}", plan_memory(problem, settings, strategy=name))
         yield f"input by rows {settings}", StreamPlanner(True).plan(problem, settings)
     yield MODES[seed % 3], plan_mode(problem, SETTINGS[7], MODES[seed % 3])
+    memories = read_memories((f"FAST:{(1, 4, 16)[seed % 3]}k:1", "NEXT:8k:2.5", "SLOW:64M:10"))
+    for streams in (False, True):
+        yield f"memories, streams {streams}", plan_memories(problem, replace(SETTINGS[seed % 16], memories=memories), streams)
 
 
 def check(seed: int) -> int:

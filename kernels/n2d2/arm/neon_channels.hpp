@@ -46,6 +46,13 @@ struct Channels {
         first = vcombine_s16(low.val[0], high.val[0]);
         second = vcombine_s16(low.val[1], high.val[1]);
     }
+    // Four lines of a column of bytes, [channel][line].
+    static N2D2_INLINE void lines(const std::int8_t* from, Weights (&to)[4]) {
+        const int8x8x4_t bytes = vld4_s8(from);
+        for (int u = 0; u < 4; ++u)
+            to[u] = vmovl_s8(bytes.val[u]);
+    }
+    static N2D2_INLINE Inputs spread(std::int16_t x) { return vdupq_n_s16(x); }
     template <int Count>
     static N2D2_INLINE Sums bias(const std::int32_t* from, int first, int second) {
         return Sums{four(from + first, Count), Count > 4 ? four(from + second, Count - 4) : vdupq_n_s32(0)};

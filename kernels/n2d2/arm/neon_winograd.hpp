@@ -72,13 +72,13 @@ struct WinogradMicrokernel : TransformedWeights {
     static N2D2_INLINE void store(int16x8_t x, std::uint8_t* to) { vst1q_s16(reinterpret_cast<std::int16_t*>(to), x); }
 
     // Products.
-    template <int Count, int Tile>
+    template <int Count>
     struct Step {
         int16x8_t x[Count];
-        N2D2_INLINE explicit Step(const std::uint8_t* from) {
+        N2D2_INLINE Step(const std::uint8_t* from, int tile) {
             N2D2_UNROLL
             for (int t = 0; t < Count; ++t)
-                x[t] = vld1q_s16(reinterpret_cast<const std::int16_t*>(from + t * Tile));
+                x[t] = vld1q_s16(reinterpret_cast<const std::int16_t*>(from + t * static_cast<long>(tile)));
         }
         template <int>
         N2D2_INLINE int16x8_t at(int t) const {

@@ -32,10 +32,12 @@ struct Winograd<Cfg, Native> : AnyWinograd<Cfg, neon::WinogradMicrokernel, neon:
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
-#include "n2d2/arm/neon_depthwise.hpp"
+#include "n2d2/arm/neon_channels.hpp"
+#include "n2d2/panels/byte_columns.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, neon::Depthwise<Cfg>, ChannelColumns<Cfg, neon::Channels> > {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, ChannelColumns<Cfg, neon::Channels, ByteColumns<Cfg, neon::Channels> >,
+                                                 ChannelColumns<Cfg, neon::Channels> > {};
 }  // namespace n2d2
 #endif
 

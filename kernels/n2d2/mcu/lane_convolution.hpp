@@ -12,6 +12,18 @@
 namespace n2d2 {
 namespace lanes {
 
+// Four bytes at a time, of any alignment: compilers make words of them where a core has unaligned accesses.
+N2D2_INLINE void copyRun(unsigned char* to, const unsigned char* from, int bytes) {
+    for (; bytes >= 4; bytes -= 4, to += 4, from += 4) {
+        const unsigned char a = from[0], b = from[1], c = from[2], d = from[3];
+        to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+    }
+    for (; bytes > 0; --bytes) {
+        *to++ = *from++;
+        __asm__("" : "+r"(to));  // else GCC calls memcpy
+    }
+}
+
 // One pixel of the input, of the bytes of a window: kernelWidth * channels for each line.
 N2D2_INLINE void gather(const Shape& s, const unsigned char* in, int y, int x, unsigned char* window) {
     const int left = x * s.strideWidth - s.padLeft, run = s.kernelWidth * s.channels;
@@ -23,29 +35,21 @@ N2D2_INLINE void gather(const Shape& s, const unsigned char* in, int y, int x, u
         }
         const unsigned char* const line = in + s.in.at(from);
         if (s.packed && left >= 0 && left + s.kernelWidth <= s.in.width) {
-            const unsigned char* const bytes = line + left * s.channels;
-            int i = 0;
-            for (; i + 4 <= run; i += 4) {
-                std::uint32_t word;
-                std::memcpy(&word, bytes + i, 4);
-                std::memcpy(window + i, &word, 4);
-            }
-            for (; i < run; ++i)
-                window[i] = bytes[i];
+            copyRun(window, line + left * s.channels, run);
             continue;
         }
         for (int v = 0; v < s.kernelWidth; ++v) {
             const int column = left + v * s.dilationWidth;
             unsigned char* const to = window + v * s.channels;
             if (column >= 0 && column < s.in.width)
-                std::memcpy(to, line + column * s.in.stride, static_cast<std::size_t>(s.channels));
+                copyRun(to, line + column * s.in.stride, s.channels);
             else
                 std::memset(to, s.padding, static_cast<std::size_t>(s.channels));
         }
     }
 }
 
-// The windows of two pixels, of layers whose channels are a multiple of four. `padded`: a run of kernelWidth * channels zero points.
+// The windows of two pixels, of layers whose pixels are words. `padded`: a run of kernelWidth * channels zero points.
 template <bool Signed>
 N2D2_INLINE void spreadBoth(const Shape& s, const unsigned char* in, int y, int x, int y2, int x2, const unsigned char* padded,
                             std::uint32_t* window) {
@@ -71,12 +75,12 @@ N2D2_INLINE void spreadBoth(const Shape& s, const unsigned char* in, int y, int 
     }
 }
 
-// `window`: inputs words. `bytes`: 2 * inputs bytes where channels are no multiple of four, else kernelWidth * channels.
-// `results`: two pixels of outputs, rounded up to four, where these are no multiple of four.
+// `window`: inputs words. `bytes`: 2 * inputs bytes where pixels are not words, else kernelWidth * channels.
+// `results`: two pixels of outputs, rounded up to four, where these are not words.
 template <bool Signed, int Rounding>
 N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                                std::uint32_t* window, unsigned char* bytes, unsigned char* results, int begin, int end) {
-    const bool quads = (s.channels & 3) == 0, point = quads && s.point, whole = (s.outputs & 3) == 0;
+    const bool quads = s.quads, point = quads && s.point, whole = s.whole;
     const int pixels = s.out.width, count = (end - begin) * pixels, columns = s.outputs;
     Work work;
     work.window = window;
@@ -154,7 +158,7 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         C = Input::Channels,
         O = Output::Channels,
         K = (Cfg::KernelHeight * Cfg::KernelWidth * C + 7) / 8 * 8,
-        Bytes = C % 4 ? 2 * K : int(Cfg::KernelWidth) * C
+        Bytes = !Cfg::WordInput || C % 4 ? 2 * K : int(Cfg::KernelWidth) * C
     };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
@@ -162,10 +166,10 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         std::uint32_t window[K];
         std::uint32_t bytes[(Bytes + 3) / 4];
-        std::uint32_t results[O % 4 ? 2 * ((O + 3) / 4) : 1];
+        std::uint32_t results[!Cfg::WordOutput || O % 4 ? 2 * ((O + 3) / 4) : 1];
         lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, in, out, reinterpret_cast<const std::uint32_t*>(weights), window, reinterpret_cast<unsigned char*>(bytes),
-            reinterpret_cast<unsigned char*>(results), rows.begin, rows.end);
+            shape, in, out, static_cast<const std::uint32_t*>(static_cast<const void*>(weights)), window,
+            reinterpret_cast<unsigned char*>(bytes), reinterpret_cast<unsigned char*>(results), rows.begin, rows.end);
     }
 };
 

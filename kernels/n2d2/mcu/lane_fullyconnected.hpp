@@ -15,15 +15,15 @@ struct Vector {
 
 enum : int { WideBlocks = 16 };  // of four outputs of 16 bits, which are computed before they are stored
 
-// `window`: half as many words as inputs, rounded up to 8 of these. `results`: where outputs are no multiple of four, their bytes, rounded up
+// `window`: half as many words as inputs, rounded up to 8 of these. `in` begins at a word, `out` too where it is `direct`. `results`: else their bytes, rounded up
 // to four; for outputs of 16 bits 4 * WideBlocks words.
 template <bool Signed, int Rounding, class T>
-N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* out, const std::uint32_t* stream,
+N2D2_MCU_FAST void fullyConnected(const Vector& v, bool direct, const unsigned char* in, T* out, const std::uint32_t* stream,
                                   std::uint32_t* window, std::uint32_t* results) {
     const int whole = v.inputs / 4, rest = v.inputs % 4;
     std::uint32_t* end = spread<Signed>(in, whole, window);
     if (rest > 0) {
-        unsigned char last[4] = {};
+        alignas(4) unsigned char last[4] = {};
         for (int i = 0; i < rest; ++i)
             last[i] = in[4 * whole + i];
         end = spread<Signed>(last, 1, end);
@@ -35,7 +35,6 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* o
     work.stream = stream;
     work.end = end;
     work.blocks = (v.outputs + 3) / 4;
-    const bool direct = sizeof(T) == 1 && v.outputs % 4 == 0;
     work.first = direct ? reinterpret_cast<unsigned char*>(out) : reinterpret_cast<unsigned char*>(results);
     work.second = work.first;
     work.zero = v.zero;
@@ -45,7 +44,7 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* o
     if (sizeof(T) == 1) {
         Kernels<Rounding>::template alone<>(&work);
         if (!direct)
-            std::memcpy(out, results, static_cast<std::size_t>(v.outputs));
+            copyBytes(out, results, static_cast<std::size_t>(v.outputs));
         return;
     }
     const int blocks = work.blocks;
@@ -74,8 +73,9 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
         Pixels = int(Input::Height) * int(Input::Width),
         K = Pixels * C,
         O = Output::Channels,
-        Whole = PlaneTraits<Input>::Whole,
-        Wide = sizeof(typename Output::Type) > 1
+        Whole = PlaneTraits<Input>::Whole && Cfg::WordInput,
+        Wide = sizeof(typename Output::Type) > 1,
+        Direct = !Wide && O % 4 == 0 && Cfg::WordOutput
     };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
@@ -89,18 +89,19 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
                                                 Cfg::LaneLow,
                                                 Cfg::LaneHigh};
         std::uint32_t window[(K + 7) / 8 * 4];
-        std::uint32_t results[Wide ? 4 * lanes::WideBlocks : O % 4 ? (O + 3) / 4 : 1];
+        std::uint32_t results[Wide ? 4 * lanes::WideBlocks : Direct ? 1 : (O + 3) / 4];
         std::uint32_t gathered[Whole ? 1 : (K + 3) / 4];
         const unsigned char* from = reinterpret_cast<const unsigned char*>(line<Input>(in, 0));
         if (!Whole) {
             unsigned char* to = reinterpret_cast<unsigned char*>(gathered);
             for (int i = 0; i < Pixels; ++i, to += C)
-                std::memcpy(to, line<Input>(in, i / Input::Width) + i % Input::Width * Input::Stride,
-                            static_cast<std::size_t>(C));
+                copyBytes(to, line<Input>(in, i / Input::Width) + i % Input::Width * Input::Stride,
+                          static_cast<std::size_t>(C));
             from = reinterpret_cast<const unsigned char*>(gathered);
         }
         lanes::fullyConnected<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, from, line<Output>(out, 0), reinterpret_cast<const std::uint32_t*>(weights), window, results);
+            shape, Direct, from, line<Output>(out, 0), static_cast<const std::uint32_t*>(static_cast<const void*>(weights)),
+            window, results);
     }
 };
 

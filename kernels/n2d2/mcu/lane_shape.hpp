@@ -52,7 +52,8 @@ struct Shape {
     std::uint32_t mask, low, room;
     unsigned char padding;  // the input's zero point
     bool reverse, packed;
-    bool point;  // 1 x 1 without padding
+    bool point;         // 1 x 1 without padding
+    bool quads, whole;  // pixels of the input, of the output are words
 };
 
 // Of a layer whose windows have `inputs` inputs.
@@ -80,7 +81,9 @@ constexpr Shape shapeOf(int inputs) {
                  static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1,
                  Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&
                      (int(Cfg::Output::Height) - 1) * Cfg::StrideHeight < int(Cfg::Input::Height) &&
-                     (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width)};
+                     (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width),
+                 Cfg::WordInput != 0 && Cfg::Input::Channels % 4 == 0,
+                 Cfg::WordOutput != 0 && Cfg::Output::Channels % 4 == 0};
 }
 
 // The taps of output column x; `padded` for those outside the input.

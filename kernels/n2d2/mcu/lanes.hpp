@@ -281,13 +281,17 @@ N2D2_LANES_KERNELS(TwiceSigned, N2D2_LANES_TWICE_SIGNED2, N2D2_LANES_DOUBLED1(N2
 N2D2_LANES_KERNELS(Once, N2D2_LANES_ONCE2, N2D2_LANES_DOUBLED1(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS))
 // clang-format on
 
-// Spreads `quads` times four bytes of two pixels to words of a window; returns its end.
+N2D2_INLINE std::uint32_t alignedWord(const void* at) {
+    std::uint32_t word;
+    std::memcpy(&word, __builtin_assume_aligned(at, 4), 4);
+    return word;
+}
+
+// Spreads `quads` times a word of of two pixels to words of a window; returns its end.
 template <bool Signed>
 N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
     for (; quads > 0; --quads) {
-        std::uint32_t a, b, c, d;
-        std::memcpy(&a, p, 4);
-        std::memcpy(&b, q, 4);
+        std::uint32_t a = alignedWord(p), b = alignedWord(q), c, d;
         p += 4;
         q += 4;
         if (Signed) {
@@ -315,8 +319,7 @@ N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char*
 template <bool Signed>
 N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, int quads, std::uint32_t* window) {
     for (; quads > 0; --quads) {
-        std::uint32_t a, c;
-        std::memcpy(&a, p, 4);
+        std::uint32_t a = alignedWord(p), c;
         p += 4;
         if (Signed) {
             __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));

@@ -168,7 +168,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
         Kernels<Rounding>::template four<>(&work);
         if (buffers.results)
             for (int j = 0; j < 4 && j < count; ++j)
-                std::memcpy(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
+                copyBytes(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
         count -= 4;
     }
 }
@@ -208,7 +208,8 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         static constexpr mve::Results stored = mve::resultsOf<Cfg>();
-        unsigned char window[4 * K], bytes[C % mve::Bytes ? K : 1], padded[Run], results[Apart ? 4 * (O + O % 2) : 1];
+        unsigned char window[4 * K], bytes[int(C) % int(mve::Bytes) ? int(K) : 1], padded[Run],
+            results[Apart ? 4 * (O + O % 2) : 1];
         mve::Piece lines[Cfg::KernelHeight], taps[Cfg::KernelHeight * Cfg::KernelWidth];
         const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr, lines, taps};
         mve::convolution<Cfg::Rounding>(shape, stored, in, out, reinterpret_cast<const signed char*>(weights), buffers,

@@ -35,7 +35,7 @@ struct MveFullyConnected<Cfg, typename Exists<Cfg::Vectors>::Type> {
                               i % Input::Width * Input::Stride,
                           window + i * C, C, turn);
         }
-        mve::Single work = {window, reinterpret_cast<const signed char*>(weights),          K / mve::Bytes,
+        mve::Single work = {window, reinterpret_cast<const signed char*>(weights),          int(K) / int(mve::Bytes),
                             O,      reinterpret_cast<unsigned char*>(line<Output>(out, 0)), mve::resultsOf<Cfg>()};
         if (sizeof(typename Output::Type) == 1)
             mve::Kernels<Cfg::Rounding>::template one<>(&work);

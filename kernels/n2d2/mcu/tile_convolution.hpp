@@ -30,7 +30,7 @@ N2D2_INLINE void placeLines(const lanes::Shape& s, const unsigned char* in, int 
         lines[u] = top + u < 0 || top + u >= s.in.height ? nullptr : in + s.in.at(top + u);
     const unsigned char*& line = lines[covered - top];
     if (copy && line) {
-        std::memcpy(copy, line, static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
+        copyBytes(copy, line, static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
         line = copy;
     }
 }
@@ -101,7 +101,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const unsigned char* in, u
             if (!whole)
                 for (int j = 0; j < 8; ++j)
                     if (results[j])
-                        std::memcpy(results[j], work.out[j], static_cast<std::size_t>(s.outputs));
+                        copyBytes(results[j], work.out[j], static_cast<std::size_t>(s.outputs));
         }
     }
 }
@@ -135,7 +135,7 @@ struct TileConvolution<Cfg, typename Exists<Cfg::Transformed>::Type> {
                                         reinterpret_cast<unsigned char*>(results),
                                         int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr};
         tiles::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, in, out, reinterpret_cast<const std::uint32_t*>(weights), buffers);
+            shape, in, out, static_cast<const std::uint32_t*>(static_cast<const void*>(weights)), buffers);
     }
 };
 

@@ -22,11 +22,9 @@ namespace n2d2 {
 
 // At least `count` tiles for the pixels of a run. Code for size has tiles of one size, where at most twice as many give that.
 N2D2_INLINE constexpr int tilesOfRun(int run, int count, int more = 0) {
-#ifdef __OPTIMIZE_SIZE__
-    return run % (count + more) == 0 ? count + more : more < count ? tilesOfRun(run, count, more + 1) : count;
-#else
-    return count + 0 * (run + more);
-#endif
+    return !N2D2_SMALL_CODE || (run % (count + more) != 0 && more >= count) ? count :
+           run % (count + more) == 0                                        ? count + more :
+                                                                              tilesOfRun(run, count, more + 1);
 }
 
 template <class Cfg, class Microkernel>

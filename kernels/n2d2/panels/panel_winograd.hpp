@@ -132,9 +132,10 @@ struct PanelWinograd {
             }
             const int count = least(Columns - x, end - begin), left = Edge * x - Cfg::PadLeft;
             int channel = 0;
-            for (; channel + Lanes < C; channel += Lanes)
+            for (; channel + Lanes < C || (N2D2_SMALL_CODE && channel + Lanes == C); channel += Lanes)
                 WinogradInputs<Microkernel, In, Lanes, Depth, TileLines>::run(lines, left, W, count, channel, to);
-            WinogradInputs<Microkernel, In, Rest, Depth, TileLines>::run(lines, left, W, count, channel, to);
+            if (!N2D2_SMALL_CODE || int(Rest) < int(Lanes))
+                WinogradInputs<Microkernel, In, Rest, Depth, TileLines>::run(lines, left, W, count, channel, to);
             to += static_cast<long>(count) * TileBytes;
             begin += count;
         }
@@ -235,7 +236,8 @@ struct PanelWinograd {
         const int count = end - begin, groups = (count + Group - 1) / Group;
         const typename Microkernel::template Panel<Cfg, Outputs> transformed(weights, output, index);
         for (int group = 0; group < groups; ++group) {
-            const int from = count * group / groups, size = count * (group + 1) / groups - from;
+            const int from = N2D2_SMALL_CODE ? group * Group : count * group / groups;
+            const int size = (N2D2_SMALL_CODE ? least(count, from + Group) : count * (group + 1) / groups) - from;
             std::int32_t* const to = products + (Pieces > 1 ? 16 * from : 0);
             WinogradGroup<Microkernel, Group, Together, Depth, words, Outputs,
                           TileLines == int(Edge) ? int(Places) : (Edge + 2) * (TileLines + 2),
@@ -257,7 +259,7 @@ struct PanelWinograd {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const std::int32_t* bias) {
         if (Carried)
             carried(in, out, weights, bias);
-        else if (Ordered || bool(Microkernel::OnStack))
+        else if (Ordered || (Microkernel::OnStack && !N2D2_SMALL_CODE))
             serial(in, out, weights, bias);
         else
             shared<Edge>(in, out, 0, weights, bias);

@@ -31,7 +31,7 @@ namespace n2d2 {
 template <class Microkernel, int Depth>
 struct WinogradFourPoints {
     typedef typename Microkernel::Inputs Inputs;
-    enum : int { Position = Microkernel::ElementBytes * Depth, Tile = 36 * Position };
+    enum : int { Places = 36, Shared = sharedSize(Depth) };
 
     static N2D2_INLINE void transform(const Inputs (&d)[6], Inputs (&to)[6]) {
         const Inputs odd = Microkernel::subtract(d[3], Microkernel::quadruple(d[1]));
@@ -45,21 +45,22 @@ struct WinogradFourPoints {
         to[4] = Microkernel::subtract(fourth, twice);
         to[5] = Microkernel::add(Microkernel::subtract(Microkernel::quadruple(Microkernel::subtract(d[1], d[3])), d[3]), d[5]);
     }
-    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to) {
+    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to, int depth) {
+        const int place = Microkernel::ElementBytes * sizeOr<Depth>(depth);
         for (int u = 0; u < 6; ++u) {
             const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
             Inputs made[6];
             transform(line, made);
             N2D2_UNROLL
             for (int v = 0; v < 6; ++v)
-                Microkernel::store(made[v], to + (6 * u + v) * Position);
+                Microkernel::store(made[v], to + (6 * u + v) * place);
         }
     }
 };
 
 // B' d B of some channels of the tiles of a line, from left to right. Two columns of a tile are those of the next.
 template <class Microkernel, class In, int Count, int Depth>
-struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
+struct WinogradFourInputs {
     typedef typename Microkernel::Inputs Inputs;
     typedef WinogradFourPoints<Microkernel, Depth> Points;
 
@@ -74,19 +75,28 @@ struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
     }
 
     // `count` tiles, the first of which begins at column x.
-    static N2D2_INLINE void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to) {
+    static N2D2_SHARED void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to,
+                                int depth) {
+        const int tile = Points::Places * Microkernel::ElementBytes * sizeOr<Depth>(depth);
         Inputs columns[6][6];
         column(lines, x, width, channel, columns[4]);
         column(lines, x + 1, width, channel, columns[5]);
-        for (to += Microkernel::ElementBytes * channel; count > 0; --count, x += 4, to += Points::Tile) {
+        for (to += Microkernel::ElementBytes * channel; count > 0; --count, x += 4, to += tile) {
             for (int u = 0; u < 6; ++u) {
                 columns[0][u] = columns[4][u];
                 columns[1][u] = columns[5][u];
             }
             for (int v = 2; v < 6; ++v)
                 column(lines, x + v, width, channel, columns[v]);
-            Points::store(columns, to);
+            Points::store(columns, to, depth);
         }
+    }
+};
+template <class Microkernel, class In, int Count, int Depth>
+struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
+    static N2D2_INLINE void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to) {
+        enum : int { Shared = WinogradFourPoints<Microkernel, Depth>::Shared };
+        WinogradFourInputs<Microkernel, In, Count, Shared>::run(lines, x, width, count, channel, to, Depth);
     }
 };
 
@@ -94,6 +104,7 @@ struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
 template <class Microkernel, int Group>
 struct WinogradFourHalves {
     typedef typename Microkernel::Sums Sums;
+    enum : int { Shared = sharedSize(Group) };
     enum : std::int32_t { InverseOfNine = 954437177 };
 
     // T A' m.
@@ -106,12 +117,12 @@ struct WinogradFourHalves {
         to[3] = Microkernel::plus(Microkernel::minus(Microkernel::plus(s, s), q), m[5]);
     }
 
-    static N2D2_INLINE void lines(const std::int32_t* products, Sums (&to)[4][6]) {
+    static N2D2_INLINE void lines(const std::int32_t* products, Sums (&to)[4][6], int group) {
         for (int j = 0; j < 6; ++j) {
             Sums m[6], half[4];
             N2D2_UNROLL
             for (int i = 0; i < 6; ++i)
-                m[i] = Microkernel::sums(products + (6 * i + j) * 16 * Group);
+                m[i] = Microkernel::sums(products + (6 * i + j) * 16 * sizeOr<Group>(group));
             transform(m, half);
             N2D2_UNROLL
             for (int k = 0; k < 4; ++k)
@@ -131,6 +142,33 @@ struct WinogradFourHalves {
     }
 };
 
+// All sums of a tile, in memory, where layers share that.
+template <class Microkernel, int Vectors, int Group>
+struct WinogradFourTile {
+    typedef typename Microkernel::Sums Sums;
+    typedef WinogradFourHalves<Microkernel, Group> Halves;
+
+    static N2D2_NOINLINE void run(const std::int32_t* products, const Sums (&bias)[Vectors], Sums (&sums)[4][4][Vectors],
+                                  int group) {
+        for (int v = 0; v < Vectors; ++v) {
+            Sums halves[4][6];
+            Halves::lines(products + v * Microkernel::SumLanes, halves, group);
+            line<0>(halves, bias[v], sums, v);
+            line<1>(halves, bias[v], sums, v);
+            line<2>(halves, bias[v], sums, v);
+            line<3>(halves, bias[v], sums, v);
+        }
+    }
+    template <int K>
+    static N2D2_INLINE void line(const Sums (&halves)[4][6], Sums bias, Sums (&sums)[4][4][Vectors], int v) {
+        Sums made[4];
+        Halves::template pixels<K>(halves[K], bias, made);
+        N2D2_UNROLL
+        for (int p = 0; p < 4; ++p)
+            sums[K][p][v] = made[p];
+    }
+};
+
 // The outputs of a panel of tiles; Columns: tiles of a line.
 template <class Cfg, class Microkernel, int Outputs, int Group, int Columns>
 struct WinogradFourOutputs {
@@ -147,16 +185,25 @@ struct WinogradFourOutputs {
     static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], unsigned char* out, int x,
                                  int y, int output) {
         Sums sums[4][Vectors];
-        WinogradPixels<Out> at;
-        at.pixels[0] = n2d2::line<Output>(out, y + K) + x * static_cast<long>(Output::Stride);
-        const bool once[4] = {true, OW % 4 == 0 || x + 1 < OW, OW % 4 == 0 || x + 2 < OW, OW % 4 == 0 || x + 3 < OW};
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v) {
             Sums made[4];
             Halves::template pixels<K>(halves[v][K], bias[v], made);
             N2D2_UNROLL
             for (int p = 0; p < 4; ++p)
-                sums[p][v] = once[p] ? made[p] : made[0];
+                sums[p][v] = made[p];
+        }
+        store(sums, out, x, y + K, output);
+    }
+    static N2D2_INLINE void store(Sums (&sums)[4][Vectors], unsigned char* out, int x, int y, int output) {
+        WinogradPixels<Out> at;
+        at.pixels[0] = n2d2::line<Output>(out, y) + x * static_cast<long>(Output::Stride);
+        const bool once[4] = {true, OW % 4 == 0 || x + 1 < OW, OW % 4 == 0 || x + 2 < OW, OW % 4 == 0 || x + 3 < OW};
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL
+            for (int p = 1; p < 4; ++p)
+                sums[p][v] = once[p] ? sums[p][v] : sums[0][v];
         }
         N2D2_UNROLL
         for (int p = 1; p < 4; ++p)
@@ -173,9 +220,15 @@ struct WinogradFourOutputs {
             bias[v] = Finish::bias(biases + output, v);
         int x = first % Columns * 4, y = top + first / Columns * 4;
         for (int t = 0; t < count; ++t, products += 16) {
+#if N2D2_SMALL_CODE
+            Sums sums[4][4][Vectors];
+            WinogradFourTile<Microkernel, Vectors, Halves::Shared>::run(products, bias, sums, Group);
+            for (int k = 0; k < 4 && (OH % 4 == 0 || y + k < OH); ++k)
+                store(sums[k], out, x, y + k, output);
+#else
             Sums halves[Vectors][4][6];
             for (int v = 0; v < Vectors; ++v)
-                Halves::lines(products + v * Lanes, halves[v]);
+                Halves::lines(products + v * Lanes, halves[v], Group);
             line<0>(halves, bias, out, x, y, output);
             if (OH % 4 == 0 || y + 1 < OH)
                 line<1>(halves, bias, out, x, y, output);
@@ -183,6 +236,7 @@ struct WinogradFourOutputs {
                 line<2>(halves, bias, out, x, y, output);
             if (OH % 4 == 0 || y + 3 < OH)
                 line<3>(halves, bias, out, x, y, output);
+#endif
             x += 4;
             if (x >= OW) {
                 x = 0;

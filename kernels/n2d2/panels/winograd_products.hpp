@@ -4,7 +4,7 @@
 //   StepWords, the words (of two channels) whose inputs are taken at once;
 //   Row<Outputs>, the weights of a word: Vectors of sums, Bytes, and add<Index>(sums, inputs of one tile), which adds the products with
 //   word Index of a step;
-//   Step<Count, Tile>, the inputs of a step: at<Index>(t), those of tile t that add<Index> takes.
+//   Step<Count>, the inputs of a step of tiles that lie some bytes apart: at<Index>(t), those of tile t that add<Index> takes.
 #ifndef N2D2_PANELS_WINOGRAD_PRODUCTS_HPP
 #define N2D2_PANELS_WINOGRAD_PRODUCTS_HPP
 
@@ -55,18 +55,24 @@ struct TransformedWeights {
 // Count tiles with a panel of Outputs outputs, summed over Words words, and with Onto added to the products that are there; Group: tiles whose
 // products lie side by side. A tile has Depth channels of 16 bits in each of 16 positions, of which the first Positions are multiplied, or in
 // each of 36.
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Rest, int Outputs, int Positions, bool Onto>
+struct WinogradSums;
 template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto = false>
 struct WinogradProducts {
+    enum : int { Rest = Words % Microkernel::StepWords };
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
+        WinogradSums<Microkernel, Count, sharedSize(Group), sharedSize(Depth), sharedSize(Words), Rest, Outputs, Positions,
+                     Onto>::run(x, w, products, Group, Depth, Words);
+    }
+};
+
+// Rest: words of the last step, 0 where all are whole.
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Rest, int Outputs, int Positions, bool Onto>
+struct WinogradSums {
     typedef typename Microkernel::Sums Sums;
     typedef typename Microkernel::template Row<Outputs> Row;
-    enum : int {
-        Vectors = Row::Vectors,
-        Bytes = Row::Bytes,
-        Position = 2 * Depth,
-        Tile = (Positions > 16 ? int(Positions) : 16) * Position,
-        Step = Microkernel::StepWords
-    };
-    typedef typename Microkernel::template Step<Count, Tile> Inputs;
+    enum : int { Vectors = Row::Vectors, Bytes = Row::Bytes, Step = Microkernel::StepWords };
+    typedef typename Microkernel::template Step<Count> Inputs;
 
     template <int Index>
     static N2D2_INLINE void word(Sums (&sums)[Count][Vectors], const Inputs& inputs, const std::int8_t* w) {
@@ -76,9 +82,9 @@ struct WinogradProducts {
             row.template add<Index>(sums[t], inputs.template at<Index>(t));
     }
     template <int Some>
-    static N2D2_INLINE void step(Sums (&sums)[Count][Vectors], const std::uint8_t* x, const std::int8_t* w) {
+    static N2D2_INLINE void step(Sums (&sums)[Count][Vectors], const std::uint8_t* x, const std::int8_t* w, int tile) {
         static_assert(Step <= 4, "a step has at most four words");
-        const Inputs inputs(x);
+        const Inputs inputs(x, tile);
         word<0>(sums, inputs, w);
         if (Some > 1)
             word<(Some > 1 ? 1 : 0)>(sums, inputs, w);
@@ -89,9 +95,11 @@ struct WinogradProducts {
     }
 
     // A function of its own, which layers of the same depth share.
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
-        for (int position = 0; position < Positions;
-             ++position, x += Position, w += Microkernel::PanelGap, products += 16 * Group) {
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products, int group, int depth,
+                                  int words) {
+        const int whole = sizeOr<Words>(words) - Rest, place = 2 * sizeOr<Depth>(depth);
+        const int tile = (Positions > 16 ? int(Positions) : 16) * place;
+        for (int position = 0; position < Positions; ++position) {
             Sums sums[Count][Vectors];
             N2D2_UNROLL
             for (int t = 0; t < Count; ++t) {
@@ -99,45 +107,52 @@ struct WinogradProducts {
                 for (int v = 0; v < Vectors; ++v)
                     sums[t][v] = Onto ? Microkernel::sums(products + 16 * t + Microkernel::SumLanes * v) : Microkernel::zero();
             }
-            for (int q = 0; q + Step <= Words; q += Step, w += Step * Bytes)
-                step<Step>(sums, x + 4 * q, w);
-            if (Words % Step != 0) {
-                step<(Words % Step != 0 ? Words % Step : 1)>(sums, x + 4 * (Words - Words % Step), w);
-                w += Words % Step * Bytes;
-            }
+            for (int q = 0; q < whole; q += Step, w += Step * Bytes)
+                step<Step>(sums, x + 4 * q, w, tile);
+            if (Rest != 0)
+                step<(Rest != 0 ? int(Rest) : 1)>(sums, x + 4 * whole, w, tile);
             N2D2_UNROLL
             for (int t = 0; t < Count; ++t) {
                 N2D2_UNROLL
                 for (int v = 0; v < Vectors; ++v)
                     Microkernel::keep(sums[t][v], products + 16 * t + Microkernel::SumLanes * v);
             }
+            x += place;
+            w += Rest * Bytes + int(Microkernel::PanelGap);
+            products += 16 * sizeOr<Group>(group);
         }
     }
 };
 
-// A group of `tiles` tiles, at most Most.
+// A group of `tiles` tiles, at most Most. Code for size multiplies Most of them or one.
 template <class Microkernel, int Most, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto = false>
 struct WinogradGroup {
     static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
         if (tiles == Most)
             WinogradProducts<Microkernel, Most, Group, Depth, Words, Outputs, Positions, Onto>::run(x, w, products);
         else
-            WinogradGroup<Microkernel, Most - 1, Group, Depth, Words, Outputs, Positions, Onto>::run(tiles, x, w, products);
+            WinogradGroup<Microkernel, N2D2_SMALL_CODE ? 0 : Most - 1, Group, Depth, Words, Outputs, Positions, Onto>::run(
+                tiles, x, w, products);
     }
 };
 template <class Microkernel, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto>
 struct WinogradGroup<Microkernel, 0, Group, Depth, Words, Outputs, Positions, Onto> {
-    static N2D2_INLINE void run(int, const std::uint8_t*, const std::int8_t*, std::int32_t*) {}
+    static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
+        enum : int { Tile = (Positions > 16 ? int(Positions) : 16) * Depth * int(Microkernel::ElementBytes) };
+        for (; N2D2_SMALL_CODE && tiles > 0; --tiles, x += Tile, products += 16)
+            WinogradProducts<Microkernel, 1, Group, Depth, Words, Outputs, Positions, Onto>::run(x, w, products);
+    }
 };
 
 // Inputs of one word at a time, in every place of a vector.
-template <class Microkernel, int Tile>
+template <class Microkernel>
 struct WinogradWords {
     const std::uint8_t* const x;
-    N2D2_INLINE explicit WinogradWords(const std::uint8_t* from) : x(from) {}
+    const int tile;
+    N2D2_INLINE WinogradWords(const std::uint8_t* from, int tileBytes) : x(from), tile(tileBytes) {}
     template <int>
     N2D2_INLINE typename Microkernel::Inputs at(int t) const {
-        return Microkernel::word(x + t * Tile);
+        return Microkernel::word(x + t * static_cast<long>(tile));
     }
 };
 

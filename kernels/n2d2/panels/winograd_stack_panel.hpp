@@ -86,43 +86,38 @@ struct WinogradWordOfWeights<Packing, Bytes, true> {
     }
 };
 
-// Panel `part` of Outputs outputs: [36 positions][pairs of channels][outputs][2], from weights [9 places][Quads][outputs][4 channels].
-template <class Cfg, class Vec, int Outputs, int Parts, int Gap>
-struct WinogradStackPanel {
-    typedef PackedWeights<Cfg> Packing;
+// How weights are stored: layers whose weights are bytes have one type.
+struct ByteWeights {
+    typedef std::int8_t Stored;
+    enum : int { Bits = 0 };
+};
+
+// [36 positions][pairs of channels][outputs][2] of Own words of weights [9 places][Quads][outputs][4 channels].
+template <class Packing, class Vec, int Outputs, int Quads, int Own, int Gap>
+struct WinogradPanelWeights {
     typedef typename Packing::Stored Stored;
     typedef typename Vec::Ints Ints;
     typedef WinogradLinesOfWeights<Vec, (Packing::Bits != 0)> Lines;
     enum : int {
-        C = Cfg::Input::Channels,
-        Quads = C / 4,
         Bytes = 4 * Outputs,
         PerByte = Packing::Bits == 0 ? 1 : 8 / (Packing::Bits == 0 ? 8 : int(Packing::Bits)),
-        Own = Quads / Parts,  // words of this part
-        Position = 2 * Own * Bytes + Gap,
         Vectors = Bytes / int(Vec::Size)
     };
-    static_assert(int(Packing::Bits) <= 4 && C % (4 * Parts) == 0 && Bytes % int(Vec::Size) == 0, "whole vectors of weights");
-
-    alignas(64) std::int8_t first[36 * Position];
-
-    N2D2_INLINE WinogradStackPanel(const Stored* weights, int output, int part) {
-        transform(weights + (static_cast<long>(output) * 9 * C + static_cast<long>(part) * Own * Bytes) / PerByte);
-    }
-
     template <int Half>
-    static N2D2_INLINE void line(const Lines (&columns)[3], int u, std::int8_t* to) {
+    static N2D2_INLINE void line(const Lines (&columns)[3], int u, std::int8_t* to, int position) {
         Ints made[6];
         winogradColumn(columns[0].template at<Half>(u), columns[1].template at<Half>(u), columns[2].template at<Half>(u), made,
                        PairSums<Vec>());
         N2D2_UNROLL
         for (int v = 0; v < 6; ++v)
-            Vec::storeAligned(made[v], to + v * Position);
+            Vec::storeAligned(made[v], to + v * position);
     }
 
-    N2D2_NOINLINE void transform(const Stored* weights) {
-        for (int q = 0; q < Own; ++q) {
-            const WinogradWordOfWeights<Packing, Bytes> word(weights + static_cast<long>(q) * Bytes / PerByte, Quads);
+    static N2D2_NOINLINE void run(const Stored* weights, std::int8_t* first, int quads, int own) {
+        const int position = 2 * sizeOr<Own>(own) * Bytes + Gap;
+        for (int q = 0; q < sizeOr<Own>(own); ++q) {
+            const WinogradWordOfWeights<Packing, Bytes> word(weights + static_cast<long>(q) * Bytes / PerByte,
+                                                             sizeOr<Quads>(quads));
             Lines columns[Vectors][3];
             for (int i = 0; i < Vectors; ++i)
                 for (int v = 0; v < 3; ++v) {
@@ -130,12 +125,37 @@ struct WinogradStackPanel {
                     columns[i][v].set(Vec::load(from), Vec::load(from + 3L * word.pitch), Vec::load(from + 6L * word.pitch));
                 }
             std::int8_t* to = first + 2 * q * Bytes;
-            for (int u = 0; u < 6; ++u, to += 6 * Position)
+            for (int u = 0; u < 6; ++u, to += 6 * position)
                 for (int i = 0; i < Vectors; ++i) {
-                    line<0>(columns[i], u, to + i * Vec::Size);
-                    line<1>(columns[i], u, to + Bytes + i * Vec::Size);
+                    line<0>(columns[i], u, to + i * Vec::Size, position);
+                    line<1>(columns[i], u, to + Bytes + i * Vec::Size, position);
                 }
         }
+    }
+};
+
+// Panel `part` of Outputs outputs.
+template <class Cfg, class Vec, int Outputs, int Parts, int Gap>
+struct WinogradStackPanel {
+    typedef PackedWeights<Cfg> Packing;
+    typedef typename Packing::Stored Stored;
+    enum : int {
+        C = Cfg::Input::Channels,
+        Quads = C / 4,
+        Bytes = 4 * Outputs,
+        Own = Quads / Parts,  // words of this part
+        Position = 2 * Own * Bytes + Gap
+    };
+    typedef WinogradPanelWeights<typename Choice<Packing::Bits == 0, ByteWeights, Packing>::Type, Vec, Outputs,
+                                 sharedSize(Quads), sharedSize(Own), Gap>
+        Weights;
+    static_assert(int(Packing::Bits) <= 4 && C % (4 * Parts) == 0 && Bytes % int(Vec::Size) == 0, "whole vectors of weights");
+
+    alignas(64) std::int8_t first[36 * Position];
+
+    N2D2_INLINE WinogradStackPanel(const Stored* weights, int output, int part) {
+        Weights::run(weights + (static_cast<long>(output) * 9 * C + static_cast<long>(part) * Own * Bytes) / Weights::PerByte,
+                     first, Quads, Own);
     }
 };
 

@@ -64,7 +64,7 @@ struct Tile {
 
     template <long Pitch>
     static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, __m256i (&sums)[Pixels][Vectors]) {
-        if (Words <= 8) {  // the end of a short loop costs as much as a word
+        if (Words <= 8 && !N2D2_SMALL_CODE) {  // the end of a short loop costs as much as a word
             N2D2_UNROLL
             for (int q = 0; q < Words; ++q)
                 addWord<Pitch>(x + 4 * q, w, q, sums);

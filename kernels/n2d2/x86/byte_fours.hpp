@@ -145,7 +145,7 @@ template <class Microkernel, int Tiles, int Run, int WideRun, int Depth>
 struct WinogradFourPoints<ByteFours<Microkernel, Tiles, Run, WideRun>, Depth> {
     typedef ByteFours<Microkernel, Tiles, Run, WideRun> Kernel;
     typedef typename Kernel::Inputs Inputs;
-    enum : int { Tile = ByteFourPlace::Count * Depth };
+    enum : int { Places = ByteFourPlace::Count, Shared = Depth };
 
     static N2D2_INLINE void transform(const Inputs (&d)[6], Inputs (&to)[6]) {
         const Inputs odd = Kernel::add(d[1], d[3]), even = Kernel::add(d[2], d[4]);
@@ -182,7 +182,7 @@ struct WinogradFourPoints<ByteFours<Microkernel, Tiles, Run, WideRun>, Depth> {
         triple<7 * U + 4>(made[4], made[5], to);
     }
 
-    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to) {
+    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to, int) {
         real<0>(columns, to);
         real<1>(columns, to);
         real<2>(columns, to);
@@ -204,6 +204,7 @@ template <class Microkernel, int Tiles, int Run, int WideRun, int Group>
 struct WinogradFourHalves<ByteFours<Microkernel, Tiles, Run, WideRun>, Group> {
     typedef ByteFours<Microkernel, Tiles, Run, WideRun> Kernel;
     typedef typename Kernel::Sums Sums;
+    enum : int { Shared = Group };
 
     static N2D2_INLINE Sums twice(Sums x) { return Kernel::plus(x, x); }
     static N2D2_INLINE void outputs(Sums m0, Sums m1, Sums m2, Sums m3, Sums twiceReal, Sums twiceImaginary, Sums (&to)[4]) {
@@ -223,7 +224,7 @@ struct WinogradFourHalves<ByteFours<Microkernel, Tiles, Run, WideRun>, Group> {
         return Kernel::plus(at(products, k), at(products, k + 1));
     }
 
-    static N2D2_INLINE void lines(const std::int32_t* products, Sums (&to)[4][6]) {
+    static N2D2_INLINE void lines(const std::int32_t* products, Sums (&to)[4][6], int) {
         Sums half[4];
         N2D2_UNROLL
         for (int v = 0; v < 4; ++v) {

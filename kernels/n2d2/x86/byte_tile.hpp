@@ -18,7 +18,7 @@ struct ByteTile : Products {
     template <long Pitch, class All>
     static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, All& sums) {
         constexpr int whole = Words / Sums * Sums;
-        if (Words <= 8) {  // the end of a short loop costs as much as a word
+        if (Words <= 8 && !N2D2_SMALL_CODE) {  // the end of a short loop costs as much as a word
             N2D2_UNROLL
             for (int q = 0; q < whole; q += Sums)
                 Products::template add<Sums, Pitch>(x, w, q, sums);

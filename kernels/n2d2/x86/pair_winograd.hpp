@@ -14,7 +14,12 @@ struct PairWinograd : TransformedWeights {
     typedef typename Microkernel::Vec Vec;
     typedef typename Vec::Ints Inputs;
     typedef typename Vec::Ints Sums;
-    enum : int { Lanes = 2 * Vec::Lanes, SumLanes = Vec::Lanes, GroupTiles = Tiles, StepWords = 1 };
+    enum : int {
+        Lanes = 2 * Vec::Lanes,
+        SumLanes = Vec::Lanes,
+        GroupTiles = N2D2_SMALL_CODE ? least(Tiles, 4) : Tiles,
+        StepWords = 1
+    };
 
     // Count bytes as 16-bit integers from 0 to 255, signed ones + 128.
     template <int Count, class In>
@@ -28,10 +33,8 @@ struct PairWinograd : TransformedWeights {
 
     // Products.
     static N2D2_INLINE Inputs word(const std::uint8_t* from) { return Vec::word(from); }
-    template <int, int Tile>
-    struct Step : WinogradWords<PairWinograd, Tile> {
-        N2D2_INLINE explicit Step(const std::uint8_t* from) : WinogradWords<PairWinograd, Tile>(from) {}
-    };
+    template <int>
+    using Step = WinogradWords<PairWinograd>;
     template <int Outputs>
     struct Row {
         enum : int { Vectors = (Outputs + Vec::Lanes - 1) / Vec::Lanes, Bytes = 32 * ((Outputs + 7) / 8) };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -80,6 +81,11 @@ class ColorSpace(Transformation):
     """The image in another colour space; BGR and RGB also take gray and BGRA images."""
 
     space: str
+
+    @property
+    def order(self) -> Literal["RGB", "BGR", ""]:
+        """Channel order of the result; "" for other color spaces."""
+        return "RGB" if self.space.endswith("RGB") else "BGR" if self.space.endswith("BGR") else ""
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         return _CONVERSIONS[self.space](image)

@@ -310,6 +310,17 @@ _TABLE = (
         tiles=_FEW_REGISTERS,
     ),
     InstructionSet(
+        "rvv64",
+        "RISC-V vectors, 64 bits",
+        "Rvv64",
+        "N2D2_RVV64",
+        "n2d2/isa/rvv64.hpp",
+        "RV64 with the vector extension 1.0, of any length (SpacemiT K1, C908); clang 16, GCC 13 and later",
+        "defined(__riscv_v) && __riscv_xlen == 64 && defined(__riscv_v_intrinsic) && __riscv_v_intrinsic >= 11000",
+        has=_PANELS | {CHANNELS, FLOATS},
+        tiles=((0, 0, 0), (5, 4, 8192), (5, 4, 65536), (4, 2, 24576), (5, 1, 24576)),
+    ),
+    InstructionSet(
         "mve",
         "MVE (Helium)",
         "Mve",

@@ -58,14 +58,12 @@ class ExportChoices:
         packs_weights: low-bit weights are packed.
         prepacks_weights: packed weights that are multiplied few times may be unpacked once, into static memory.
         trades_flash: a kernel may be faster with larger constants.
-        uses_winograd: convolutions may have a Winograd form.
         stores_winograd: weights of convolutions may be stored transformed for Winograd's form, 3.6 or 8 times as large.
     """
 
     packs_weights: bool = True
     prepacks_weights: bool = False
     trades_flash: bool = False
-    uses_winograd: bool = True
     stores_winograd: bool = True
 
 
@@ -81,13 +79,15 @@ class LayerScratch:
 
     @staticmethod
     def of(node: QuantNode, plan: MemoryPlan) -> LayerScratch:
-        """That of a node; none where both its tensors lie with the caller, as nothing then tells it where the arena is."""
+        """That of a node; none where both its tensors lie with the caller or in other memories: nothing then tells it where it is."""
         found = plan.op(node.name).scratch
         if found is None or plan.op(node.name).partial is not None:
             return LayerScratch()
-        if not plan.planes[node.output].external:
-            return LayerScratch(found.size, found.offset, 1)
-        return LayerScratch() if plan.planes[node.inputs[0]].external else LayerScratch(found.size, found.offset, 2)
+        for base, tensor in enumerate((node.output, node.inputs[0]), 1):
+            plane, memory = plan.planes[tensor], plan.memory_at(found.offset)
+            if not plane.external and plan.memory_at(plane.offset) == memory:
+                return LayerScratch(found.size, found.offset - (plan.memories[memory].start if memory else 0), base)
+        return LayerScratch()
 
     @property
     def constants(self) -> dict[str, int]:
@@ -102,7 +102,8 @@ class Layer:
     Attributes:
         identifier: C identifier of the layer.
         inputs, output: the types of the tensors.
-        over: the planes of the inputs that the output overlaps; `place` is that of the output.
+        sources, place: the planes of the inputs and of the output.
+        over: those of the inputs that the output overlaps.
         serial: whether the output overlaps an input, so that lines are stored in order.
         backwards: whether that order is from the last line, or element, to the first.
         run: how the layer runs, by the plan of the memory.
@@ -116,6 +117,7 @@ class Layer:
     identifier: str
     inputs: tuple[NumType, ...]
     output: NumType
+    sources: tuple[Plane, ...]
     over: tuple[Plane, ...]
     place: Plane
     serial: bool
@@ -135,7 +137,8 @@ class Layer:
         """
         inputs, output = tuple(graph.type(name) for name in node.inputs), graph.type(node.output)
         place, run = plan.planes[node.output], plan.op(node.name)
-        apart = [plan.planes[name] for name in node.inputs if name != run.aliases]
+        sources = tuple(plan.planes[name] for name in node.inputs)
+        apart = [one for name, one in zip(node.inputs, sources, strict=True) if name != run.aliases]
         over = tuple(one for one in apart if _overlap(one, place))
         if not (graph.is_integer(node) or node.op.mixes_types or all(kind.is_float for kind in [*inputs, output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
@@ -146,6 +149,7 @@ class Layer:
             identifiers.layer(node.name),
             inputs,
             output,
+            sources,
             over,
             place,
             bool(over),
@@ -230,6 +234,11 @@ class Layer:
     def external(self) -> bool:
         """True if the output lies with the caller."""
         return self.place.external
+
+    @property
+    def word_pixels(self) -> tuple[bool, bool]:
+        """True if the pixels of the first input, and of the output, begin at words."""
+        return self.sources[0].word_pixels, self.place.word_pixels
 
     @property
     def partial(self) -> int | None:

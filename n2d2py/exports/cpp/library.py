@@ -20,10 +20,11 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
+from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
-API_VERSION = 2
+API_VERSION = 3
 
 
 class _Tensor(Structure):
@@ -75,6 +76,7 @@ class _Library:
 
     Attributes:
         partial: whether outputs can be chosen.
+        on_device: whether the working memory is on a device, and that of the library is used.
         reset: sets the states in an arena to zero; None for a network without states.
     """
 
@@ -102,6 +104,28 @@ class _Library:
             self.reset.restype, self.reset.argtypes = None, [c_void_p]
         if hasattr(library, f"{prefix}_load_weights"):
             _load_weights(library, prefix, path.parents[1])
+        self.on_device = hasattr(library, f"{prefix}_device_name")
+        if self.on_device:
+            self._check_device(library, prefix)
+
+    def _check_device(self, library: ctypes.CDLL, prefix: str) -> None:
+        """Open the device of the library; let inferences raise what their status says.
+
+        Raises:
+            N2D2Error: E803 without a device.
+        """
+        status_text, status = (getattr(library, f"{prefix}_{name}") for name in ("status_text", "status"))
+        status_text.restype, status_text.argtypes, status.restype, status.argtypes = c_char_p, [c_int], c_int, [c_void_p]
+
+        def checked(code: int, *_: object) -> int:
+            if code:
+                remedy = "install a Vulkan driver, or set N2D2_VULKAN_DEVICE to one of the devices that vulkaninfo lists"
+                raise N2D2Error("E803", f"{prefix}: {status_text(code).decode()}", remedy=remedy)
+            return code
+
+        checked(status(None))
+        for function in (self.forward_raw, self.forward_traced):
+            function.restype, function.errcheck = c_int, checked
 
 
 def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> None:
@@ -144,8 +168,11 @@ def _load_copy(path: Path, stamp: tuple[int, ...]) -> ctypes.CDLL:
 class Export(Network):
     """The compiled project in a folder. Each call has its own arena, so threads may share the object."""
 
-    def __init__(self, library: Path, prefix: str, ports: Mapping[str, Any] = MappingProxyType({})):
-        """`ports`: what the manifest says of inputs and outputs."""
+    def __init__(self, library: Path, prefix: str, details: Mapping[str, Any] = MappingProxyType({})):
+        """`details`: those of the manifest."""
+        ports = details.get("ports", {})
+        if "contract" in details:
+            self.contract = InputContract.of(details["contract"])
         self._library = _Library(library, prefix)
         lib = self._library
         told = [list(map(FilePort.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
@@ -222,7 +249,7 @@ class Export(Network):
         results = [_hwc_batch(len(inputs[0]), info) for info in self.info.outputs]
         alignment = self._library.arena_alignment()
         memory = np.empty(self.info.arena_bytes + alignment, np.uint8)
-        arena = c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
+        arena = None if self._library.on_device else c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
         if self._library.reset is not None:
             self._library.reset(arena)
         for index in range(len(inputs[0])):
@@ -244,7 +271,7 @@ def load_export(path: Path | str) -> Export:
     prefix = manifest["details"]["namespace"]
     library = folder / "lib" / f"lib{prefix}.so"
     build_library(folder, library)
-    return Export(library, prefix, manifest["details"].get("ports", {}))
+    return Export(library, prefix, manifest["details"])
 
 
 def _tensor(pointer, port: FilePort | None = None) -> TensorInfo:

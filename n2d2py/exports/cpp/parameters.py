@@ -67,8 +67,8 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "SmallCode",
         Kind.BOOL,
         False,
-        "Compile for size (-Os), with tiles of one size per layer where possible and without Winograd kernels. On x86 without VNNI, 3x3 "
-        "convolutions take up to three times as long; `-wt-reduce-range` saves a third of that.",
+        "Compile for size (-Os), with tiles of one size per layer where possible, kernels that layers share and one copy of the weights. "
+        "Winograd kernels transform them on the stack, a panel of 16 outputs at a time.",
     ),
     Key(
         "SIMD",

@@ -25,9 +25,9 @@ _GROUP, _BIG_GROUP = 8, 14
 """Layers of a source file, and those of a big network."""
 
 
-def _groups(layers: list[LayerView], most: int) -> list[list[LayerView]]:
-    """The layers of each source file: at most `most` that follow each other, and two files for a small network."""
-    count = max(-(-len(layers) // most), min(2, len(layers)))
+def _groups(layers: list[LayerView], most: int, least: int) -> list[list[LayerView]]:
+    """The layers of each source file: at most `most` that follow each other, and `least` files for a small network."""
+    count = max(-(-len(layers) // most), min(least, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
     return [layers[begin:end] for begin, end in pairwise(cuts)]
 
@@ -46,7 +46,8 @@ class Project(ProjectView):
         for template, target in self._files():
             self._render(template, folder / target, {})
         self._write_targets(folder)
-        groups = _groups([layer for layer in self.layers if layer.has_code], _BIG_GROUP if self._once else _GROUP)
+        most, least = _BIG_GROUP if self._once or self.small_code else _GROUP, 1 if self.small_code else 2
+        groups = _groups(self.compiled_layers, most, least)
         for number, group in enumerate(groups, 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
             constants = {layer.stem: self._write_layer(layer, layer.code, folder) for layer in group if layer.code}
@@ -57,7 +58,14 @@ class Project(ProjectView):
                     write_text(folder / f"dnn/parameters/{stem}.cpp", text)
         if self.weights_file:
             (folder / "dnn/parameters" / WEIGHTS_FILE).write_bytes(self.weights_file.data)
-        headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
+        copy_headers(self.kernel_headers, resources.folder("kernels"), folder / "kernels", self.sets)
+        self._write_stimuli(folder)
+        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once or self.weights_file else {})
+
+    @property
+    def kernel_headers(self) -> list[str]:
+        """The kernel headers that the sources include."""
+        headers = [header for layer in self.compiled_layers if layer.code for header in layer.code.headers]
         headers += [
             "n2d2/plane.hpp",
             "n2d2/peak.hpp",
@@ -66,10 +74,7 @@ class Project(ProjectView):
             *(["n2d2/binary.hpp"] if self.has_files else []),
         ]
         headers += ["n2d2/derived.hpp"] if self.derivations else []
-        headers += [one.asks for one in dispatched() if one.asks and self.dispatch]
-        copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)
-        self._write_stimuli(folder)
-        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once or self.weights_file else {})
+        return headers + [one.asks for one in dispatched() if one.asks and self.dispatch]
 
     def _write_targets(self, folder: Path) -> None:
         """Options for each processor to build for."""
@@ -111,7 +116,8 @@ class Project(ProjectView):
     @property
     def sources(self) -> tuple[str, ...]:
         """Stems of the sources of every project."""
-        return ("forward", *(("partial",) if self.partial else ()), "trace", "arena", "info", "quantize")
+        more = (*(("partial",) if self.partial else ()), *(("memories",) if self.other_memories else ()))
+        return ("forward", *more, "trace", "arena", "info", "quantize")
 
     def _stored_rows(self) -> dict[str, StoredRows]:
         """By layer, the weights in `dnn/parameters` that are the graph's in another order."""

@@ -21,19 +21,19 @@ from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import LayerView, PortView, port_views
+from n2d2py.exports.cpp.view import LayerView, PortView, arena_of, port_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
-from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.inputs import InputContract, PixelMap
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.version import __version__
 
-API_VERSION = 2
+API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -64,6 +64,16 @@ class Guarded:
 
 
 @dataclass(frozen=True)
+class OtherMemory:
+    """A memory after the caller's arena: the pointer to it, where its addresses begin, the bytes that are used."""
+
+    name: str
+    pointer: str
+    start: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class TargetView:
     """A scored output."""
 
@@ -87,7 +97,7 @@ class ProjectView:
     version = __version__
     families, processors = FAMILIES, TARGETS
     bits = staticmethod(bits_literal)
-    sections = False
+    sections, on_device = False, False
 
     def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
         self._codes = codes
@@ -126,15 +136,14 @@ class ProjectView:
     @cached_property
     def has_files(self) -> bool:
         """True if constants are files that the assembler reads."""
-        codes = [layer.code for layer in self.layers if layer.code is not None]
-        arrays = (array for code in codes for array in code.constants if not array.apart)
+        arrays = (array for code in self.codes for array in code.constants if not array.apart)
         values = (form.values for array in arrays for form in (array, *array.forms))
         return any(is_file(one, self.weights_format) for one in values)
 
     @cached_property
     def derivations(self) -> list[str]:
         """A line for each file of constants that the build derives, under the condition that something reads it."""
-        own = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
+        own = [array for code in self.codes for array in code.own_constants]
         lines = []
         for array in (one for one in own if one.derivation):
             portable = f"!({' || '.join(form.where for form in array.forms)})" if array.forms else ""
@@ -165,13 +174,29 @@ class ProjectView:
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     @property
+    def contract(self) -> InputContract:
+        """Images that the network takes, and names of its classes."""
+        return self.request.contract
+
+    @property
+    def class_literals(self) -> list[str]:
+        """The class names as C literals."""
+        return [literal(name) for name in self.contract.classes]
+
+    def threshold(self, port: PortView) -> str:
+        """The real value above which an output of one value is class 1."""
+        found = (one.threshold for one in self.request.targets if one.output == port.name)
+        return repr(float(next(found, 0.5)))
+
+    @property
     def pixels(self) -> ExamplePixels:
         """Conversion of bytes in the examples: the data's way where it is known, else 0 to 1."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
-        known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
-        origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
+        given = self.contract.pixels
+        known = given or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        origin = "As the test data." if given else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
-        return ExamplePixels(factors, offsets, tuple(known.order), origin, not self.request.pixels)
+        return ExamplePixels(factors, offsets, tuple(known.order), origin, given is None)
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -186,11 +211,12 @@ class ProjectView:
     @cached_property
     def states(self) -> list[StateView]:
         """The states that are kept between inferences."""
-        return state_views(self.graph, self.plan.arena_bytes, self.identifiers)
+        return state_views(self.graph, self.tensor_bytes, self.identifiers)
 
     def _ports(self, role: str, names: list[str]) -> list[PortView]:
         structs = [self.identifiers.plane(name) for name in names]
-        return port_views(role, names, self.graph, self.plan.planes, structs)
+        planes = {name: self.plan.local(self.plan.planes[name]) for name in names}
+        return port_views(role, names, self.graph, planes, structs)
 
     @cached_property
     def layers(self) -> list[LayerView]:
@@ -250,7 +276,7 @@ class ProjectView:
         for state in self.states:
             if self._origin(state.name) == origin:
                 return state.base
-        return "arena"
+        return arena_of(self.plan.local(self.plan.planes[tensor]))
 
     @cached_property
     def _views(self) -> dict[str, str]:
@@ -272,8 +298,13 @@ class ProjectView:
 
     @property
     def codes(self) -> list[LayerCode]:
+        """The code of the layers that are compiled."""
+        return [layer.code for layer in self.compiled_layers if layer.code]
+
+    @property
+    def compiled_layers(self) -> list[LayerView]:
         """The layers that have code."""
-        return [layer.code for layer in self.layers if layer.code]
+        return [layer for layer in self.layers if layer.has_code]
 
     @property
     def api(self) -> str:
@@ -325,12 +356,27 @@ class ProjectView:
 
     @property
     def tensor_bytes(self) -> int:
-        return self.plan.arena_bytes
+        """Of tensors in the caller's arena."""
+        return self.plan.used[0]
 
     @property
     def arena_bytes(self) -> int:
-        """Of tensors and states."""
-        return max(1, bytes_with_states(self.graph, self.plan.arena_bytes))
+        """Of tensors and states in the caller's arena."""
+        return max(1, bytes_with_states(self.graph, self.tensor_bytes))
+
+    @property
+    def other_memories(self) -> list[OtherMemory]:
+        """The memories after the caller's arena that hold something."""
+        return [
+            OtherMemory(memory.name, f"memory_{memory.name.lower()}", memory.start, used)
+            for memory, used in list(zip(self.plan.memories, self.plan.used, strict=False))[1:]
+            if used
+        ]
+
+    @property
+    def address_end(self) -> int:
+        """The end of the addresses of all memories."""
+        return self.plan.arena_bytes if self.plan.memories or self.states else self.arena_bytes
 
     @cached_property
     def mangled(self) -> Callable[[str], str]:
@@ -405,6 +451,16 @@ class ProjectView:
         return ", ".join([*(f"const {port.typedef}* {port.variable}" for port in self.inputs), self.results])
 
     @property
+    def c_parameters(self) -> str:
+        """The parameters of the typed inference in C."""
+        return ", ".join(
+            [
+                *(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in self.inputs),
+                *(f"{self.namespace}_{port.typedef}* {port.variable}" for port in self.outputs),
+            ]
+        )
+
+    @property
     def raw_sources(self) -> str:
         """The inputs of `forward` from the pointers of the C interface; `raw_results`, `raw_arguments`: the outputs, and all."""
         cast = f"static_cast<const {self.namespace}::"
@@ -423,7 +479,7 @@ class ProjectView:
     def planes(self) -> list[str]:
         """The plane structs of all tensors of the plan, in the order of the graph."""
         return [
-            plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
+            plane_struct(name, tensor, self.plan.local(self.plan.planes[name]), self.identifiers.tensor(name)).rstrip("\n")
             for name, tensor in self.graph.tensors.items()
             if name in self.plan.planes
         ]
@@ -453,7 +509,7 @@ class ProjectView:
                     f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
                 )
             else:
-                copied = f"toPlane<{port.plane}>({port.variable}, arena);"
+                copied = f"toPlane<{port.plane}>({port.variable}, {port.base});"
                 needed = self.partial.condition(port.name) if self.partial else ""
                 lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
         lines += [f"const unsigned char* const {state.base} = arena + {state.offset};" for state in self.states]

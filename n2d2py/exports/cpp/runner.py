@@ -31,7 +31,7 @@ class CompiledExport(BuiltCopy):
     needed = "g++ (or set CXX)"
 
     @classmethod
-    def missing(cls, details: Mapping[str, Any]) -> str:
+    def missing(cls, parameters: Mapping[str, Any]) -> str:
         """make and a C++ compiler ($CXX, else g++) are needed."""
         found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
         return "" if found else "no C++ compiler or make"

@@ -100,12 +100,14 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
 
 
 def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
-    """The bytes [begin, end) of the arena that are in use at a clock, in ascending order and apart."""
+    """The bytes [begin, end) of the arena that are in use at a clock, or in no memory, in ascending order and apart."""
     parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
     scratch = {step.op: plan.scratch[step.op] for step in plan.schedule if step.clock == clock and step.op in plan.scratch}
     parts += [(each.offset, each.offset + each.size) for each in scratch.values()]
+    for number, memory in enumerate(plan.memories[1:]):
+        parts.append((plan.memories[number].start + plan.used[number], memory.start))
     merged: list[tuple[int, int]] = []
-    for begin, end in sorted(parts):
+    for begin, end in sorted(part for part in parts if part[0] < part[1]):
         if merged and begin <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:

@@ -107,7 +107,7 @@ class CppTarget(Target[Project]):
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
             found["Winograd"] = "floating-point convolutions are computed directly"
         if parameters["SmallCode"]:
-            found["Winograd"] = "SmallCode=1 has no Winograd kernels"
+            found["Winograd"] = "SmallCode=1 stores one copy of the weights"
         if parameters["WeightsFile"]:
             found["PrepackWeights"] = "weights of a file are unpacked in each inference"
         if not parameters["PackWeights"]:
@@ -131,8 +131,7 @@ class CppTarget(Target[Project]):
             packs_weights=bool(parameters.get("PackWeights", True)),
             prepacks_weights=known and bool(parameters.get("PrepackWeights")) and not parameters.get("WeightsFile"),
             trades_flash=self.trades_flash(parameters),
-            uses_winograd=not (known and parameters.get("SmallCode")),
-            stores_winograd=not known or bool(parameters.get("Winograd", True)),
+            stores_winograd=not known or bool(parameters.get("Winograd", True) and not parameters.get("SmallCode")),
         )
 
     def trades_flash(self, parameters: Mapping[str, Any]) -> bool:

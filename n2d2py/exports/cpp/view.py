@@ -73,6 +73,11 @@ class PortView:
         return elements(self.shape)
 
     @property
+    def is_row(self) -> bool:
+        """True if its values belong to one position."""
+        return self.elements == self.channels
+
+    @property
     def c_type(self) -> str:
         """Its type in C."""
         return self.type.cpp.removeprefix("std::")
@@ -94,16 +99,22 @@ class PortView:
     @property
     def in_one_piece(self) -> bool:
         """True if it lies in the arena exactly as the caller's buffer would."""
-        return not self.external and self.memory.contiguous and self.memory.stride == self.memory.size
+        whole = self.memory.contiguous and self.memory.stride == self.memory.size
+        return whole and not self.external and not self.memory.memory
 
     @property
     def base(self) -> str:
         """The pointer in `execute` that its plane is relative to."""
-        return f"{self.variable}_base" if self.external else "arena"
+        return f"{self.variable}_base" if self.external else arena_of(self.memory)
 
     @property
     def initializer(self) -> str:
         return _initializer(self.name, "", self.shape, self.type)
+
+
+def arena_of(plane: Plane) -> str:
+    """The pointer in C++ that the offsets of a plane are relative to: the caller's arena, or another memory."""
+    return f"memory_{plane.memory.lower()}" if plane.memory else "arena"
 
 
 def port_views(

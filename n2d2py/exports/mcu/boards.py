@@ -16,6 +16,7 @@ class Board:
         emulator: QEMU's command without the program.
         flash, ram: (address, bytes) of the memory that the vector table, code and constants lie in, and of the other.
         constants: the same of a memory for constants alone, where that of the code is too small for many networks.
+        slow: the same of a memory for tensors that the first one does not hold (`Memories`).
         riscv: whether its processor is RISC-V; the others are Arm.
         text: what it is.
     """
@@ -27,6 +28,7 @@ class Board:
     riscv: bool = False
     text: str = ""
     constants: tuple[int, int] | None = None
+    slow: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,33 @@ class Core:
 
 
 _KB, _MB = 1024, 1024 * 1024
+_PSRAM = 0x21000000, 16 * _MB
 
 BOARDS = (
-    Board("mps2-an385", "qemu-system-arm -M mps2-an385", (0x00000000, 4 * _MB), (0x20000000, 4 * _MB), text="Cortex-M3"),
-    Board("mps2-an386", "qemu-system-arm -M mps2-an386", (0x00000000, 4 * _MB), (0x20000000, 4 * _MB), text="Cortex-M4F"),
-    Board("mps2-an500", "qemu-system-arm -M mps2-an500", (0x00000000, 4 * _MB), (0x20000000, 4 * _MB), text="Cortex-M7F"),
+    Board(
+        "mps2-an385",
+        "qemu-system-arm -M mps2-an385",
+        (0x00000000, 4 * _MB),
+        (0x20000000, 4 * _MB),
+        slow=_PSRAM,
+        text="Cortex-M3",
+    ),
+    Board(
+        "mps2-an386",
+        "qemu-system-arm -M mps2-an386",
+        (0x00000000, 4 * _MB),
+        (0x20000000, 4 * _MB),
+        slow=_PSRAM,
+        text="Cortex-M4F",
+    ),
+    Board(
+        "mps2-an500",
+        "qemu-system-arm -M mps2-an500",
+        (0x00000000, 4 * _MB),
+        (0x20000000, 4 * _MB),
+        slow=_PSRAM,
+        text="Cortex-M7F",
+    ),
     Board(
         "mps2-an505", "qemu-system-arm -M mps2-an505", (0x10000000, 4 * _MB), (0x38000000, 2 * _MB), text="Cortex-M33, secure"
     ),
@@ -97,8 +121,12 @@ _ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"
 _PICO = ("--specs=picolibc.specs",)
 
 
+_ALIGNED = ("-mno-unaligned-access", "-fno-tree-loop-distribute-patterns")
+"""Words only where their addresses are known; loops that copy stay loops, since the memcpy of newlib reads and writes unaligned words."""
+
+
 def _arm(name: str, flags: str, board: str, transforms: bool = False) -> Core:
-    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *flags.split()), board, _NANO, transforms=transforms)
+    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *_ALIGNED, *flags.split()), board, _NANO, transforms=transforms)
 
 
 CORES = (

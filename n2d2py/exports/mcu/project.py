@@ -23,6 +23,19 @@ from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, width
 from n2d2py.quant.simulator import simulate
 
+_PACKAGES = (
+    ("packages/library.json", "library.json", False),
+    ("packages/module.yml", "zephyr/module.yml", False),
+    ("packages/zephyr.cmake", "zephyr/CMakeLists.txt", False),
+    ("packages/Kconfig", "zephyr/Kconfig", False),
+    ("packages/idf_component.yml", "idf_component.yml", False),
+    ("packages/network.cpp", "src/{0}.cpp", True),
+    ("include/interface.h", "src/{0}.h", True),
+    ("packages/library.properties", "library.properties", True),
+    ("packages/example.ino", "examples/Inference/Inference.ino", True),
+    ("packages/pack.pdsc", "n2d2py.{0}.pdsc", True),
+)
+"""Template, file ({0} is the namespace), and whether it belongs to the single file."""
 _FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits")
 
 
@@ -48,6 +61,11 @@ class McuProject(Project):
         """Without files, which the build systems of boards do not find."""
         found = self.request.parameters.get("WeightsFormat", "auto")
         return "inline" if found == "auto" else found
+
+    @property
+    def small_code(self) -> bool:
+        """Boards choose their own level of optimization."""
+        return False
 
     @property
     def sets(self) -> tuple[InstructionSet, ...]:
@@ -95,17 +113,8 @@ class McuProject(Project):
             "boards/count.c",
         ]
         packages = [
-            ("packages/library.json", "library.json"),
-            ("packages/module.yml", "zephyr/module.yml"),
-            ("packages/zephyr.cmake", "zephyr/CMakeLists.txt"),
-            ("packages/Kconfig", "zephyr/Kconfig"),
+            (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
         ]
-        if self.single_file:
-            packages += [
-                ("packages/network.cpp", f"src/{self.namespace}.cpp"),
-                ("packages/library.properties", "library.properties"),
-                ("packages/pack.pdsc", f"n2d2py.{self.namespace}.pdsc"),
-            ]
         once += [
             f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard", "sections")
         ]

@@ -20,6 +20,27 @@ _MACRO = re.compile(r"^\s*#\s*define\s+(N2D2_\w+)", re.MULTILINE)
 _VALUE = re.compile(r"^#define (N2D2_\w+) (\d+)$", re.MULTILINE)
 
 
+_FOREIGN = (
+    "min",
+    "max",
+    "abs",
+    "round",
+    "bit",
+    "word",
+    "sq",
+    "constrain",
+    "radians",
+    "degrees",
+    "F",
+    "B0",
+    "B1",
+    "B10",
+    "_N",
+    "PI",
+)
+"""Macros of Arduino's headers with names that C++ libraries, kernels or networks use."""
+
+
 class _Inliner:
     """Puts the files of an export together; `text` grows.
 
@@ -116,6 +137,8 @@ def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequen
     own = re.sub(r"^\s*#\s*include\s+<(" + "|".join(freestanding) + r")>\n", "", own, flags=re.MULTILINE)
     macros = "\n".join(f"#undef {name}" for name in sorted(set(_MACRO.findall(body))))
     system = "\n".join(f"#include <{name}>" for name in freestanding)
+    hidden = "\n".join(f'#pragma push_macro("{name}")\n#undef {name}' for name in _FOREIGN)
+    shown = "\n".join(f'#pragma pop_macro("{name}")' for name in _FOREIGN)
     return f"""// The network of the namespace {namespace} in one file: C++11, no other file is needed.
 //
 //   #include "{namespace}.hpp"           where it is called
@@ -125,6 +148,7 @@ def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequen
 //
 // The code is for the core that the compiler is told (-mcpu=...); results are the same on all. Several networks may be in one program, and
 // in one source file.
+{hidden}
 #if defined(__has_include)
 #if !__has_include(<cstdint>)
 #define N2D2_NO_LIBRARY 1  // a compiler without a C++ library
@@ -146,4 +170,5 @@ def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequen
 #undef n2d2
 {macros}
 #endif  // {namespace}_IMPLEMENTATION
+{shown}
 """

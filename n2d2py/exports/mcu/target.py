@@ -116,7 +116,7 @@ class McuTarget(CppTarget):
             "core": request.parameters.get("Core", DEFAULT_CORE),
             "layers": list(request.memory_plan.order),
             "varying_time": varying_layers(request.graph),
-            "arena_bytes": max(1, bytes_with_states(request.graph, request.memory_plan.arena_bytes)),
+            "arena_bytes": max(1, bytes_with_states(request.graph, request.memory_plan.used[0])),
         }
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:

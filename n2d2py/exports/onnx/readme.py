@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.onnx.model import QdqModel
 from n2d2py.graph import QuantGraph
+
+if TYPE_CHECKING:
+    from n2d2py.exports.onnx.model import QdqModel
 
 
 def readme(request: ExportRequest, made: QdqModel, file: str) -> str:

@@ -22,7 +22,7 @@ class OnnxRunner(PackageRunner):
     """The model in ONNX Runtime, optimized as it comes."""
 
     label = "ONNX Runtime"
-    remedy = "pip install onnxruntime"
+    remedy = "pip install 'n2d2py[onnx]'"
     module = "onnxruntime"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from n2d2py.errors import require
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
-from n2d2py.exports.onnx.model import QdqModel, write_model
 from n2d2py.exports.onnx.readme import readme
 from n2d2py.exports.onnx.runner import OnnxRunner
 from n2d2py.exports.registry import register
@@ -19,6 +17,9 @@ from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.ini.schema import Key, Kind, Schema
+
+if TYPE_CHECKING:
+    from n2d2py.exports.onnx.model import QdqModel
 
 PARAMETERS = Schema(
     "export parameters of ONNX",
@@ -56,7 +57,7 @@ _INLINE = 1 << 30
 """Bytes of a model above which its constants are in a file next to it; protobuf ends at 2 GiB."""
 
 
-class OnnxTarget(Target[QdqModel]):
+class OnnxTarget(Target["QdqModel"]):
     """The network as an ONNX model: QDQ with the integers of the tool, or real numbers with `-nbbits -32`."""
 
     name = "ONNX"
@@ -73,6 +74,9 @@ class OnnxTarget(Target[QdqModel]):
         """E704 without layers, E701 layers that ONNX cannot say, E705 parameters."""
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
+        require("onnx", "the export ONNX", "onnx")
+        from n2d2py.exports.onnx.model import write_model  # late: other exports do not need onnx
+
         made = partial(write_model, request.graph, request.parameters, _metadata(request))
         return Prepared.of(request, made)
 
@@ -94,6 +98,8 @@ class OnnxTarget(Target[QdqModel]):
         request, made = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
         if made.model.ByteSize() > _INLINE:
+            import onnx
+
             onnx.save_model(made.model, path, save_as_external_data=True, location=f"{path.name}.data")
         else:
             path.write_bytes(made.model.SerializeToString(deterministic=True))
@@ -105,9 +111,10 @@ class OnnxTarget(Target[QdqModel]):
 def _metadata(request: ExportRequest) -> dict[str, str]:
     """Class names and preprocessing, in the keys that this tool, YOLO's exporters and the ONNX specification have."""
     found = {}
-    if request.classes:
-        found["names"] = repr(dict(enumerate(request.classes)))
-    pixels = request.pixels
+    contract = request.contract
+    if contract.classes:
+        found["names"] = repr(dict(enumerate(contract.classes)))
+    pixels = contract.pixels
     if pixels is not None:
         known = {
             (1.0, 0.0): "NominalRange_0_255",
@@ -120,8 +127,8 @@ def _metadata(request: ExportRequest) -> dict[str, str]:
         else:
             found["n2d2py.factors"] = repr(list(pixels.factors))
             found["n2d2py.offsets"] = repr(list(pixels.offsets))
-        if len(pixels.order) == 3:
-            found["Image.BitmapPixelFormat"] = "Bgr8" if pixels.order[0] == 2 else "Rgb8"
+    if contract.order in ("RGB", "BGR"):
+        found["Image.BitmapPixelFormat"] = f"{contract.order.capitalize()}8"
     return found
 
 

@@ -6,6 +6,7 @@ from math import prod
 from pathlib import Path
 
 from n2d2py import log
+from n2d2py.errors import require
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
 from n2d2py.frontend.ini.quantizers import quantize_output, trained_weights
 from n2d2py.frontend.ini.recipes import read_recipe
@@ -92,6 +93,7 @@ def attach_section(
         N2D2Error: E227 a Transpose of output maps, E301 no such file, E124 for keys that change layers of the file, and what the import
             raises.
     """
+    require("onnx", "a section of Type=ONNX", "onnx")
     from n2d2py.frontend.onnx.attach import attach_onnx
     from n2d2py.frontend.onnx.cut import Cut
 

@@ -122,9 +122,7 @@ def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) ->
     written = {name for node in model.proto.graph.node for name in node.output}
     new, aliases = dict(feeds), {**part.aliases, **feeds}
     for name, tensor in zip(model.outputs, part.outputs, strict=True):
-        if tensor != name and name in part.tensors:  # an array, next to the image that the output is
-            new |= {name: graph.fresh_name(f"{name}_array"), tensor: name}
-        elif tensor != name:
+        if tensor != name:
             aliases[name] = tensor
     for node in part.nodes:  # each has the name of its only output
         if node.name not in names:

@@ -14,7 +14,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
-from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph import Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.map import ArrayMap
@@ -214,26 +214,22 @@ def _output(builder: Builder, name: str) -> str:
     if any(name == output for _, output in builder.model.states):
         return builder.array(name)
     dims = builder.dims_of(name)
-    if name in builder.names or len(dims) not in (3, 4) or dims[0] != 1 or builder.kind_of(name):
-        return builder.names.get(name) or builder.arrays[name]
-    before = builder.arrays[name]
-    made = builder.plane(name)
-    if before == name:
-        # the last layer gets the name of the output
-        inner = builder.fresh(f"{name}_array")
-        _renamed(builder.graph, name, inner)
-        _renamed(builder.graph, made, name)
-        for table in (builder.arrays, builder.names):
-            for key, tensor in table.items():
-                if tensor == before:
-                    table[key] = inner
-        builder.names[name] = name
-        return name
-    return made
+    if name not in builder.names and (len(dims) not in (3, 4) or dims[0] != 1 or builder.kind_of(name)):
+        return builder.arrays[name]
+    made, array = builder.plane(name), builder.arrays.get(name)
+    shaped = next((node for node in builder.graph.nodes if node.outputs == [made]), None)
+    if array is None or shaped is None or shaped.inputs != [array] or shaped.op.kind != "Reshape":
+        return made
+    # an image made of an array: the layer that gives it has the name of the output, the array another one
+    if name in builder.graph.tensors:
+        _rename(builder, name, builder.fresh(f"{name}_array"))
+    _rename(builder, made, name)
+    return name
 
 
-def _renamed(graph: Graph, old: str, new: str) -> None:
+def _rename(builder: Builder, old: str, new: str) -> None:
     """Calls a tensor and its layer by another name."""
+    graph = builder.graph
     tensor = graph.tensors.pop(old)
     graph.tensors[new] = Tensor(new, tensor.shape, tensor.kind)
     for node in graph.nodes:
@@ -241,3 +237,6 @@ def _renamed(graph: Graph, old: str, new: str) -> None:
         if node.outputs == [old]:
             node.name, node.outputs, node.source = new, [new], [new]
     graph.outputs = [new if name == old else name for name in graph.outputs]
+    graph.aliases.pop(new, None)
+    for table in (builder.arrays, builder.names, graph.aliases):
+        table.update({key: new for key, tensor in table.items() if tensor == old})

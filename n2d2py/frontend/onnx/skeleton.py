@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import onnx
-from onnx import helper
+if TYPE_CHECKING:
+    import onnx
 
 _HEAVY = 1 << 16
 """Bytes of a constant that no shape is made of."""
@@ -13,6 +13,9 @@ _HEAVY = 1 << 16
 
 def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which large initializers are inputs of their shape and type: nothing of their size is copied."""
+    import onnx  # late: operators of an INI need the rest of this module only
+    from onnx import helper
+
     light, heavy = onnx.ModelProto(), []
     for field, value in proto.ListFields():
         if field.name != "graph":

@@ -79,7 +79,7 @@ class ChannelPairs(CoreForm):
             return f"it takes channels by four, not {weights.shape[-1]}"
         if facts.layer.streamed:
             return "it computes pairs of rows; the layer runs row by row"
-        return inexact(weights, facts.input) or faster(facts) or None
+        return facts.unaligned or inexact(weights, facts.input) or faster(facts) or None
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return tile_stream(facts.weights, facts.bias, facts.high_words)

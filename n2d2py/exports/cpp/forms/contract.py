@@ -118,6 +118,12 @@ class KernelFacts:
         """The clause of the report for depthwise layers with several outputs of a channel."""
         return None if self.layer.input_shape[1] == len(self.weights) else "a channel has several outputs"
 
+    @property
+    def unaligned(self) -> str | None:
+        """The clause of the report for layers whose pixels are read, or whose fours of outputs are written, at any address."""
+        source, made = self.layer.word_pixels
+        return None if source and (made or len(self.weights) % 4) else "a pixel of its tensors may begin within a word"
+
     def once(self, make: Callable[[KernelFacts], V]) -> V:
         """`make` of these facts, computed once."""
         known: dict[Any, V] = self.__dict__.setdefault("_known", {})

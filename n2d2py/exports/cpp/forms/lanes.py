@@ -110,7 +110,9 @@ class PairsOfTaps(CoreForm):
     time, facts = 3.0, {"Lanes": 1}
 
     def problem(self, facts: KernelFacts) -> str | None:
-        return "the number of its channels is not a multiple of four" if len(facts.rows) % 4 else facts.one_multiplier
+        if len(facts.rows) % 4:
+            return "the number of its channels is not a multiple of four"
+        return facts.one_multiplier or facts.unaligned
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return pair_stream(facts.rows, facts.bias, facts.high_words)

@@ -64,8 +64,7 @@ def scratch_of(facts: KernelFacts) -> ScratchNeed | None:
 
 
 def _has_tiles(facts: KernelFacts) -> bool:
-    used = facts.layer.integer and facts.layer.choices.uses_winograd and facts.whole
-    return used and facts.dense and facts.weights.shape[1:3] == (3, 3)
+    return facts.layer.integer and facts.whole and facts.dense and facts.weights.shape[1:3] == (3, 3)
 
 
 def _with_winograd(facts: KernelFacts, selection: Selection) -> Selection:
@@ -211,7 +210,8 @@ def _stored_facts(layer: Layer) -> dict[str, int]:
     zero = 0 if layer.node.zero_in_bias else output.zero_point
     lanes = {"LaneZero": zero + high, "LaneSigned": int(output.signed), "LaneLow": least + high, "LaneHigh": most + high}
     vectors = {"VectorZero": zero, "VectorLow": least, "VectorHigh": most}
-    return {**lanes, **vectors, "Rounding": _rounding(layer.node.rescale, least < zero)}
+    words = dict(zip(("WordInput", "WordOutput"), map(int, layer.word_pixels), strict=True))
+    return {**lanes, **vectors, **words, "Rounding": _rounding(layer.node.rescale, least < zero)}
 
 
 def _rounding(rescale: Rescale | None, signed: bool) -> int:

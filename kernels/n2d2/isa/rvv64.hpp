@@ -1,0 +1,23 @@
+// The kernels of RISC-V vectors of any length for application processors, operator by operator (n2d2/bindings.hpp).
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/riscv/rvv_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, rvv::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+#include "n2d2/riscv/rvv_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, rvv::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#include "n2d2/vectors/bindings.hpp"

@@ -1,0 +1,79 @@
+// The epilogue with RISC-V vectors: a vector of sums rescaled in floating point to bytes or 16-bit integers; other epilogues as in output.hpp.
+//
+// As in rescale.hpp: the product is clamped to the integer limits, then rounded to nearest, ties to even, the rounding mode that programs
+// have unless they change it.
+#ifndef N2D2_RISCV_RVV_FINISH_HPP
+#define N2D2_RISCV_RVV_FINISH_HPP
+
+#include <riscv_vector.h>
+
+#include "n2d2/output.hpp"
+
+namespace n2d2 {
+namespace rvv {
+
+// Stores Count <= 64 sums of outputs from one on. The compiler makes vectors of the portable epilogue.
+template <class Epilogue, int Count>
+struct Finish {
+    static N2D2_INLINE void store(vint32m4_t sums, int output, typename Epilogue::Type* out) {
+        std::int32_t values[Count];
+        __riscv_vse32_v_i32m4(values, sums, Count);
+        n2d2::store<Epilogue, Count>(values, output, out);
+    }
+};
+
+N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::int8_t* out) {
+    __riscv_vse8_v_i8m1(out, __riscv_vncvt_x_x_w_i8m1(__riscv_vncvt_x_x_w_i16m2(x, length), length), length);
+}
+N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::uint8_t* out) {
+    storeLow(x, length, reinterpret_cast<std::int8_t*>(out));
+}
+N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::int16_t* out) {
+    __riscv_vse16_v_i16m2(out, __riscv_vncvt_x_x_w_i16m2(x, length), length);
+}
+N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::uint16_t* out) {
+    storeLow(x, length, reinterpret_cast<std::int16_t*>(out));
+}
+
+// What is added to the sums.
+template <class Addend, int Count>
+struct VectorAddend {
+    static N2D2_INLINE vfloat32m4_t apply(vfloat32m4_t sums, int) { return sums; }
+};
+template <const float* Fractions, int FractionCount, int Count>
+struct VectorAddend<Fraction<Fractions, FractionCount>, Count> {
+    static N2D2_INLINE vfloat32m4_t apply(vfloat32m4_t sums, int output) {
+        return FractionCount == 1 ? __riscv_vfadd_vf_f32m4(sums, Fractions[0], Count) :
+                                    __riscv_vfadd_vv_f32m4(sums, __riscv_vle32_v_f32m4(Fractions + output, Count), Count);
+    }
+};
+
+template <class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,
+          int Zero, int Count>
+struct FloatFinish {
+    static N2D2_INLINE void store(vint32m4_t sums, int output, T* out) {
+        vfloat32m4_t x = VectorAddend<Addend, Count>::apply(__riscv_vfcvt_f_x_v_f32m4(sums, Count), output);
+        x = FactorCount == 1 ? __riscv_vfmul_vf_f32m4(x, Factors[0], Count) :
+                               __riscv_vfmul_vv_f32m4(x, __riscv_vle32_v_f32m4(Factors + output, Count), Count);
+        x = __riscv_vfmin_vf_f32m4(x, static_cast<float>(High - Zero), Count);
+        x = __riscv_vfmax_vf_f32m4(x, static_cast<float>(Low - Zero), Count);
+        const vint32m4_t rounded = __riscv_vfcvt_x_f_v_i32m4(x, Count);
+        storeLow(Zero == 0 ? rounded : __riscv_vadd_vx_i32m4(rounded, Zero, Count), Count, out);
+    }
+};
+
+#define N2D2_FLOAT_FINISH(Type)                                                                                       \
+    template <const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, \
+              int Zero, int Count>                                                                                    \
+    struct Finish<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count>     \
+        : FloatFinish<Type, Factors, FactorCount, Bounded, Addend, Low, High, Zero, Count> {};
+N2D2_FLOAT_FINISH(std::int8_t)
+N2D2_FLOAT_FINISH(std::uint8_t)
+N2D2_FLOAT_FINISH(std::int16_t)
+N2D2_FLOAT_FINISH(std::uint16_t)
+#undef N2D2_FLOAT_FINISH
+
+}  // namespace rvv
+}  // namespace n2d2
+
+#endif  // N2D2_RISCV_RVV_FINISH_HPP

@@ -1,0 +1,33 @@
+// Vectors of float32 by the vector extensions of the compiler, as panels/float_vector.hpp wants them: 16 floats where vectors have any
+// length (RISC-V), else 128 bits.
+#ifndef N2D2_VECTORS_FLOATS_HPP
+#define N2D2_VECTORS_FLOATS_HPP
+
+#include <cstring>
+
+#include "n2d2/half.hpp"
+
+namespace n2d2 {
+namespace floats {
+
+#if defined(__riscv_vector)
+typedef float Vector __attribute__((vector_size(64)));
+#else
+typedef float Vector __attribute__((vector_size(16)));
+#endif
+N2D2_INLINE Vector load(const float* from) {
+    Vector x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+N2D2_INLINE void store(Vector x, float* to) { std::memcpy(to, &x, sizeof x); }
+N2D2_INLINE Vector spread(float x) { return Vector{} + x; }
+N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return sum + a * b; }
+N2D2_INLINE Vector largerOf(Vector a, Vector b) { return a > b ? a : b; }
+N2D2_INLINE Vector smallerOf(Vector a, Vector b) { return a < b ? a : b; }
+enum : int { TilePixels = 6, TilePanels = 1, SinglePanels = sizeof(Vector) == 64 ? 2 : 4 };
+
+}  // namespace floats
+}  // namespace n2d2
+
+#endif  // N2D2_VECTORS_FLOATS_HPP

@@ -1,0 +1,242 @@
+"""A dispatch of a shader, and the contract of the functions that make dispatches of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale, ShiftRescale
+from n2d2py.errors import InternalError
+from n2d2py.exports.vulkan.shaders import constant_defaults
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.memory.plan import MemoryPlan, Plane
+from n2d2py.registry import Registry
+
+KINDS = {"u1": 0, "i1": 1, "u2": 2, "i2": 3, "i4": 4}
+"""Kinds of elements, as in `kernels/vulkan/common.glsl`."""
+_GROUP = 64
+"""Invocations of a work group."""
+_MOST_SHIFT = 50
+
+
+class NoShader(Exception):
+    """The layer runs on the CPU, for this reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatch:
+    """One run of a shader.
+
+    Attributes:
+        shader, pixels: its name, and the output positions of an invocation.
+        constants: specialization constants by name, where they differ from the shader's default.
+        quads, positions: invocations along the two axes of the grid.
+        slices: invocations that share the sums of an output.
+        places: bytes of the arena where first input, second input and output begin.
+        weights: int32, packed as the shader says; empty for none.
+        parameters: int32, (channels, 4): bias, multiplier, shift, addend of signed products.
+    """
+
+    shader: str
+    constants: Mapping[str, int]
+    quads: int
+    positions: int
+    places: tuple[int, int, int]
+    pixels: int = 1
+    slices: int = 1
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    parameters: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.int32))
+
+    @property
+    def local_size(self) -> tuple[int, int, int]:
+        """Invocations of a work group along the axes of the grid, and the slices."""
+        most = _GROUP // self.slices
+        x = min(1 << max(self.quads - 1, 0).bit_length(), most, 16)
+        return x, min(1 << max(self.positions - 1, 0).bit_length(), max(most // x, 1)), self.slices
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        """Work groups along the axes of the grid."""
+        x, y, _ = self.local_size
+        return -(-self.quads // x), -(-self.positions // y)
+
+    @property
+    def specialization(self) -> tuple[int, ...]:
+        """The values of all specialization constants in the order of their numbers."""
+        known = constant_defaults(self.shader)
+        shifts = {int(shift) for _, multiplier, shift, _ in self.parameters if multiplier}
+        constants = {**self.constants, **({"Shift": shifts.pop()} if len(shifts) == 1 else {})}
+        if unknown := set(constants) - set(known):
+            raise InternalError(f"the shader {self.shader} has no constants {unknown}")
+        return (*self.local_size, *(int(constants.get(name, default)) for name, default in known.items()))
+
+
+@dataclass(frozen=True)
+class GpuLayer:
+    """A layer as the functions of `layers.py` see it: its node, with the types and planes of its tensors."""
+
+    node: QuantNode
+    graph: QuantGraph
+    plan: MemoryPlan
+
+    @property
+    def op(self) -> Any:
+        """Operator of the node."""
+        return self.node.op
+
+    @property
+    def inputs(self) -> list[NumType]:
+        """Types of the inputs."""
+        return [self.graph.type(name) for name in self.node.inputs]
+
+    @property
+    def output(self) -> NumType:
+        """Type of the output."""
+        return self.graph.type(self.node.output)
+
+    def shape(self, index: int) -> Shape:
+        """Shape of an input."""
+        return self.graph.shape(self.node.inputs[index])
+
+    @property
+    def output_shape(self) -> Shape:
+        """Shape of the output."""
+        return self.graph.shape(self.node.output)
+
+    def plane(self, index: int) -> Plane:
+        """Plane of an input."""
+        return self.plan.planes[self.node.inputs[index]]
+
+    @property
+    def output_plane(self) -> Plane:
+        """Plane of the output."""
+        return self.plan.planes[self.node.output]
+
+    def kind(self, kind: NumType, most_bytes: int = 2) -> int:
+        """Kind of the elements of a tensor.
+
+        Raises:
+            NoShader: for floating point and for integers of more than `most_bytes` bytes.
+        """
+        if kind.is_float or kind.bytes > most_bytes:
+            raise NoShader(f"it has {kind.name} elements")
+        return KINDS[kind.dtype.str[1:]]
+
+    def geometry(self, prefix: str, plane: Plane, shape: Shape, suffix: str = "", size: bool = True) -> dict[str, int]:
+        """The constants Height, Width, Stride and Pitch of a tensor; the last two are in bytes."""
+        sizes = {"Height": height(shape), "Width": width(shape)} if size else {}
+        sizes |= {"Stride": plane.stride, "Pitch": plane.line_bytes}
+        return {f"{prefix}{name}{suffix}": value for name, value in sizes.items()}
+
+    def limits(self) -> dict[str, int]:
+        """Low, High and Zero of the result: limits before the zero point is added, and the zero point."""
+        low, high = self.node.clamp or type_limits(self.output)
+        zero = 0 if self.node.zero_in_bias else self.output.zero_point
+        return {"Low": low - zero, "High": high - zero, "Zero": zero}
+
+    def check(self) -> None:
+        """Raise NoShader for a layer that no shader can compute."""
+        if not self.graph.is_integer(self.node) or len(self.node.outputs) != 1:
+            raise NoShader("it computes in floating point")
+        if max(self.node.bound, self.node.residual.bound if self.node.residual else 0) >= 2**31:
+            raise NoShader("its accumulators have more than 32 bits")
+        planes = [self.plan.planes[name] for name in (*self.node.inputs, self.node.output)]
+        if any(plane.limit is not None or plane.ring_rows is not None or plane.external for plane in planes):
+            raise NoShader("a tensor of it is not in one piece of the arena")
+        alias = self.plan.op(self.node.name).aliases
+        if any(overlaps(self.plan.planes[name], self.output_plane) for name in self.node.inputs if name != alias):
+            raise NoShader("its output overlaps an input, and invocations have no order")
+
+
+def type_limits(kind: NumType) -> tuple[int, int]:
+    """The range of the type that stores elements of `kind`."""
+    info = np.iinfo(kind.dtype)
+    return int(info.min), int(info.max)
+
+
+def overlaps(a: Plane, b: Plane) -> bool:
+    """True if two planes share useful bytes; channels next to each other in the same pixels do not."""
+    if not any(begin < stop and first < end for begin, end in a.intervals() for first, stop in b.intervals()):
+        return False
+    apart = (b.offset - a.offset) % a.stride
+    pixels = (a.stride, a.line_bytes, 0) == (b.stride, b.line_bytes, a.line_bytes % a.stride)
+    return not (pixels and apart >= a.size and apart + b.size <= a.stride)
+
+
+def is_aligned(plane: Plane) -> bool:
+    """True if a quad of bytes of each pixel is a word of the arena."""
+    return plane.offset % 4 == 0 and plane.stride % 4 == 0 and plane.line_bytes % 4 == 0
+
+
+def fixed_point(rescale: Rescale | None, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(multipliers, shifts), int64 of length `count`, of (acc * multiplier + 2^(shift - 1)) >> shift.
+
+    Raises:
+        NoShader: for another arithmetic.
+    """
+    if rescale is None:
+        multipliers, shifts = np.ones(1, np.int64), np.zeros(1, np.int64)
+    elif isinstance(rescale, FixedPointRescale):
+        multipliers, shifts = rescale.multipliers, np.full(rescale.count, rescale.shift)
+    elif isinstance(rescale, ShiftRescale):
+        multipliers, shifts = rescale.multipliers, rescale.second
+    elif isinstance(rescale, DoublingRescale) and not rescale.twice and rescale.shifts.min() >= 0:
+        multipliers, shifts = rescale.multipliers, rescale.shifts + 31
+    else:
+        raise NoShader("its rescaling is not (acc * m + 2^(s-1)) >> s, which GPUs compute exactly")
+    if shifts.max() > _MOST_SHIFT or np.abs(multipliers).max() >= 2**31:
+        raise NoShader("its rescaling needs more than 64 bits")
+    return np.broadcast_to(multipliers, (count,)), np.broadcast_to(shifts, (count,))
+
+
+def parameters(rescale: Rescale | None, bias: np.ndarray | None = None, addend: np.ndarray | None = None) -> np.ndarray:
+    """The parameters of channels: bias, multiplier, shift, addend, int32 (count, 4)."""
+    count = len(bias) if bias is not None else rescale.count if rescale else 1
+    multipliers, shifts = fixed_point(rescale, count)
+    none = np.zeros(count, np.int64)
+    columns = [none if bias is None else bias, multipliers, shifts, none if addend is None else addend]
+    return np.stack([column.astype(np.int64) for column in columns], axis=1).astype(np.int32)
+
+
+def quads_of(shape: Shape) -> int:
+    """Quads of channels of a tensor."""
+    return -(-channels(shape) // 4)
+
+
+def positions_of(shape: Shape) -> int:
+    """Positions of a tensor."""
+    return height(shape) * width(shape)
+
+
+Lowering = Callable[[GpuLayer], Sequence[Dispatch]]
+LOWERINGS: Registry[Lowering] = Registry("the shader of", "n2d2py.exports.vulkan.layers")
+"""Functions by operator kind that make dispatches of a layer, or raise NoShader."""
+
+
+def vulkan(*kinds: str) -> Callable[[Lowering], Lowering]:
+    """Declare a function as the Vulkan form of operator kinds."""
+
+    def declare(function: Lowering) -> Lowering:
+        for kind in kinds:
+            LOWERINGS.add(kind, function)
+        return function
+
+    return declare
+
+
+def dispatches(node: QuantNode, graph: QuantGraph, plan: MemoryPlan) -> Sequence[Dispatch]:
+    """The dispatches of a layer.
+
+    Raises:
+        NoShader: when it runs on the CPU.
+    """
+    layer = GpuLayer(node, graph, plan)
+    lowering = LOWERINGS.get(node.op.kind)
+    if lowering is None:
+        raise NoShader(f"there is no shader for {node.op.kind}")
+    layer.check()
+    return lowering(layer)

@@ -1,0 +1,73 @@
+"""Compilation of the GLSL in `kernels/vulkan` to SPIR-V, and the names of its specialization constants."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import resources
+from n2d2py.errors import N2D2Error
+
+_CONSTANT = re.compile(r"layout\(constant_id = (\d+)\) const \w+ (\w+) = (-?[\w.]+);")
+_DEFAULTS = {"false": 0, "true": 1}
+LOCAL_SIZE = 3
+"""The first specialization constants are the size of a work group."""
+
+
+def source(shader: str) -> Path:
+    """The file of a shader."""
+    return resources.folder("kernels") / "vulkan" / f"{shader}.glsl"
+
+
+@cache
+def constant_defaults(shader: str) -> dict[str, int]:
+    """The specialization constants of a shader after those of its work group, in the order of their numbers, with their defaults."""
+    found = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(source(shader).read_text("utf-8")))
+    return {name: _DEFAULTS[text] if text in _DEFAULTS else int(text) for _, name, text in found}
+
+
+def compiler() -> str:
+    """The program that compiles shaders: "glslc" or "glslangValidator".
+
+    Raises:
+        N2D2Error: E801 where neither is installed.
+    """
+    for name in ("glslc", "glslangValidator"):
+        if shutil.which(name):
+            return name
+    raise N2D2Error(
+        "E801",
+        "neither glslc nor glslangValidator is installed, so the shaders cannot be compiled",
+        remedy="install one of them (apt install glslc, or glslang-tools)",
+    )
+
+
+@cache
+def spirv(shader: str, pixels: int, dot: bool) -> np.ndarray:
+    """The SPIR-V words of a shader, uint32; `pixels`: positions of an invocation, `dot`: with integer dot products.
+
+    Raises:
+        N2D2Error: E801 without a compiler, E802 when it refuses the shader.
+    """
+    defines = [f"-DPIXELS={pixels}", f"-DDOT={int(dot)}"]
+    with tempfile.TemporaryDirectory(prefix="n2d2py-") as folder:
+        made = Path(folder) / "shader.spv"
+        if compiler() == "glslc":
+            words = ["glslc", "-fshader-stage=compute", "-O", "--target-env=vulkan1.1", *defines]
+        else:
+            words = ["glslangValidator", "-S", "comp", "--target-env", "vulkan1.1", "--quiet", *defines]
+        done = subprocess.run([*words, str(source(shader)), "-o", str(made)], capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            raise N2D2Error(
+                "E802",
+                f"the shader {shader} does not compile with {words[0]}: {(lines or ['no message'])[0]}",
+                remedy=f"install a newer {words[0]}",
+            )
+        return np.fromfile(made, "<u4")

@@ -1,0 +1,129 @@
+"""The export for GPUs as `-export Vulkan` finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
+from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
+from n2d2py.exports.cpp.project import Project
+from n2d2py.exports.cpp.target import CppTarget
+from n2d2py.exports.registry import register
+from n2d2py.exports.vulkan.project import VulkanProject
+from n2d2py.exports.vulkan.runner import VulkanExport
+from n2d2py.exports.vulkan.shaders import compiler
+from n2d2py.ini.schema import Schema
+
+_KEPT = (
+    "FuseResidualAdd",
+    "OptimizeNoBranchConcat",
+    "OpenMP",
+    "Namespace",
+    "WeightsFormat",
+    "MemoryAlignment",
+    "BufferAlignment",
+)
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "MemoryAlignment": {
+        "default": 4,
+        "doc": "Alignment of the pixel stride in bytes. With 4, a shader loads four channels as one word.",
+    },
+    "IncludeOutputInBuffer": {
+        "default": "1",
+        "choices": ("1",),
+        "doc": "Outputs are computed in the arena, which the device has, and then copied to the caller.",
+    },
+    "MemoryMode": {
+        "default": "Speed",
+        "choices": ("Speed",),
+        "doc": "Outputs never overlap inputs, because the invocations of a shader have no order.",
+    },
+}
+"""Differences of parameters from those of CPP."""
+
+PARAMETERS = Schema(
+    "export parameters of Vulkan",
+    tuple(replace(key, **_OTHERWISE.get(key.name, {})) for key in CPP_PARAMETERS.keys if key.name in (*_KEPT, *_OTHERWISE)),
+)
+
+
+class VulkanTarget(CppTarget):
+    """The C++ project with integer compute shaders; layers without a shader run on the CPU with the kernels of CPP."""
+
+    name = "Vulkan"
+    aliases = ()
+    stands_in_for = ()
+    parameters = PARAMETERS
+    layer_parameters = Schema("export parameters of a layer of Vulkan", ())
+    quantization = QuantDefaults(rescaling="Fixed-point-p32", file_types=True)
+    keeps_states = False
+    in_floats = False
+    runner = VulkanExport
+    project: type[Project] = VulkanProject
+
+    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+        """None."""
+        return {}
+
+    def prepare(self, request: ExportRequest) -> Prepared[Project]:
+        """As for CPP; E705 for a network in floating point, E801 without a compiler of shaders."""
+        if request.graph.bits < 0:
+            text = f"the model '{request.graph.name}' computes in floating point, which the Vulkan export does not support"
+            return Prepared(request, [N2D2Error("E705", text, remedy="export with -nbbits 8, or with -export CPP")])
+        plan = request.memory_plan
+        if plan.streamed or any(plane.external for plane in plan.planes.values()):
+            text = "the Vulkan export needs whole tensors in the arena, but the export parameters ask for another memory plan"
+            remedy = "remove IncludeInputInBuffer, StreamInput and MemoryManagerStrategy"
+            return Prepared(request, [N2D2Error("E705", text, remedy=remedy)])
+        try:
+            compiler()
+        except N2D2Error as missing:
+            return Prepared(request, [missing])
+        return super().prepare(request)
+
+    def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
+        """With the layers that run on the CPU, each with the reason."""
+        return {**super().details(prepared), "on_cpu": _project(prepared).on_cpu}
+
+    def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
+        """Bytes of weights and parameters of each layer."""
+        on_cpu = super().constant_bytes(prepared)
+        return {
+            name: on_cpu[name]
+            if name in _project(prepared).on_cpu
+            else sum(one.weights.nbytes + one.parameters.nbytes for one in _project(prepared).dispatches[name])
+            for name in on_cpu
+        }
+
+    def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
+        """As for CPP; says which layers run on the CPU."""
+        project = _project(prepared)
+        chosen = {one.layer: one for one in super().write(prepared, folder)}
+        for name, dispatches in project.dispatches.items():
+            shaders = ", ".join(dict.fromkeys(one.shader for one in dispatches))
+            chosen[name] = KernelChoice(name, f"GPU: {shaders}", reason=f"{len(dispatches)} of shader {shaders}")
+        for name, reason in project.on_cpu.items():
+            chosen[name] = replace(chosen[name], kernel=f"CPU: {chosen[name].kernel}", reason=reason)
+        count = len(project.dispatches) + len(project.on_cpu)
+        log.notice("Vulkan: %d of %d layers have a shader", len(project.dispatches), count)
+        for name, reason in project.on_cpu.items():
+            log.notice("  on the CPU: %s (%s)", name, reason)
+        return list(chosen.values())
+
+    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
+        """Shaders have no tiles to choose."""
+        raise N2D2Error("E808", f"-tune is not supported by {self.name}", remedy="remove -tune")
+
+
+def _project(prepared: Prepared[Project]) -> VulkanProject:
+    project = prepared.result
+    assert isinstance(project, VulkanProject)
+    return project
+
+
+register(VulkanTarget())

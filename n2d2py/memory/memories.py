@@ -1,0 +1,199 @@
+"""Several memories for one network: a small fast one and larger ones.
+
+They follow each other in one address space, the cheapest first, and no buffer lies in two of them. So a plan over them is a plan like
+any other, and the same checker proves it. The cost of a plan is the number of bytes that layers read and write, times the cost of the
+memory that holds them. The search is a first fit by bytes moved per byte held, then seeded random moves.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import prod
+
+from n2d2py.errors import N2D2Error
+from n2d2py.memory.access import Window
+from n2d2py.memory.buffers import Buffers, concats_in_place
+from n2d2py.memory.packing import Packing, Placement
+from n2d2py.memory.plan import Memory, MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.stream import StreamPacking
+
+_FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)", re.ASCII)
+_UNITS = {"": 1, "k": 1024, "M": 1024**2}
+_WORK = 300_000
+"""Random moves times blocks."""
+
+
+def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
+    """The memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first, one after the other; bytes may end in k or M.
+
+    Raises:
+        N2D2Error: E603 for a text of another form, a memory without a byte, a cost of 0, or a name that occurs twice.
+    """
+    found: list[Memory] = []
+    for text in texts:
+        parts = _FORM.fullmatch(text)
+        if parts is None or int(parts[2]) < 1 or float(parts[4]) <= 0:
+            raise _wrong(f"Memories={text} is not NAME:BYTES:COST with a size and a cost above 0")
+        if parts[1].lower() in [memory.name.lower() for memory in found]:
+            raise _wrong(f"Memories= names {parts[1]} twice")
+        found.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4])))
+    at, placed = 0, []
+    for memory in sorted(found, key=lambda each: each.cost):
+        placed.append(replace(memory, start=at))
+        at += -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
+    return tuple(placed)
+
+
+def _wrong(what: str) -> N2D2Error:
+    return N2D2Error("E603", what, where="export parameters", remedy="write for example Memories=DTCM:128k:1, AXI:512k:3")
+
+
+@dataclass(frozen=True, order=True)
+class Spread:
+    """Judgement of a placement: bytes beyond the last memory, cost of the bytes moved, arena."""
+
+    beyond: int
+    cost: float
+    bytes: int
+
+
+def plan_memories(problem: MemoryProblem, settings: Settings, streams: bool = True, stream_input: bool = False) -> MemoryPlan:
+    """The plan of the least cost in `settings.memories`; layers may run row by row where `streams`. States lie in the first memory.
+
+    Raises:
+        N2D2Error: E607 where the memories are too small.
+    """
+    first, *others = settings.memories
+    states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in problem.kept)
+    memories = (replace(first, bytes=max(1, first.bytes - states)), *others)
+    settings = replace(settings, clock="op", include_input=settings.include_input or stream_input, memories=memories)
+    best: tuple[Spread, MemoryPlan] | None = None
+    for packing in _packings(problem, settings, streams, stream_input):
+        placement = spread(packing)
+        judged = judge(packing, placement.offsets)
+        plan = packing.plan("Memories", placement)
+        better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
+        if better and _is_coherent(problem, plan, memories):
+            best = judged, plan
+    if best is None or best[0].beyond:
+        missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
+        raise N2D2Error(
+            "E607",
+            f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}",
+            where="export parameters",
+            remedy="make the last one larger, or add one",
+        )
+    return replace(best[1], memories=memories, bound=None)
+
+
+def _packings(problem: MemoryProblem, settings: Settings, streams: bool, stream_input: bool) -> Iterator[Packing]:
+    """Buffers as a whole, joined ones apart and in place; then with layers row by row, as many as the first memory wants and all."""
+    if not stream_input:
+        possible = concats_in_place(problem) if settings.no_branch_concat else ()
+        for in_place in {tuple(possible): None, (): None}:
+            yield Packing(Buffers(problem, settings, in_place))
+    if streams:
+        for budget in (settings.memories[0].bytes, 0):
+            yield StreamPacking(Buffers(problem, settings, ()), stream_input, budget)
+
+
+def _is_coherent(problem: MemoryProblem, plan: MemoryPlan, memories: Sequence[Memory]) -> bool:
+    """True if partial results lie in the memory of the output that they become."""
+    outputs = {op.name: plan.planes[op.output] for op in problem.ops}
+    kept = [(outputs[name], run.partial) for name, run in plan.ops.items() if run.partial is not None]
+    return all(plane.external or _index(memories, plane.offset) == _index(memories, at) for plane, at in kept)
+
+
+def _index(memories: Sequence[Memory], at: int) -> int:
+    return next((number for number, memory in enumerate(memories) if at < memory.end), len(memories) - 1)
+
+
+def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict[str, float]:
+    """By tensor the bytes that an inference writes and reads; a window reads a pixel once for each output that it is part of."""
+    found = {name: float(problem.tensors[name].bytes) for name in chain(problem.inputs, problem.outputs)}
+    for op in problem.ops:
+        if op.name in views:
+            continue
+        found[op.output] = found.get(op.output, 0) + problem.tensors[op.output].bytes
+        repeats = max(1.0, prod(op.access.kernel) / prod(op.access.stride)) if isinstance(op.access, Window) else 1.0
+        for name in op.inputs:
+            found[name] = found.get(name, 0) + repeats * problem.tensors[name].bytes
+    return found
+
+
+def shares(problem: MemoryProblem, plan: MemoryPlan) -> dict[str, float]:
+    """By memory of a plan, nothing where there is one only, the share of the bytes that an inference moves."""
+    moved, found = moved_bytes(problem, plan.views), dict.fromkeys((memory.name for memory in plan.memories), 0.0)
+    for name, plane in plan.planes.items():
+        if plan.memories and not plane.external:
+            found[plan.memories[_index(plan.memories, plane.offset)].name] += moved.get(name, 0)
+    total = sum(found.values()) or 1
+    return {name: value / total for name, value in found.items()}
+
+
+def moving_cost(problem: MemoryProblem, plan: MemoryPlan) -> float:
+    """The bytes that an inference moves, times the cost of the memories that they lie in."""
+    moved, costs = moved_bytes(problem, plan.views), [memory.cost for memory in plan.memories]
+    inside = {name: plane.offset for name, plane in plan.planes.items() if not plane.external}
+    return sum(moved.get(name, 0) * costs[plan.memory_at(at)] for name, at in inside.items())
+
+
+def _moved_by_block(packing: Packing) -> list[float]:
+    """Scratch is written and read once."""
+    moved = moved_bytes(packing.buffers.problem, packing.buffers.views)
+    found = [2.0 * block.size if block.scratch else 0.0 for block in packing.blocks]
+    for name, at in packing.block_of().items():
+        found[at] += moved.get(name, 0)
+    return found
+
+
+def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | None = None) -> Spread:
+    """Judgement of the addresses of all blocks."""
+    memories, moved = packing.buffers.settings.memories, moved or _moved_by_block(packing)
+    cost = sum(value * memories[_index(memories, at)].cost for value, at in zip(moved, offsets, strict=True))
+    top = max((at + block.size for block, at in zip(packing.blocks, offsets, strict=True)), default=0)
+    return Spread(max(0, top - memories[-1].end), cost, top)
+
+
+def greedy(packing: Packing) -> Placement:
+    """First fit of the blocks by bytes moved per byte held."""
+    moved = _moved_by_block(packing)
+    order = sorted(range(len(packing.blocks)), key=lambda i: -moved[i] / max(1, packing.blocks[i].size))
+    return packing.first_fit(order, [False] * len(packing.ops))
+
+
+def spread(packing: Packing) -> Placement:
+    """The placement of the least cost that is found."""
+    blocks, moved = packing.blocks, _moved_by_block(packing)
+    if not blocks:
+        return Placement((), (), 0)
+    sizes, lives = [max(1, block.size) for block in blocks], [block.death - block.birth + 1 for block in blocks]
+    keys = (
+        lambda i: -moved[i] / sizes[i],
+        lambda i: -moved[i] / (sizes[i] * lives[i]),
+        lambda i: -moved[i],
+        lambda i: -sizes[i],
+    )
+    starts = []
+    for key in keys:
+        order = sorted(range(len(blocks)), key=key)
+        for backwards in ([False] * len(packing.ops), [True] * len(packing.ops)):
+            placement = packing.first_fit(order, backwards)
+            starts.append((judge(packing, placement.offsets, moved), order, backwards, placement))
+    starts.sort(key=lambda start: start[0])
+    rng, found = random.Random(1), []
+    for score, order, backwards, placement in starts[:3]:
+        for _ in range(min(1500, _WORK // len(blocks) + 20)):
+            move = packing.moved(order, backwards, rng.randrange(len(blocks)), rng, 0.3)
+            other = packing.first_fit(move.order, move.backwards)
+            judged = judge(packing, other.offsets, moved)
+            if judged <= score:
+                score, order, backwards, placement = judged, move.order, move.backwards, other
+        found.append((score, placement))
+    return min(found, key=lambda each: each[0])[1]

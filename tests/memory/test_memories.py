@@ -1,0 +1,123 @@
+"""Tensors in several memories: what a plan costs, what the checker refuses, and exports whose arrays lie where they should."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from support import memory_networks as networks
+from support.memory_compiled import assert_exact, export, needs_tools
+from support.memory_networks import Net
+
+from n2d2py.errors import N2D2Error
+from n2d2py.memory.buffers import Buffers
+from n2d2py.memory.checker import check_map, check_plan
+from n2d2py.memory.format import graph_json, map_json
+from n2d2py.memory.memories import greedy, judge, moved_bytes, moving_cost, plan_memories, read_memories, shares, spread
+from n2d2py.memory.packing import Packing
+from n2d2py.memory.settings import Settings
+
+BOARD = ("DTCM:64k:1", "RAM:512k:5")
+
+
+def settings(*texts: str) -> Settings:
+    return Settings(clock="op", memories=read_memories(texts))
+
+
+def test_memories_are_read_the_cheapest_first_each_at_a_whole_line():
+    fast, slow = read_memories(("AXI:1k:4", "DTCM:100:1.5"))
+    assert (fast.name, fast.bytes, fast.cost, fast.start) == ("DTCM", 100, 1.5, 0)
+    assert (slow.name, slow.bytes, slow.cost, slow.start) == ("AXI", 1024, 4.0, 128)
+
+
+@pytest.mark.parametrize(
+    "text", ["DTCM", "DTCM:0:1", "DTCM:1k:0", "DTCM:1k", "DTCM:-1:1", "9:1k:1", "A:1k:1,A:1k:2", "a:1:1,A:1:2"]
+)
+def test_texts_of_another_form_are_refused(text):
+    with pytest.raises(N2D2Error, match="E603"):
+        read_memories(text.split(","))
+
+
+def test_the_tensors_that_move_most_are_in_the_fast_memory():
+    """By hand: x (64 bytes) is read nine times by a window of 3 x 3, y (64) once; one of the two fits."""
+    net = Net(8, 8, 1)
+    y = net.conv("input", 1, 3)
+    problem = net.done(net.ew(y))
+    moved = moved_bytes(problem, set())
+    assert moved["input"] == 64 + 9 * 64 and moved[y] == 64 + 64
+    plan = plan_memories(problem, replace(settings("A:64:1", "B:1k:10"), optimize_buffer=False), streams=False)
+    assert plan.memory_at(plan.planes["input"].offset) == 0 and plan.memory_at(plan.planes[y].offset) == 1
+    assert check_plan(problem, plan) == []
+
+
+def test_a_plan_costs_no_more_than_the_best_of_all_choices():
+    """Of a chain whose layers read whole: every choice of tensors whose neighbours fit together is tried."""
+    net = Net(1, 1, 96)
+    x, names = "input", ["input"]
+    for channels in (200, 64, 160, 32, 120):
+        x = net.fc(x, channels)
+        names.append(x)
+    problem, sizes = net.done(), [96, 200, 64, 160, 32, 120]
+    given = replace(settings("A:224:1", "B:4k:7"), buffer_alignment=1)
+    moved = moved_bytes(problem, set())
+    best = min(
+        sum(moved[name] * (1 if fast else 7) for name, fast in zip(names, chosen, strict=True))
+        for chosen in product((False, True), repeat=len(sizes))
+        if all(
+            a * s + b * t <= 224
+            for (a, s), (b, t) in zip(zip(chosen, sizes, strict=True), zip(chosen[1:], sizes[1:], strict=True), strict=False)
+        )
+    )
+    plan = plan_memories(problem, given, streams=False)
+    assert moving_cost(problem, plan) == best and check_plan(problem, plan) == []
+
+
+@pytest.mark.parametrize("make", [lambda: networks.mobilenet_v2(0.35, 96), networks.unet, networks.resnet8, networks.googlenet])
+def test_spreading_beats_greedy_and_slow_memory(make):
+    problem = make()
+    given = settings("DTCM:64k:1", "RAM:64M:5")
+    packing = Packing(Buffers(problem, given, ()))
+    first = judge(packing, greedy(packing).offsets)
+    assert judge(packing, spread(packing).offsets) <= first
+    plan = plan_memories(problem, given)
+    assert check_plan(problem, plan) == [] and not [
+        1 for used, memory in zip(plan.used, given.memories, strict=True) if used > memory.bytes
+    ]
+    slow = 5 * sum(moved_bytes(problem, plan.views).values())
+    assert moving_cost(problem, plan) <= first.cost < slow
+    assert sum(shares(problem, plan).values()) == pytest.approx(1)
+
+
+def test_the_checker_refuses_a_tensor_in_two_memories():
+    problem = networks.resnet8()
+    plan = plan_memories(problem, settings("A:8k:1", "B:1M:3"), streams=False)
+    graph, good = graph_json(problem), map_json(plan)
+    assert check_map(graph, good) == []
+    for memory in good["memories"]:
+        memory["start"] += 64
+    assert {fault.kind for fault in check_map(graph, good)} == {"memory"}
+
+
+def test_memories_that_are_too_small_say_how_much_is_missing():
+    with pytest.raises(N2D2Error, match="E607.*bytes are missing"):
+        plan_memories(networks.resnet8(), settings("A:1k:1", "B:2k:2"))
+
+
+@pytest.mark.parametrize(
+    "more", ["MemoryBudget=1000", "PackActivations=1", "MaxExtraMacs=5", "MemoryManagerStrategy=OptimizeAuto"]
+)
+def test_parameters_of_one_memory_are_refused(tmp_path, capsys, more):
+    with pytest.raises(AssertionError):
+        export("branches", tmp_path, f"Memories=A:4k:1,B:1M:4\n{more}\n")
+    assert "E608" in capsys.readouterr().err
+
+
+@needs_tools
+@pytest.mark.parametrize("mode", ["auto", "Balanced"])
+def test_exports_compute_the_same_integers_in_several_memories(tmp_path, mode):
+    folder = export("branches", tmp_path, f"Memories=A:1k:1,B:2k:2,C:1M:9\nMemoryMode={mode}\n")
+    assert_exact(folder)
+    symbols = subprocess.run(["nm", "-C", folder / "lib/libbranches.a"], capture_output=True, text=True).stdout
+    assert mode == "auto" or "branches::memory_c" in symbols
