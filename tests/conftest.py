@@ -5,10 +5,13 @@ import os
 
 import pytest
 
+from n2d2py.errors import N2D2Error
+
 os.environ.setdefault("OPT", "-O0")
 
 
 @pytest.fixture(autouse=True)
-def propagating_log():
-    """`log.setup` of one test does not keep the messages of the next one from `caplog`."""
+def fresh_messages():
+    """`log.setup` of one test, or its use of the Python API, changes no messages of the next: their way to `caplog`, their words."""
     logging.getLogger("n2d2py").propagate = True
+    N2D2Error.words = None

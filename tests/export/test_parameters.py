@@ -38,6 +38,7 @@ VALUES = {
     "MemoryManagerStrategy": "OptimizeStream",
     "MemoryMode": "Small",
     "MemoryBudget": "0",
+    "Memories": "A:1k:1, B:1M:4",
     "MaxExtraMacs": "5",
     "PackActivations": "1",
     "StreamInput": "1",

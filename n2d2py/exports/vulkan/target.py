@@ -76,9 +76,9 @@ class VulkanTarget(CppTarget):
             text = f"the model '{request.graph.name}' computes in floating point, which the Vulkan export does not support"
             return Prepared(request, [N2D2Error("E705", text, remedy="export with -nbbits 8, or with -export CPP")])
         plan = request.memory_plan
-        if plan.streamed or any(plane.external for plane in plan.planes.values()):
+        if plan.streamed or plan.memories or any(plane.external for plane in plan.planes.values()):
             text = "the Vulkan export needs whole tensors in the arena, but the export parameters ask for another memory plan"
-            remedy = "remove IncludeInputInBuffer, StreamInput and MemoryManagerStrategy"
+            remedy = "remove IncludeInputInBuffer, StreamInput, Memories and MemoryManagerStrategy"
             return Prepared(request, [N2D2Error("E705", text, remedy=remedy)])
         try:
             compiler()
