@@ -5,8 +5,10 @@ Each file is run in a process of its own, so that nothing stops the others. Its 
 outputs), `eval.npz` (x; `calib.npy` calibrates), else noise.
 Sizes that a file leaves open are those of the option that the error message proposes, with -size for each `?`.
 
-Columns: float is the largest error of any output divided by its largest value; int8 the ratio of signal to error, of the
-output that is worst, in dB, with what onnxruntime.quantization reaches on the same samples (QDQ, MinMax, a weight scale a channel). A
+Columns: result is right; wrong (float beyond 1e-4 of the peer, a quantized .tflite file more than one step from it, or C++ that differs
+from Python); refused (an error with a code); failed (another error, or the time is over); no peer (the file is imported, and ONNX
+Runtime or LiteRT does not take it). All but right give status 1. float is the largest error of any output divided by its largest value; int8 the ratio of signal to error, of the
+output that is worst, in dB (inf: equal; not judged), with what onnxruntime.quantization reaches on the same samples (QDQ, MinMax, a weight scale a channel). A
 quantized .tflite file is compared with LiteRT's reference kernels: the largest number of steps. With -cpp both exports are
 built, and every layer of them is compared with Python's. MB and s: peak memory and time of a bare float and int8 quantization.
 """
@@ -19,11 +21,13 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +50,7 @@ SAMPLES, CALIBRATED = 4, 8
 _ALIVE: list[Any] = []
 _PROPOSED = re.compile(r"input.shape (\S*\?\S*)")
 TOLERANCE = 1e-4
-COLUMNS = ("float", "int8", "peer", "C++", "MB", "s", "remark")
+COLUMNS = ("result", "float", "int8", "peer", "C++", "MB", "s", "remark")
 
 
 @dataclass
@@ -78,7 +82,7 @@ class Peer:
 
 def find_cases(folder: Path) -> list[Path]:
     """The models below `folder`, in the order of their names."""
-    return sorted(path for path in folder.rglob("*") if path.suffix in (".onnx", ".tflite"))
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".onnx", ".tflite") and path.is_file())
 
 
 def open_onnx(path: Path) -> Peer:
@@ -298,31 +302,41 @@ def decibels(found: list[np.ndarray], wanted: list[np.ndarray]) -> str:
     ratios = []
     for y, z in zip(found, wanted, strict=True):
         error = ((y.reshape(z.shape).astype(np.float64) - z) ** 2).sum()
-        ratios.append(10 * np.log10(max((z.astype(np.float64) ** 2).sum(), 1e-30) / max(error, 1e-30)))
+        signal = (z.astype(np.float64) ** 2).sum()
+        with np.errstate(divide="ignore"):
+            ratios.append(10 * (np.log10(signal) - np.log10(error)) if error else np.inf)
     return f"{min(ratios):.1f} dB"
 
 
 def examine(path: Path, size: int, with_cpp: bool, with_int8: bool) -> dict[str, str]:
     """The row of a file; what goes wrong is its remark."""
-    row: dict[str, str] = {}
+    row = {"result": "right"}
     try:
         one = Examined(path, size)
         row["remark"] = one.option
         integers = is_quantized(one.model.graph)
         if not integers:
-            row["float"] = f"{largest_error(one.run(one.model), one.wanted):.1e}"
-        if with_int8:
+            error = largest_error(one.run(one.model), one.wanted)
+            row["float"] = f"{error:.1e}"
+            if not error <= TOLERANCE:
+                row["result"] = "wrong"
+        if with_int8 or integers:
             quantized = one.calibrated()
-            row["int8"] = one.steps(quantized) if integers and all(one.peer.steps) else decibels(one.run(quantized), one.wanted)
+            in_steps = integers and one.peer.steps and all(one.peer.steps)
+            row["int8"] = one.steps(quantized) if in_steps else decibels(one.run(quantized), one.wanted)
+            if in_steps and float(row["int8"].split()[0]) > 1:
+                row["result"] = "wrong"
             if path.suffix == ".onnx" and not integers:
                 row["peer"] = one.peer_int8()
             if with_cpp:
                 with tempfile.TemporaryDirectory() as folder:
-                    exported = n2d2py.export(quantized, "CPP", folder=folder)
-                    row["C++"] = "same" if n2d2py.compare(exported, 2).identical else "DIFFERS"
+                    same = n2d2py.compare(n2d2py.export(quantized, "CPP", folder=folder), 2).identical
+                row |= {"C++": "same"} if same else {"C++": "DIFFERS", "result": "wrong"}
     except Exception as error:  # whatever goes wrong is a finding
-        text = str(error).splitlines()[0] if str(error) else ""
-        row["remark"] = text if text.startswith("N2D2-") else f"{type(error).__name__}: {text}"
+        text = " ".join(str(error).split("\n")[:1])
+        coded = text.startswith("N2D2-E") and not text.startswith("N2D2-E099")
+        row["result"] = "no peer" if isinstance(error, PeerRefuses) else "refused" if coded else "failed"
+        row["remark"] = text if coded or isinstance(error, PeerRefuses) else f"{type(error).__name__}: {text}"
     return row
 
 
@@ -331,20 +345,32 @@ def run_apart(path: Path, words: list[str], limit: float) -> dict[str, str]:
     start = time.perf_counter()
     with tempfile.TemporaryFile() as printed, tempfile.NamedTemporaryFile() as made:
         command = [sys.executable, __file__, str(path), "-row", made.name, *words]
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=printed)
-        clock = threading.Timer(limit, child.kill)
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=printed, start_new_session=True)
+        clock = threading.Timer(limit, os.killpg, (child.pid, signal.SIGKILL))  # with its compilers
         clock.start()
-        _, status, usage = os.wait4(child.pid, 0)
-        clock.cancel()
+        try:
+            _, status, usage = os.wait4(child.pid, 0)
+        finally:
+            clock.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
         written = made.read()
         printed.seek(0)
         last = printed.read().decode(errors="replace").strip().splitlines()[-1:]
-    row = json.loads(written) if written else {"remark": f"ended with status {status}: {''.join(last)[:200]}"}
-    return row | {"MB": f"{usage.ru_maxrss / 1024:.0f}", "s": f"{time.perf_counter() - start:.1f}"}
+    seconds = time.perf_counter() - start
+    if written:
+        row = json.loads(written)
+    else:
+        code = os.waitstatus_to_exitcode(status)
+        ended = (
+            f"stopped after {limit:g} s (-limit)" if seconds >= limit else f"ended with status {code}: {''.join(last)[:200]}"
+        )
+        row = {"result": "failed", "remark": ended}
+    return row | {"MB": f"{usage.ru_maxrss / 1024:.0f}", "s": f"{seconds:.1f}"}
 
 
 def main() -> int:
-    """Print the table; status 1 where a file is refused or wrong."""
+    """Print the table; status 1 where a file is not right, 2 where there is none."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="+", type=Path, help="folders, or model files")
     parser.add_argument("-size", type=int, default=64, help="for each size that a file leaves open")
@@ -356,18 +382,19 @@ def main() -> int:
     if given.row:
         given.row.write_text(json.dumps(examine(given.paths[0], given.size, given.cpp, not given.float)))
         os._exit(0)  # LiteRT crashes when it frees some files
+    cases = [(top, path) for top in given.paths for path in (find_cases(top) if top.is_dir() else [top])]
+    if not cases:
+        parser.error("no .onnx or .tflite file below " + ", ".join(map(str, given.paths)))
     words = ["-size", str(given.size), *["-float"] * given.float, *["-cpp"] * given.cpp]
     print("| file | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (1 + len(COLUMNS)))
-    taken = total = 0
-    for top in given.paths:
-        for path in find_cases(top) if top.is_dir() else [top]:
-            row = run_apart(path, words, given.limit)
-            right = float(row.get("float", 0 if "int8" in row else "inf")) <= TOLERANCE
-            taken, total = taken + right, total + 1
-            cells = [str(row.get(name, "")).replace("|", "/") for name in COLUMNS]
-            print(f"| {path.relative_to(top) if top.is_dir() else path.name} | " + " | ".join(cells) + " |", flush=True)
-    print(f"\n{taken} of {total} files are imported, those in float within {TOLERANCE:g}.")
-    return int(taken < total)
+    results = Counter()
+    for top, path in cases:
+        row = run_apart(path, words, given.limit)
+        results[row["result"]] += 1
+        cells = [str(row.get(name, "")).replace("|", "/") for name in COLUMNS]
+        print(f"| {path.relative_to(top) if path != top else path.name} | " + " | ".join(cells) + " |", flush=True)
+    print(f"\n{len(cases)} files: " + ", ".join(f"{count} {result}" for result, count in results.most_common()))
+    return int(results["right"] < len(cases))
 
 
 if __name__ == "__main__":

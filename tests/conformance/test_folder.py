@@ -48,8 +48,15 @@ def models(tmp_path):
 
 def test_every_model_has_a_row(models, monkeypatch, capsys):
     status, rows = table(monkeypatch, capsys, str(models), "-size", "7", "-float")
-    assert status == 1 and list(rows) == ["damaged.tflite", "open.onnx", "refused.onnx", "right/model.onnx", "wrong/model.onnx"]
-    errors = {name: cells[0] for name, cells in rows.items()}
+    results = {name: cells[0] for name, cells in rows.items()}
+    errors = {name: cells[1] for name, cells in rows.items()}
+    assert status == 1 and results == {
+        "damaged.tflite": "refused",
+        "open.onnx": "right",
+        "refused.onnx": "refused",
+        "right/model.onnx": "right",
+        "wrong/model.onnx": "wrong",
+    }
     assert errors["right/model.onnx"] == "0.0e+00" and errors["wrong/model.onnx"] == "4.0e-02"
     assert float(errors["open.onnx"]) < 1e-6 and rows["open.onnx"][-1] == "-input-shape 7x3"
     assert not errors["refused.onnx"] and "Multinomial" in rows["refused.onnx"][-1] and "N2D2-E310" in rows["refused.onnx"][-1]
@@ -59,5 +66,26 @@ def test_every_model_has_a_row(models, monkeypatch, capsys):
 def test_integers_beside_the_peer(models, monkeypatch, capsys):
     """Samples of a normal distribution: 8 bits reach 25 dB and more, here and in ONNX Runtime."""
     status, rows = table(monkeypatch, capsys, str(models / "open.onnx"))
-    mine, theirs = (float(rows["open.onnx"][at].removesuffix(" dB")) for at in (1, 2))
+    mine, theirs = (float(rows["open.onnx"][at].removesuffix(" dB")) for at in (2, 3))
     assert status == 0 and mine > 25 and theirs > 25
+
+
+def test_a_limit_stops_one_file(models, monkeypatch, capsys):
+    status, rows = table(monkeypatch, capsys, str(models / "right"), "-limit", "0.05")
+    assert status == 1 and rows["model.onnx"][0] == "failed" and "0.05 s" in rows["model.onnx"][-1]
+
+
+def test_a_folder_without_models_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["folder.py", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        folder.main()
+    assert stopped.value.code == 2 and str(tmp_path) in capsys.readouterr().err
+
+
+def test_decibels():
+    """An error of 1 in a signal of 10: 20 dB; the worst of several outputs; equal outputs, and an error where all is zero."""
+    ten, eleven, zero = (np.array([value]) for value in (10.0, 11.0, 0.0))
+    found = [
+        folder.decibels(*pair) for pair in (([eleven, ten], [ten, ten]), ([ten], [ten]), ([ten], [zero]), ([zero], [zero]))
+    ]
+    assert found == ["20.0 dB", "inf dB", "-inf dB", "inf dB"]
