@@ -28,6 +28,7 @@ DEFAULTS = {
     "MemoryManagerStrategy": "OptimizeOverlap",
     "MemoryMode": "auto",
     "MemoryBudget": -1,
+    "Memories": (),
     "MaxExtraMacs": 0.0,
     "PackActivations": False,
     "StreamInput": False,
