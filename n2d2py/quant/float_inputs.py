@@ -1,7 +1,7 @@
 """Inputs in floating point: where one scale for an input costs more than the integers of what its first layers make of it.
 
     x, Log(x + 0.001), Conv               x in floating point, the logarithm too; its result gets integers
-    x, Fc; channels of different units    x in floating point, each channel brought to [-1, 1]; the weights undo that
+    x, Fc; channels of different units    x in floating point, each channel brought to [-1, 1]; the weights undo that; channels along any axis
 
 The first layers are those of single values: gains, shifts, functions. Both sides are measured on stimuli: the error of the first layers'
 results from rounding x, and from rounding these results.
@@ -22,12 +22,14 @@ from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.linear import padded_reader, scale_inputs, weighted_readers
+from n2d2py.operators.view import MemoryView
 from n2d2py.quant.guards import EXACT_FUNCTIONS
 from n2d2py.quant.histogram import LEAST_RANGE
 from n2d2py.quant.ranges import interval_type
@@ -44,14 +46,22 @@ WEIGHTED = (Conv, Fc, ArrayRecurrent)
 """Layers whose inputs may have 16 bits in a network of 8."""
 
 InputScales = Mapping[str, np.ndarray]
-"""By input: gains and shifts (2, C) of its channels; (2, 0) where its first layers stay unchanged."""
+"""By input: gains and shifts (2, ...) of its channels, which broadcast to it, such as (2, 1, C) to rows (1, T, C); (2, 0) where its first
+layers stay unchanged."""
 
 
 # ---- the layers after an input ---------------------------------------------------------------------
 def input_layers(graph: Graph) -> set[str]:
-    """Names of the layers that compute in floating point for the inputs that are so: the first layers, of single values, and products with
-    an input at the end of the network, such as that of a mask."""
-    return {node.name for name in graph.float_inputs for node in (*_first_layers(graph, name), *_last_products(graph, name))}
+    """Names of the layers that compute in floating point for the inputs that are so: the first layers, of single values, what moves values
+    before them, and products with an input at the end of the network, such as that of a mask."""
+    found: set[str] = set()
+    for name in graph.float_inputs:
+        for node in _first_layers(graph, name):
+            found.add(node.name)
+            while (node := graph.producer(node.inputs[0])) is not None:
+                found.add(node.name)
+        found |= {node.name for node in _last_products(graph, name)}
+    return found
 
 
 def is_given(graph: Graph, tensor: str) -> bool:
@@ -118,7 +128,7 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
         if any(_is_of_single_values(node) and graph.precision(node).quantize for node in graph.consumers(name)):
             continue
         x = x.astype(np.float64)
-        if _is_lost_in_layers(graph, name, x):
+        if _is_lost_in_layers(graph, name, x) or (_is_spoiled(x) and any(_last_products(graph, name))):
             found[name] = np.zeros((2, 0))
         elif (scales := _scales_of_channels(graph, name, x)) is not None:
             found[name] = scales
@@ -187,14 +197,21 @@ def _rounded(x: np.ndarray, bits: int) -> np.ndarray:
 
 def _scales_of_channels(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None:
     """Gains and shifts that bring each channel of an input to [-1, 1], where one scale is much worse; None where it is not, or where no
-    weights undo them."""
-    if x.shape[1] < 2 or len(x) < _FEWEST or any(graph.precision(node).quantize is False for node in graph.consumers(name)):
+    weights undo them. The channels are along the axis by which most is won."""
+    if len(x) < _FEWEST or any(graph.precision(node).quantize is False for node in graph.consumers(name)):
         return None
-    numbers = np.broadcast_to(np.arange(x.shape[1]).reshape(1, -1, *(1,) * (x.ndim - 2)), (1, *x.shape[1:]))
+    found = [_scales_along(graph, name, x, axis) for axis in range(1, x.ndim) if x.shape[axis] > 1]
+    ratio, scales = max((each for each in found if each is not None), key=lambda each: each[0], default=(0.0, None))
+    return scales if ratio > _WORSE_CHANNELS else None
+
+
+def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[float, np.ndarray] | None:
+    """Those of channels along an axis, and the ratio of the squared error of one scale to theirs."""
+    numbers = _numbers(x.shape, axis)
     readers = weighted_readers(graph, name, numbers)
-    if isinstance(readers, str):
+    if isinstance(readers, str) or _place(graph, name, numbers) is None:
         return None
-    channels = np.moveaxis(x, 1, 0).reshape(x.shape[1], -1)
+    channels = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
     low, high = channels.min(axis=1), channels.max(axis=1)
     largest = np.maximum(np.abs(low), np.abs(high))
     varies = high - low > 1e-6 * largest
@@ -207,7 +224,35 @@ def _scales_of_channels(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | 
     own = (channels - centre[:, None]) / half[:, None]
     error = np.square((_rounded(channels, 16 if _is_spoiled(channels) else 8) - channels) / half[:, None])[varies].mean()
     least = np.square(_rounded(own, 16 if _is_spoiled(own) else 8) - own)[varies].mean()
-    return np.stack([1 / half, -centre / half]) if error > _WORSE_CHANNELS * least else None
+    return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_along(x.ndim, axis))
+
+
+def _along(rank: int, axis: int) -> tuple[int, ...]:
+    """The shape, batch apart, of channels that broadcast to a tensor of `rank` axes along one of them."""
+    return tuple(-1 if each == axis else 1 for each in range(1, rank))
+
+
+def _numbers(shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """The number of its channel along an axis, for each element (1, ...) of a tensor."""
+    return np.broadcast_to(np.arange(shape[axis]).reshape(1, *_along(len(shape), axis)), (1, *shape[1:]))
+
+
+def _place(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, tuple[int, ...]] | None:
+    """The tensor after an input, itself or its moved values, whose layout an Affine takes channel by channel: its name and the dims
+    (C, ...) that it has, or is seen in; None without any."""
+    count = int(numbers.max()) + 1
+    while True:
+        dims = numbers.shape[1:]
+        if dims[0] == count and (np.moveaxis(numbers[0], 0, -1) == np.arange(count)).all():
+            return name, dims
+        if len(dims) == 1 and (numbers.reshape(-1, count) == np.arange(count)).all():
+            return name, (count, 1, dims[0] // count)
+        mover = graph.sole_consumer(name)
+        if mover is None or not mover.op.moves_values or mover.activation is not None or len(mover.inputs) != 1:
+            return None
+        name, numbers = mover.output, mover.op.run([numbers], mover)[0]
+        if numbers.size % count:
+            return None
 
 
 def with_float_inputs(graph: Graph, scales: InputScales) -> Graph:
@@ -216,18 +261,32 @@ def with_float_inputs(graph: Graph, scales: InputScales) -> Graph:
         return graph
     result = graph.copy()
     result.float_inputs = frozenset(scales)
-    for name, (gain, shift) in scales.items():
-        if not len(gain):
-            continue
-        numbers = np.arange(len(gain)).reshape(1, -1, *(1,) * (len(result.shape(name)) - 2))
-        readers = weighted_readers(result, name, np.broadcast_to(numbers, result.shape(name)))
-        assert not isinstance(readers, str)
-        for reader, own in readers:
-            scale_inputs(reader, (1 / gain)[own], (-shift / gain)[own])
-        scaled, consumers = result.fresh_name(f"{name}_scaled"), result.consumers(name)
-        params = {"weights": gain.astype(np.float32), "bias": shift.astype(np.float32)}
-        result.add(Node(scaled, Affine(), [name], [scaled], params, helper=True), at=0)
-        for node in consumers:
-            node.inputs = [scaled if one == name else one for one in node.inputs]
+    for name, (gains, shifts) in scales.items():
+        if gains.size:
+            _scale_channels(result, name, gains, shifts)
     result.verify()
     return result
+
+
+def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarray) -> None:
+    """Add the layer that scales the channels of an input, and undo it in the weights that read them."""
+    gain, shift = gains.reshape(-1), shifts.reshape(-1)
+    numbers = np.broadcast_to(np.arange(gain.size).reshape(gains.shape), graph.shape(name))
+    readers, place = weighted_readers(graph, name, numbers), _place(graph, name, numbers)
+    assert not isinstance(readers, str) and place is not None
+    for reader, own in readers:
+        scale_inputs(reader, (1 / gain)[own], (-shift / gain)[own])
+    source, dims = place
+    consumers, first = graph.consumers(source), graph.producer(source)
+    at = graph.nodes.index(first) + 1 if first is not None else 0
+    params = {"weights": gain.astype(np.float32), "bias": shift.astype(np.float32)}
+    layers: list[tuple[str, Op]] = [("scaled", Affine())]
+    if graph.shape(source)[1:] != dims:
+        layers = [("rows", MemoryView(dims)), ("scaled", Affine()), ("array", MemoryView(graph.shape(source)[1:]))]
+    last = source
+    for step, (suffix, op) in enumerate(layers):
+        made = graph.fresh_name(f"{name}_{suffix}")
+        graph.add(Node(made, op, [last], [made], params if suffix == "scaled" else {}, helper=True), at=at + step)
+        last = made
+    for node in consumers:
+        node.inputs = [last if one == source else one for one in node.inputs]

@@ -81,9 +81,7 @@ class Statistics:
             stored = read_npz(path)
             result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]), data=str(stored["data"]))
             result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
-            result.inputs = {
-                str(name): stored[f"inputs.{index}"].reshape(2, -1) for index, name in enumerate(stored["float_inputs"])
-            }
+            result.inputs = {str(name): stored[f"inputs.{index}"] for index, name in enumerate(stored["float_inputs"])}
             for index, name in enumerate(stored["names"]):
                 parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
                 result.histograms[str(name)] = Histogram.from_arrays(parts)

@@ -141,7 +141,7 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
     chosen = stimuli.spread(min(len(stimuli), _MOST_SAMPLES["best"]))
     found = choose_float_inputs(graph, np.concatenate([x for x, _, _ in chosen.batches(SAMPLE_BATCH)]), _ranges(graph, network))
     for name, scales in found.items():
-        how = f", with a scale for each of its {scales.shape[1]} channels" if scales.shape[1] else ""
+        how = f", with a scale for each of its {scales[0].size} channels" if scales.size else ""
         log.notice("the input '%s' stays in floating point%s: integers of one scale would cost more", name, how)
     return found
 
@@ -180,7 +180,7 @@ def save_statistics(observed: Observed | None, folder: Path) -> None:
 def _key(graph: Graph, network: LoadedNetwork, options: CalibrationOptions) -> str:
     """Names the network, the precisions of its layers and the kind of its data in stored statistics."""
     precisions = repr(sorted(graph.precisions.items()))
-    equalized = f"equalized by channel: {options.equalize and options.per_output}, inputs: {options.float_inputs}"
+    equalized = f"equalized by channel: {options.equalize and options.per_output}, inputs by axis: {options.float_inputs}"
     return network_key(graph, network.data.origin, precisions, equalized)
 
 

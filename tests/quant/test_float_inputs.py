@@ -12,6 +12,9 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Log, Logistic
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.view import MemoryView
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
 from n2d2py.quant.float_inputs import choose_float_inputs, with_float_inputs
 from n2d2py.quant.options import QuantOptions
@@ -63,6 +66,45 @@ def planes(rng) -> tuple[Graph, np.ndarray]:
     return graph, rng.normal(size=(128, 2, 6, 6)) * np.array([1e3, 5e-3]).reshape(1, 2, 1, 1)
 
 
+def rows(rng) -> tuple[Graph, np.ndarray]:
+    """The same, channels last: eight samples of each, one after the other, and a Conv over rows."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 8, 4))
+    _, x = units(rng)
+    deviation = x.std(axis=0)
+    made = weights(rng, 6, 4, 1, 1)
+    made["weights"] = (made["weights"] / deviation.reshape(-1, 1, 1)).astype(np.float32)
+    made["bias"] = (made["bias"] - made["weights"][:, :, 0, 0] @ x.mean(axis=0)).astype(np.float32)
+    layer(graph, "a", Reshape((32,)), "x")
+    layer(graph, "v", MemoryView((4, 1, 8)), "a")
+    layer(graph, "y", Conv(), "v", made)
+    return graph, np.array([101_325.0, 20.0, 0.5, 0.0]) + np.array([800.0, 8.0, 0.2, 0.01]) * rng.normal(size=(256, 8, 4))
+
+
+def turned(rng) -> tuple[Graph, np.ndarray]:
+    """The same, turned before a Conv along the steps."""
+    graph, x = rows(rng)
+    graph = Graph("net")
+    graph.add_input("x", (1, 8, 4))
+    made = weights(rng, 6, 4, 1, 3)
+    made["weights"] = (made["weights"] / x.std(axis=(0, 1)).reshape(-1, 1, 1)).astype(np.float32)
+    made["bias"] = (made["bias"] - made["weights"].sum(axis=(2, 3)) @ x.mean(axis=(0, 1))).astype(np.float32)
+    layer(graph, "t", Transpose((0, 2, 1)), "x")
+    layer(graph, "v", Reshape((4, 1, 8)), "t")
+    layer(graph, "y", Conv(), "v", made)
+    return graph, x
+
+
+def plain_mask(rng) -> tuple[Graph, np.ndarray]:
+    """A skewed spectrum times what a layer makes of it."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 12))
+    layer(graph, "f", Fc(), "x", {role: each / 8 for role, each in weights(rng, 12, 12).items()})
+    layer(graph, "s", Activation(Logistic()), "f")
+    layer(graph, "y", ElemWise("Prod"), "x s")
+    return graph, np.exp(rng.normal(-1, 2, (256, 12)))
+
+
 def mask(rng) -> tuple[Graph, np.ndarray]:
     """A spectrum times what a layer makes of its logarithm."""
     graph = Graph("net")
@@ -87,7 +129,15 @@ def decibels(graph: Graph, samples: np.ndarray, x: np.ndarray) -> float:
     return float(10 * np.log10((real - real.mean(0)).var() / np.square(found - real).mean()))
 
 
-NETWORKS = {"guarded logarithm": guarded_logarithm, "units": units, "planes": planes, "mask": mask}
+NETWORKS = {
+    "guarded logarithm": guarded_logarithm,
+    "units": units,
+    "planes": planes,
+    "rows": rows,
+    "turned": turned,
+    "mask": mask,
+    "plain mask": plain_mask,
+}
 
 
 @pytest.mark.parametrize("make", NETWORKS.values(), ids=NETWORKS)
