@@ -42,13 +42,13 @@ def exported(network: str, calibration: str, target: str, bits: int, folder: Pat
         "-o",
         str(folder),
     ]
-    words += ["-calib-data", calibration, "-calib", "20"] if calibration else []
+    words += ["-calib", "20", *(["-calib-data", calibration] if calibration else [])]
     done = subprocess.run(
         [*words, "-quality", "fast"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     made = sorted(folder.glob(f"export_{target}_*"))
     if done.returncode or not made:
-        print(f"{Path(network).name}: -export {target}: {done.stdout.strip().splitlines()[-1:]}", file=sys.stderr)
+        print(f"{Path(network).name}: -export {target}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
         return None
     if target != "NCNN":
         subprocess.run(["make", "-s", "-j4"], cwd=made[0], check=True, stdout=subprocess.DEVNULL)
