@@ -18,7 +18,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Window
 from n2d2py.memory.buffers import Buffers, concats_in_place
 from n2d2py.memory.packing import Packing, Placement
-from n2d2py.memory.plan import Memory, MemoryPlan
+from n2d2py.memory.plan import Memory, MemoryPlan, number_at
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPacking
@@ -76,8 +76,7 @@ def plan_memories(problem: MemoryProblem, settings: Settings, streams: bool = Tr
     best: tuple[Spread, MemoryPlan] | None = None
     for packing in _packings(problem, settings, streams, stream_input):
         placement = spread(packing)
-        judged = judge(packing, placement.offsets)
-        plan = packing.plan("Memories", placement)
+        judged, plan = judge(packing, placement.offsets), packing.plan("Memories", placement)
         better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
         if better and _is_coherent(problem, plan, memories):
             best = judged, plan
@@ -105,13 +104,9 @@ def _packings(problem: MemoryProblem, settings: Settings, streams: bool, stream_
 
 def _is_coherent(problem: MemoryProblem, plan: MemoryPlan, memories: Sequence[Memory]) -> bool:
     """True if partial results lie in the memory of the output that they become."""
-    outputs = {op.name: plan.planes[op.output] for op in problem.ops}
-    kept = [(outputs[name], run.partial) for name, run in plan.ops.items() if run.partial is not None]
-    return all(plane.external or _index(memories, plane.offset) == _index(memories, at) for plane, at in kept)
-
-
-def _index(memories: Sequence[Memory], at: int) -> int:
-    return next((number for number, memory in enumerate(memories) if at < memory.end), len(memories) - 1)
+    runs = ((plan.planes[op.output], plan.op(op.name).partial) for op in problem.ops)
+    kept = [(plane, partial) for plane, partial in runs if partial is not None]
+    return all(plane.external or number_at(memories, plane.offset) == number_at(memories, at) for plane, at in kept)
 
 
 def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict[str, float]:
@@ -127,21 +122,24 @@ def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict
     return found
 
 
+def _moved_by_memory(problem: MemoryProblem, plan: MemoryPlan) -> list[float]:
+    moved, found = moved_bytes(problem, plan.views), [0.0] * len(plan.memories)
+    for name, plane in plan.planes.items():
+        if found and not plane.external:
+            found[plan.memory_at(plane.offset)] += moved.get(name, 0)
+    return found
+
+
 def shares(problem: MemoryProblem, plan: MemoryPlan) -> dict[str, float]:
     """By memory of a plan, nothing where there is one only, the share of the bytes that an inference moves."""
-    moved, found = moved_bytes(problem, plan.views), dict.fromkeys((memory.name for memory in plan.memories), 0.0)
-    for name, plane in plan.planes.items():
-        if plan.memories and not plane.external:
-            found[plan.memories[_index(plan.memories, plane.offset)].name] += moved.get(name, 0)
-    total = sum(found.values()) or 1
-    return {name: value / total for name, value in found.items()}
+    found = _moved_by_memory(problem, plan)
+    total = sum(found) or 1
+    return {memory.name: value / total for memory, value in zip(plan.memories, found, strict=True)}
 
 
 def moving_cost(problem: MemoryProblem, plan: MemoryPlan) -> float:
     """The bytes that an inference moves, times the cost of the memories that they lie in."""
-    moved, costs = moved_bytes(problem, plan.views), [memory.cost for memory in plan.memories]
-    inside = {name: plane.offset for name, plane in plan.planes.items() if not plane.external}
-    return sum(moved.get(name, 0) * costs[plan.memory_at(at)] for name, at in inside.items())
+    return sum(value * memory.cost for memory, value in zip(plan.memories, _moved_by_memory(problem, plan), strict=True))
 
 
 def _moved_by_block(packing: Packing) -> list[float]:
@@ -156,16 +154,15 @@ def _moved_by_block(packing: Packing) -> list[float]:
 def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | None = None) -> Spread:
     """Judgement of the addresses of all blocks."""
     memories, moved = packing.buffers.settings.memories, moved or _moved_by_block(packing)
-    cost = sum(value * memories[_index(memories, at)].cost for value, at in zip(moved, offsets, strict=True))
+    cost = sum(value * memories[number_at(memories, at)].cost for value, at in zip(moved, offsets, strict=True))
     top = max((at + block.size for block, at in zip(packing.blocks, offsets, strict=True)), default=0)
     return Spread(max(0, top - memories[-1].end), cost, top)
 
 
 def greedy(packing: Packing) -> Placement:
     """First fit of the blocks by bytes moved per byte held."""
-    moved = _moved_by_block(packing)
-    order = sorted(range(len(packing.blocks)), key=lambda i: -moved[i] / max(1, packing.blocks[i].size))
-    return packing.first_fit(order, [False] * len(packing.ops))
+    dense = [value / max(1, block.size) for value, block in zip(_moved_by_block(packing), packing.blocks, strict=True)]
+    return packing.first_fit(sorted(range(len(dense)), key=lambda i: -dense[i]), [False] * len(packing.ops))
 
 
 def spread(packing: Packing) -> Placement:

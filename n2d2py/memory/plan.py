@@ -6,6 +6,7 @@ independent of each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -29,6 +30,11 @@ class Memory:
     def end(self) -> int:
         """The address after its last byte."""
         return self.start + self.bytes
+
+
+def number_at(memories: Sequence[Memory], at: int) -> int:
+    """Number of the memory in which an address lies, the last one for those after it; 0 without memories."""
+    return next((number for number, memory in enumerate(memories) if at < memory.end), max(len(memories) - 1, 0))
 
 
 @dataclass(frozen=True)
@@ -205,7 +211,7 @@ class MemoryPlan:
 
     def memory_at(self, at: int) -> int:
         """Number of the memory in which an address lies; 0 where there is one."""
-        return next((number for number, memory in enumerate(self.memories) if at < memory.end), 0)
+        return number_at(self.memories, at)
 
     def local(self, plane: Plane) -> Plane:
         """A plane with offsets that are relative to its memory."""

@@ -49,10 +49,9 @@ def place_scratch(
     before = plan.arena_bytes
     if plan.memories:
         holes = {name: _beside_output(problem, plan, name, found) for name, found in holes.items()}
-    tenth = before + before // _GROWTH
-    if plan.memories:  # holes end with their memory
-        top = plan.memories[-1].end
+        top = plan.memories[-1].end  # holes end with their memory
     else:
+        tenth = before + before // _GROWTH
         top = max(before, min(tenth, max(_end(holes[name], needs[name].enough) for name in holes)))
         top = max(top, *(_end(holes[name], needs[name].form) for name in holes))
     if limit is not None:
