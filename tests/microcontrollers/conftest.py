@@ -1,11 +1,11 @@
-"""One export for all tests of boards."""
+"""Exports for all tests of boards."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from support.board_export import export_for_boards
+from support.board_export import ROOT, SHARED, export_for_boards
 
 HERE = Path(__file__).parent
 
@@ -22,3 +22,25 @@ def own_optimization():
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("OPT", raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory):
+    """MLPerf Tiny's networks, by name and export parameters."""
+    made: dict[str, Path] = {}
+
+    def of(network: str, parameters: str = "") -> Path:
+        if network + parameters not in made:
+            out = tmp_path_factory.mktemp(network)
+            text = (ROOT / "tests" / "networks" / f"{network}.ini").read_text()
+            text = text.replace("${N2D2_DATA}", str(SHARED)).replace("${N2D2_MODELS}", str(SHARED / "models"))
+            quantized = (SHARED / "models" / f"{network}_qdq.onnx").is_file()
+            model = f"{network}_qdq.onnx" if quantized else f"{network}.onnx"
+            (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", model))
+            words = ("-db-export", "3", *(() if quantized else ("-calib", "4")))
+            made[network + parameters] = export_for_boards(
+                out / f"{network}.ini", out, *words, parameters=parameters, calibrate=False
+            )
+        return made[network + parameters]
+
+    return of

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
 from support import memory_networks
-from support.board_export import export_for_boards, make, need_core, tool
+from support.board_export import SHARED, export_for_boards, make, need_core, tool
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED = Path(os.environ["N2D2_DATA"]) if "N2D2_DATA" in os.environ else ROOT.parent / "shared" / "data"
 COMPILER = "12.2"
 MEASURED = {
     ("cortex-m4", "resnet8", "-O2"): 12_449_332,
@@ -64,27 +62,6 @@ def counted(folder: Path, core: str, option: str) -> int:
     said = make(folder, core, "-s", "count", f"OPT={option}")
     (found,) = re.findall(r"^inference +(\d+)$", said, re.MULTILINE)
     return int(found)
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    made: dict[str, Path] = {}
-
-    def of(network: str, parameters: str = "") -> Path:
-        if network + parameters not in made:
-            out = tmp_path_factory.mktemp(network)
-            text = (ROOT / "tests" / "networks" / f"{network}.ini").read_text()
-            text = text.replace("${N2D2_DATA}", str(SHARED)).replace("${N2D2_MODELS}", str(SHARED / "models"))
-            quantized = (SHARED / "models" / f"{network}_qdq.onnx").is_file()
-            model = f"{network}_qdq.onnx" if quantized else f"{network}.onnx"
-            (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", model))
-            words = ("-db-export", "3", *(() if quantized else ("-calib", "4")))
-            made[network + parameters] = export_for_boards(
-                out / f"{network}.ini", out, *words, parameters=parameters, calibrate=False
-            )
-        return made[network + parameters]
-
-    return of
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def test_what_is_reported_is_what_a_board_takes(network, exported, tmp_path):
     painted = re.search(r"stack (\d+) of (\d+) bytes", make(exported, "cortex-m4", "test", "OPT=-O2"))
     assert painted is not None
     measured, bound = int(painted[1]), int(painted[2])
-    assert measured <= bound
+    assert measured <= bound <= 1.1 * measured + 64
     if "at most" not in said:  # by the call graphs, which a compiler cache leaves out
         assert -32 <= sizes[exported]["stack"] - measured < 64
     transformed = sum(32 * channels * -(-outputs // 4) * 4 for outputs, channels, *_ in SHAPES.values())

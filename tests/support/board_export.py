@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -9,10 +10,11 @@ from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import CORES, board, core
 from support.export_build import need
 
-__all__ = ["CORE_NAMES", "compiled", "export_for_boards", "library", "make", "need_core", "tool"]
+__all__ = ["CORE_NAMES", "ROOT", "SHARED", "compiled", "export_for_boards", "library", "make", "need_core", "tool"]
 
 CORE_NAMES = tuple(one.name for one in CORES)
 ROOT = Path(__file__).resolve().parents[2]
+SHARED = Path(os.environ["N2D2_DATA"]) if "N2D2_DATA" in os.environ else ROOT.parent / "shared" / "data"
 
 
 def need_core(name: str) -> None:

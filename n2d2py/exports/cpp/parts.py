@@ -79,7 +79,7 @@ class Stream:
         sets: the instruction sets that have it.
         values: int8, what takes the place of the weights; None where `problem` rules the kernel out.
         facts: the enumerators of a config that has the stream.
-        stack: bytes of the kernel's buffers on the stack, where it is not among those of `exports.mcu.stack`.
+        stack: bytes of the kernel's buffers on the stack, and of the frames of its functions.
     """
 
     kernel: str

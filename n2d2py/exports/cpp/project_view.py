@@ -89,10 +89,11 @@ class ProjectView:
     Attributes:
         constant_alignment: bytes to which constants are aligned.
         sections: whether constants have sections of their own.
-        stack_bytes, riscv_stack_bytes: of a core's stack; 0 where it is not known.
+        stack_bounds: those of microcontrollers (`exports.mcu.stack`); none where they are not known.
     """
 
     constant_alignment = 64
+    stack_bounds: Any = ()
     api_version = API_VERSION
     version = __version__
     families, processors = FAMILIES, TARGETS
@@ -387,14 +388,6 @@ class ProjectView:
     def result(self) -> str:
         """The C++ type that inference returns."""
         return "int" if self.weights_file else "void"
-
-    @property
-    def stack_bytes(self) -> int:
-        return 0
-
-    @property
-    def riscv_stack_bytes(self) -> int:
-        return 0
 
     @property
     def constant_bytes(self) -> int:

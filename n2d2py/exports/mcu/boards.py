@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
+
 
 @dataclass(frozen=True)
 class Board:
@@ -38,20 +40,20 @@ class Core:
     Attributes:
         prefix, flags: what the names of its compiler begin with, and its flags.
         board: the one whose QEMU runs it.
+        isa: the name of its instruction set (`exports.cpp.isa`).
         link: flags of the linker.
         cxx, cxx_flags: the C++ compiler and its flags, where others than those above compile C++.
-        transforms: whether it has kernels by Winograd (`exports.cpp.forms.channel_pairs`).
     """
 
     name: str
     prefix: str
     flags: tuple[str, ...]
     board: str
+    isa: str
     link: tuple[str, ...]
     processor: str = "arm"
     cxx: str = ""
     cxx_flags: tuple[str, ...] = ()
-    transforms: bool = False
 
     @property
     def compiler(self) -> str:
@@ -125,30 +127,33 @@ _ALIGNED = ("-mno-unaligned-access", "-fno-tree-loop-distribute-patterns")
 """Words only where their addresses are known; loops that copy stay loops, since the memcpy of newlib reads and writes unaligned words."""
 
 
-def _arm(name: str, flags: str, board: str, transforms: bool = False) -> Core:
-    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *_ALIGNED, *flags.split()), board, _NANO, transforms=transforms)
+def _arm(name: str, flags: str, board: str, isa: str) -> Core:
+    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *_ALIGNED, *flags.split()), board, isa, _NANO)
 
 
 CORES = (
-    _arm("cortex-m0", "", "mps2-an386"),
-    _arm("cortex-m3", "", "mps2-an385"),
-    _arm("cortex-m4", "-mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386", transforms=True),
-    _arm("cortex-m7", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an500", transforms=True),
-    _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505", transforms=True),
+    _arm("cortex-m0", "", "mps2-an386", "portable"),
+    _arm("cortex-m3", "", "mps2-an385", "portable"),
+    _arm("cortex-m4", "-mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386", "dsp"),
+    _arm("cortex-m7", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an500", "dsp"),
+    _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505", "dsp"),
     # GCC's own vectors cost more instructions than they save.
-    _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547"),
-    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
+    _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547", "mve"),
+    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", "rvm", (), "riscv"),
     Core(
         "rv32imc_zve32x",
         _RISCV,
         ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO),
         "riscv-vectors",
+        "rvv",
         (),
         "riscv",
         "clang++",
         ("--target=riscv32-unknown-elf", "-march=rv32imc_zve32x", "-mabi=ilp32", "-mcmodel=medany"),
     ),
-    Core("rv32imafc", _RISCV, ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
+    Core(
+        "rv32imafc", _RISCV, ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO), "riscv-virt", "rvm", (), "riscv"
+    ),
 )
 
 DEFAULT_CORE = "cortex-m4"
@@ -166,4 +171,4 @@ def board(name: str) -> Board:
 
 def transforming_cores() -> tuple[Core, ...]:
     """Those that have kernels by Winograd."""
-    return tuple(one for one in CORES if one.transforms)
+    return tuple(one for one in CORES if one.isa in having(CHANNEL_PAIRS))

@@ -13,6 +13,7 @@ from n2d2py.exports.cpp.isa import CHANNEL_PAIRS
 from n2d2py.exports.cpp.winograd import positions
 
 _OUTPUTS, _CHANNELS = 4, 4
+_FRAMES = 784
 _ROWS = (1, 2, 0, 3)
 """The order of the rows of a column of positions."""
 _SIGNS = np.array([1, 1, 1, -1])
@@ -85,8 +86,8 @@ class ChannelPairs(CoreForm):
         return tile_stream(facts.weights, facts.bias, facts.high_words)
 
     def stack(self, facts: KernelFacts) -> int:
-        """Transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
+        """As `tile_convolution.hpp`: transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
         outputs, channels = facts.layer.output_shape[1], facts.layer.input_shape[1]
         wide = -(-outputs // _OUTPUTS) * _OUTPUTS
         line = facts.layer.over[0].line_bytes if facts.layer.over else 0
-        return 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + line
+        return _FRAMES + 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + line

@@ -119,6 +119,13 @@ class KernelFacts:
         return None if self.layer.input_shape[1] == len(self.weights) else "a channel has several outputs"
 
     @property
+    def gathered_bytes(self) -> int:
+        """Bytes of a copy of the input for a fully connected layer, whose lines may lie apart; 0 where they follow each other."""
+        plane, size = self.layer.sources[0], self.rows.shape[1]
+        whole = plane.stride == plane.size and plane.limit is plane.ring_rows is plane.pitch is None
+        return 0 if whole else size
+
+    @property
     def unaligned(self) -> str | None:
         """The clause of the report for layers whose pixels are read, or whose fours of outputs are written, at any address."""
         source, made = self.layer.word_pixels
@@ -271,8 +278,8 @@ class CoreForm(KernelForm[np.ndarray]):
         return "it has groups" if facts.dense and facts.groups != 1 else None
 
     def stack(self, facts: KernelFacts) -> int:
-        """Bytes of its buffers on the stack, where these are not among those of `exports.mcu.stack`."""
-        return 0
+        """Bytes of its buffers on the stack, and of the frames of its functions (see `exports.mcu.stack`)."""
+        raise NotImplementedError
 
 
 FORMS: Registry[KernelForm[Any]] = Registry("the kernel form")

@@ -86,6 +86,19 @@ class Lanes(CoreForm):
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return lane_stream(facts.rows, *without_dead(facts.rows, facts.bias, facts.high_words))
 
+    def stack(self, facts: KernelFacts) -> int:
+        """As `lane_convolution.hpp`: a window in 16 bits, its bytes, results; `lane_fullyconnected.hpp`: the same of one pixel."""
+        outputs, inputs = facts.rows.shape
+        depth, quads = -(-inputs // _INPUTS) * _INPUTS, -(-outputs // _OUTPUTS)
+        source, made = facts.layer.word_pixels
+        direct = made and outputs % _OUTPUTS == 0
+        if facts.kernel == "fullyConnected":
+            results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
+            return 168 + 2 * depth + results + (facts.gathered_bytes if source else inputs)
+        width, channels = facts.weights.shape[2:]
+        run = width * channels if source and channels % 4 == 0 else 2 * depth
+        return 304 + 4 * depth + run + (4 if direct else 8 * quads)
+
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of depthwise weights (C, taps), as `pairs.hpp` describes it; C is a multiple of 4."""
@@ -116,3 +129,8 @@ class PairsOfTaps(CoreForm):
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return pair_stream(facts.rows, facts.bias, facts.high_words)
+
+    def stack(self, facts: KernelFacts) -> int:
+        """As `pair_depthwise.hpp`: pointers to lines and taps, a pixel of the padding."""
+        channels, lines, columns = facts.weights.shape
+        return 240 + 4 * lines + 4 * (lines * columns + 2) + channels

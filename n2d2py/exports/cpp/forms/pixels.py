@@ -112,6 +112,14 @@ class PixelPairs(CoreForm):
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return pixel_stream(facts.rows, facts.signed_bias, scaling_words(facts))
 
+    def stack(self, facts: KernelFacts) -> int:
+        """As `pixel_convolution.hpp`: windows of six or four pixels, a line of the padding, results, pointers to lines."""
+        outputs, lines, columns, channels = facts.weights.shape
+        depth = -(-lines * columns * channels // 2) * 2
+        pixels = 6 if depth <= 256 else 4
+        results = pixels * (outputs + 1) if outputs % _OUTPUTS else 0
+        return 256 + 32 * pixels + 2 * pixels * depth + columns * channels + results + 4 * pixels * lines
+
 
 def column_stream(weights: np.ndarray, bias: np.ndarray, scaling: np.ndarray) -> np.ndarray:
     """int8 bytes for depthwise weights (C, 9), as `column_depthwise.hpp` describes it: for each channel its bias, its `scaling_words`,
@@ -140,3 +148,7 @@ class ColumnsOfTaps(CoreForm):
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return column_stream(facts.rows, facts.bias, scaling_words(facts))
+
+    def stack(self, facts: KernelFacts) -> int:
+        """Registers and pointers alone (`column_depthwise.hpp`)."""
+        return 320

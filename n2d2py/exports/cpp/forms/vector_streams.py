@@ -13,6 +13,8 @@ from n2d2py.exports.cpp.isa import DOTS, OUTPUTS, TAPS
 
 _BYTES = 16
 """Of a vector."""
+_KEPT_LINES = 1536
+"""Bytes of all channels of three lines, which a depthwise layer keeps for the next lines."""
 _TAPS = (2, 1, 0, 5, 4, 3, 8, 7, 6)
 """The order of the taps of 3 x 3: each line from the right, so that the last load of a line moves its pointer."""
 
@@ -89,6 +91,19 @@ class DotProducts(CoreForm):
         pack = one_stream if facts.kernel == "fullyConnected" else pair_of_outputs_stream
         return pack(facts.rows, facts.signed_bias, _shifted_left(facts))
 
+    def stack(self, facts: KernelFacts) -> int:
+        """As `mve_convolution.hpp`: windows of four pixels, the bytes of one, a line of the padding, results, pointers to lines and
+        taps; `mve_fullyconnected.hpp`: the input."""
+        outputs, inputs = facts.rows.shape
+        depth = -(-inputs // _BYTES) * _BYTES
+        if facts.kernel == "fullyConnected":
+            return 96 + depth
+        _, lines, columns, channels = facts.weights.shape
+        apart = outputs % 2 or facts.layer.place.bytes > 65535 - outputs
+        bytes_of_one = depth if channels % _BYTES else 0
+        results = 4 * (outputs + outputs % 2) if apart else 0
+        return 528 + 4 * depth + bytes_of_one + columns * channels + results + 8 * lines * (1 + columns)
+
 
 @form
 class VectorsOfChannels(CoreForm):
@@ -108,6 +123,15 @@ class VectorsOfChannels(CoreForm):
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return channel_stream(facts.rows, facts.signed_bias, _shifted_left(facts))
+
+    def stack(self, facts: KernelFacts) -> int:
+        """As `mve_depthwise.hpp`: three lines of 16 channels, or of all where these are little."""
+        pixels, step, channels = facts.layer.output_shape[3], facts.layer.op.stride[1], len(facts.weights)
+        plane = facts.layer.place
+        two = channels == _BYTES // 2 and step == 1 and pixels % 2 == 0 and plane.stride == plane.size
+        line = ((pixels - 1) * step + 3) * (_BYTES // 2 if two else _BYTES)
+        whole = 3 * line * -(-channels // _BYTES)
+        return 400 + (whole if whole <= _KEPT_LINES else 3 * line)
 
 
 def output_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -131,3 +155,14 @@ class VectorsOfOutputs(CoreForm):
         rescale = facts.layer.node.rescale
         rounded = isinstance(rescale, DoublingRescale) and rescale.twice  # by an instruction that doubles
         return output_stream(facts.rows, facts.bias, np.stack([multipliers * (2 - rounded), *shifts]))
+
+    def stack(self, facts: KernelFacts) -> int:
+        """As `output_convolution.hpp`, `output_depthwise.hpp` and `output_fullyconnected.hpp`: windows of four pixels, a line of the padding,
+        pointers to lines; pointers to lines and taps, a pixel of the padding; the input where its lines lie apart."""
+        if facts.kernel == "fullyConnected":
+            return 152 + facts.gathered_bytes
+        lines, columns = facts.weights.shape[1:3]
+        if not facts.dense:
+            return 240 + 4 * lines * (1 + columns) + len(facts.weights)
+        inputs = facts.rows.shape[1]
+        return 320 + 4 * inputs + inputs // lines + 16 * lines
