@@ -19,7 +19,7 @@ namespace n2d2 {
 // The type in which a window of inputs is gathered. On x86 bytes become 16-bit integers: compilers multiply and add pairs of these
 // in one instruction, while GCC shortens products of bytes to 16 bits and widens each of them.
 template <class In, class Weight, class Sum,
-          int Bytes = 1000 * static_cast<int>(sizeof(Sum)) + 10 * sizeof(Weight) + sizeof(In)>
+          int Bytes = static_cast<int>(1000 * sizeof(Sum) + 10 * sizeof(Weight) + sizeof(In))>
 struct WindowOf {
     typedef In Type;
 };

@@ -24,6 +24,11 @@
 #error "n2d2: -ffast-math changes the results; build without it (and without -Ofast)"
 #endif
 
+// Bounds of arrays are template parameters of type int: to GCC, each is a conversion that may change the sign. clang checks the others.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#endif
+
 #if defined(__GNUC__) || defined(__clang__)
 #define N2D2_INLINE inline __attribute__((always_inline))
 #define N2D2_INLINE_LAMBDA __attribute__((always_inline))

@@ -149,6 +149,9 @@ def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequen
 // The code is for the core that the compiler is told (-mcpu=...); results are the same on all. Several networks may be in one program, and
 // in one source file.
 {hidden}
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#endif
 #if defined(__has_include)
 #if !__has_include(<cstdint>)
 #define N2D2_NO_LIBRARY 1  // a compiler without a C++ library
@@ -170,5 +173,8 @@ def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequen
 #undef n2d2
 {macros}
 #endif  // {namespace}_IMPLEMENTATION
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 {shown}
 """
