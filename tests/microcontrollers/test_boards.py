@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,45 @@ def test_instructions_are_counted_by_layer(small):
     assert set(layers) <= set(counts)
     assert sum(counts[name] for name in layers) == pytest.approx(counts["inference"], rel=0.02)
     assert make(small, "cortex-m4", "-s", "count") == said
+
+
+LISTING = """00000000 <first(int)>:
+   0:\tldr\tr0, [r1]
+   2:\tldr\tr2, [r1, #4]
+   4:\tldrd\tr4, r5, [r1]
+   8:\tpush\t{r4, r5, r6, r7, lr}
+   a:\tbeq.n\t0 <first(int)>
+0000000c <second>:
+   c:\tsmlad\tr0, r1, r2, r0
+  10:\tpop\t{r4-r7, pc}
+"""
+"""Cycles by hand: 2 + 1 + 3 + 6 + 2 = 14; 1 + (1 + 5 + 2) = 9."""
+
+
+def test_cycles_of_a_listing(small, tmp_path):
+    """Executions times cycles, and wait states of loads that miss the buffer."""
+    (tmp_path / "listing").write_text(LISTING)
+    (tmp_path / "blocks").write_text("1 12 10 3\nc 8 4 0\n")
+    (tmp_path / "objdump").write_text(f"#!/bin/sh\ncat {tmp_path}/listing\n")
+    (tmp_path / "objdump").chmod(0o755)
+    words = [sys.executable, small / "boards/cycles.py", "cortex-m4", tmp_path / "blocks", "-", tmp_path / "objdump", "5"]
+    lines = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[1:]
+    assert [line.split() for line in lines] == [["155", "50", "first"], ["36", "8", "second"], ["191", "58", "inference"]]
+    words[2] = "cortex-m7"
+    refused = subprocess.run(words, stderr=subprocess.PIPE, text=True)
+    assert refused.returncode == 1 and refused.stderr.startswith("cycles: no model of cortex-m7; there are models of")
+
+
+def test_cycles_are_estimated(small):
+    """All instructions of an inference are in them; wait states of flash make it slower."""
+    need_core("cortex-m4")
+    counted = int(re.findall(r"^inference +(\d+)$", make(small, "cortex-m4", "-s", "count"), re.MULTILINE)[0])
+    cycles, instructions = (
+        int(number) for number in re.findall(r"^ +(\d+) +(\d+)  inference$", make(small, "cortex-m4", "-s", "cycles"), re.M)[0]
+    )
+    assert instructions == pytest.approx(counted, rel=2e-3) and 1 < cycles / instructions < 2
+    slow = re.findall(r"^ +(\d+) +(\d+)  inference$", make(small, "cortex-m4", "-s", "cycles", "WAIT=4"), re.M)[0]
+    assert int(slow[0]) > cycles and int(slow[1]) == instructions
 
 
 @pytest.mark.parametrize("name", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])

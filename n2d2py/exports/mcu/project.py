@@ -111,6 +111,7 @@ class McuProject(Project):
             "boards/semihosting.h",
             "boards/test.c",
             "boards/count.c",
+            "boards/cycles.py",
         ]
         packages = [
             (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
