@@ -45,11 +45,11 @@ from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.view import MemoryView
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 
 WAYS = {
     "as it comes": {},

@@ -14,7 +14,7 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.array_elemwise import AddedConstants
 from n2d2py.passes.gains import GainsOfRows
-from n2d2py.quant.float_fallback import float_layers
+from n2d2py.quant.types.float_fallback import float_layers
 
 
 def network(b, function, dims, shape, slots=(0, -1), values=None):

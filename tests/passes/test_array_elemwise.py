@@ -13,7 +13,7 @@ from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.passes.array_elemwise import ArrayElemWise, images
-from n2d2py.quant.float_fallback import float_layers
+from n2d2py.quant.types.float_fallback import float_layers
 
 
 @every(

@@ -15,9 +15,9 @@ from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.float_fallback import float_layers
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.types.float_fallback import float_layers
 from n2d2py.reference.engine import FloatEngine
 
 ROWS, WIDTH = 6, 5

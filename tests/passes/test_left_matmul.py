@@ -10,7 +10,7 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize
 from n2d2py.passes.constant_products import LeftMatMul
-from n2d2py.quant.float_fallback import float_layers
+from n2d2py.quant.types.float_fallback import float_layers
 
 
 def network(b, left, right):

@@ -11,7 +11,7 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.passes.array_elemwise import OuterProduct
-from n2d2py.quant.float_fallback import float_layers
+from n2d2py.quant.types.float_fallback import float_layers
 
 
 def network(b, dims, shapes, slots=(0, 1), function="Mul"):

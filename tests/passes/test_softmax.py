@@ -10,7 +10,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
-from n2d2py.quant.float_fallback import float_layers
+from n2d2py.quant.types.float_fallback import float_layers
 
 
 def network(b, op: Softmax):

@@ -15,7 +15,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.concat import joins
 from n2d2py.operators.functions import ChannelClip
 from n2d2py.operators.pool import Pool
-from n2d2py.quant.types import TensorTypes, shared_tensors
+from n2d2py.quant.types.choose import TensorTypes, shared_tensors
 
 _FACTORS = np.geomspace(0.6, 1.25, 24)
 """Ranges that are tried, as shares of the first one."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
-from n2d2py.quant.layerwise import SAMPLE_BATCH, LayerwiseRun
+from n2d2py.quant.observe.layerwise import SAMPLE_BATCH, LayerwiseRun
 
 _EVERY = 3
 """One stimulus of so many is held back."""

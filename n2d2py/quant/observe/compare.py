@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.quant.level_counts import LevelCounts
+from n2d2py.quant.observe.level_counts import LevelCounts
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.graph.shapes import elements
-from n2d2py.quant.judged import row_weights
+from n2d2py.quant.observe.judged import row_weights
 from n2d2py.quant.simulator import run_node
 from n2d2py.reference.engine import FloatEngine
 
@@ -23,7 +23,7 @@ def slices(graph: Graph, stimuli: np.ndarray) -> list[np.ndarray]:
 
 
 def output_weights(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Factors of squared errors that make rows of outputs comparable (quant/judged.py), and outputs of any number of values."""
+    """Factors of squared errors that make rows of outputs comparable (quant/observe/judged.py), and outputs of any number of values."""
     engine = FloatEngine(graph)
     found = [engine.run(batch) for batch in batches]
     values = {name: np.concatenate([part[name] for part in found]) for name in graph.outputs}

@@ -1,7 +1,7 @@
 """Which layers get 16-bit weights: those whose rounding to 8 bits costs most at the outputs for the bytes that they take.
 
 Each layer has its weights rounded alone, while everything else is floating point. Squares of independent errors add up, with those
-of the activations too (quant/mixed.py).
+of the activations too (quant/search/mixed.py).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph
-from n2d2py.quant.bit_search import width_errors
-from n2d2py.quant.correct import alternatives
-from n2d2py.quant.mixed import Roundings, measuring_stimuli
-from n2d2py.quant.narrow import weight_counts
+from n2d2py.quant.correct.layers import alternatives
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import typed_graph
-from n2d2py.quant.types import TensorTypes
+from n2d2py.quant.search.bits import width_errors
+from n2d2py.quant.search.mixed import Roundings, measuring_stimuli
+from n2d2py.quant.types.choose import TensorTypes
+from n2d2py.quant.weights.narrow import weight_counts
 
 REMAINING = 0.12
 """Share of the squared error of all roundings to 8 bits that may be left together: 9 dB less where the errors of layers are

@@ -16,10 +16,10 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.quant.float_inputs import WEIGHTED, is_given, is_spoiled
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.spectra import is_magnitude, is_to_float
+from n2d2py.quant.types.float_inputs import WEIGHTED, is_given, is_spoiled
+from n2d2py.quant.types.spectra import is_magnitude, is_to_float
 
 
 def width(
@@ -36,7 +36,7 @@ def width(
     What a Softmax at an output reads has the width of an output. 16 bits at an edge, and for magnitudes, are taken only where weighted layers and floating point alone read the values. Inside, the tensors that only normalisations and
     softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
     block of a transformer. So have the states that one recurrent layer gives to the next one, or to
-    the scores. Spectra, and what they are made of, are among `options.wide` (quant/spectra.py).
+    the scores. Spectra, and what they are made of, are among `options.wide` (quant/types/spectra.py).
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     asked = asked_bits(graph, holders)

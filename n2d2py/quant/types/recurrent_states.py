@@ -17,7 +17,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.observe.histogram import Histogram
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.linear import padded_reader, scale_inputs, weighted_readers
 from n2d2py.operators.view import MemoryView
-from n2d2py.quant.guards import EXACT_FUNCTIONS
-from n2d2py.quant.histogram import LEAST_RANGE
-from n2d2py.quant.ranges import interval_type
+from n2d2py.quant.observe.histogram import LEAST_RANGE
+from n2d2py.quant.types.guards import EXACT_FUNCTIONS
+from n2d2py.quant.types.ranges import interval_type
 
 _WORSE = 2.0
 """Least ratio of the squared error of an input's integers to that of its first layers' results."""

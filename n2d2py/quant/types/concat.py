@@ -21,8 +21,8 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.ranges import ZERO_POINT_GAIN, interval_type
-from n2d2py.quant.widths import asked_bits, is_sequence
+from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, interval_type
+from n2d2py.quant.types.widths import asked_bits, is_sequence
 
 _JOIN_RATIO = 0.5
 """A concat input whose range is at least this share of the widest shares the output's scale."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, Rescale, StepRescale
-from n2d2py.quant.file_rounding import sum_results
+from n2d2py.quant.weights.file_rounding import sum_results
 
 __all__ = ["ByteForm", "byte_form"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
-from n2d2py.quant.isolation import Tail, isolated, output_weights, slices
+from n2d2py.quant.search.isolation import Tail, isolated, output_weights, slices
 from n2d2py.reference.engine import FloatEngine
 
 _STATES = 20_000

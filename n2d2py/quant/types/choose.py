@@ -18,17 +18,17 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
-from n2d2py.quant.concat import CoarseJoin, fill_values, type_concats, with_fills
-from n2d2py.quant.corrections import BiasCorrections
-from n2d2py.quant.float_fallback import float_tensors
-from n2d2py.quant.guards import coarse_tensors
-from n2d2py.quant.histogram import LEAST_RANGE, Histogram
+from n2d2py.quant.observe.corrections import BiasCorrections
+from n2d2py.quant.observe.histogram import LEAST_RANGE, Histogram
+from n2d2py.quant.observe.thresholds import activation_threshold
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
-from n2d2py.quant.recurrent_state_types import StateReaches, StateTypes, recurrent_reach
-from n2d2py.quant.spectra import wide_tensors
-from n2d2py.quant.thresholds import activation_threshold
-from n2d2py.quant.widths import is_scored, width
+from n2d2py.quant.types.concat import CoarseJoin, fill_values, type_concats, with_fills
+from n2d2py.quant.types.float_fallback import float_tensors
+from n2d2py.quant.types.guards import coarse_tensors
+from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
+from n2d2py.quant.types.recurrent_states import StateReaches, StateTypes, recurrent_reach
+from n2d2py.quant.types.spectra import wide_tensors
+from n2d2py.quant.types.widths import is_scored, width
 
 _HEADROOM = 2.0
 """Range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""

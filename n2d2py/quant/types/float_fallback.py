@@ -1,7 +1,7 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
-They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/spectra.py), those
-that make divisors (quant/guards.py), the first ones after an input in floating point (quant/float_inputs.py), and those for which the target has no integers (quant/float_regions.py). What reads only such tensors and either moves values or
+They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/types/spectra.py), those
+that make divisors (quant/types/guards.py), the first ones after an input in floating point (quant/types/float_inputs.py), and those for which the target has no integers (quant/types/float_regions.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
 form are those of `arithmetic/functions.py`, so that every export gives the same bits.
@@ -27,9 +27,9 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.contract import refusal, refused
-from n2d2py.quant.float_inputs import input_layers
-from n2d2py.quant.guards import divisor_layers
-from n2d2py.quant.spectra import power_layers
+from n2d2py.quant.types.float_inputs import input_layers
+from n2d2py.quant.types.guards import divisor_layers
+from n2d2py.quant.types.spectra import power_layers
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.inputs import NO_CONTRACT, InputContract
-from n2d2py.quant.compare import decibels
+from n2d2py.quant.observe.compare import decibels
 
 _KEPT = 12
 _LARGEST_IMAGE = 256

@@ -12,17 +12,17 @@ from n2d2py.concurrency import together
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, quantize_layer
-from n2d2py.quant.corrections import BiasCorrections
-from n2d2py.quant.guards import coarse_tensors
-from n2d2py.quant.holdout import Holdout, gain, split
-from n2d2py.quant.layerwise import LayerwiseRun, expected_error
-from n2d2py.quant.moments import has_moments
-from n2d2py.quant.narrow import has_narrow
+from n2d2py.quant.correct.holdout import Holdout, gain, split
+from n2d2py.quant.correct.sequential import refinable_tensors, refined_type
+from n2d2py.quant.observe.corrections import BiasCorrections
+from n2d2py.quant.observe.layerwise import LayerwiseRun, expected_error
+from n2d2py.quant.observe.moments import has_moments
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_layer, layer_types, typed_graph
-from n2d2py.quant.rounding import CompensatedRounding, Remembered
-from n2d2py.quant.sequential import refinable_tensors, refined_type
-from n2d2py.quant.types import TensorTypes
+from n2d2py.quant.types.choose import TensorTypes
+from n2d2py.quant.types.guards import coarse_tensors
+from n2d2py.quant.weights.narrow import has_narrow
+from n2d2py.quant.weights.rounding import CompensatedRounding, Remembered
 
 _ENOUGH = 64
 """Stimuli that correct; with fewer, those that were held back correct too once it is known what to keep."""

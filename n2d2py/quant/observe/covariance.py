@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from n2d2py.concurrency import together
-from n2d2py.quant.moments import Moments
+from n2d2py.quant.observe.moments import Moments
 
 BLOCK = 32
 """Inputs that are rounded between two products of matrices; `Factor` is read in such blocks, in order."""

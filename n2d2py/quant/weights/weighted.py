@@ -14,9 +14,9 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.quant.contract import LayerTypes, Quantizer
-from n2d2py.quant.file_rounding import sums_rescale, with_small_constants
 from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of
-from n2d2py.quant.weights import quantize_weights
+from n2d2py.quant.weights.file_rounding import sums_rescale, with_small_constants
+from n2d2py.quant.weights.integers import quantize_weights
 
 _WIDE_SUMS = 2**52
 """Limit of 64-bit accumulators, exact in double precision."""

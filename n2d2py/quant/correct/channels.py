@@ -30,7 +30,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_readers
 from n2d2py.operators.normalize import Normalize
-from n2d2py.quant.equalize import takes_channels
+from n2d2py.quant.correct.equalize import takes_channels
 from n2d2py.reference.engine import FloatEngine
 
 _EXPONENTS = (0.0, 0.25, 0.5)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.quant.histogram import BINS, Histogram
+from n2d2py.quant.observe.histogram import BINS, Histogram
 
 CLIPPING_MODES = ("None", "MSE", "KL-Divergence", "Quantile")
 WEIGHT_CLIPPING_MODES = ("None", "MSE", "KL-Divergence")

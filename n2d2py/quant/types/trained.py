@@ -15,7 +15,7 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
-from n2d2py.quant.widths import is_scored
+from n2d2py.quant.types.widths import is_scored
 
 Range = tuple[float, float]
 

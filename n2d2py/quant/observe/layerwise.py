@@ -12,7 +12,7 @@ from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.functions import Clip, FunctionRow
-from n2d2py.quant.moments import Moments, observe
+from n2d2py.quant.observe.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
 SAMPLE_BATCH = 4

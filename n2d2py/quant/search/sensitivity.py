@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.operators.concat import joins
-from n2d2py.quant.isolation import Tail, isolated, slices
+from n2d2py.quant.search.isolation import Tail, isolated, slices
 from n2d2py.reference.engine import FloatEngine
 
 

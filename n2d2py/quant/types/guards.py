@@ -20,7 +20,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.quant.spectra import is_to_float
+from n2d2py.quant.types.spectra import is_to_float
 
 _DEEPEST = 24
 """Layers one after the other that make a divisor, those that only move values among them."""

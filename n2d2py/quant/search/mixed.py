@@ -13,8 +13,8 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph
-from n2d2py.quant.isolation import Tail, output_weights, slices
-from n2d2py.quant.types import TensorTypes, shared_tensors
+from n2d2py.quant.search.isolation import Tail, output_weights, slices
+from n2d2py.quant.types.choose import TensorTypes, shared_tensors
 from n2d2py.reference.engine import FloatEngine
 
 _SAMPLES = 16

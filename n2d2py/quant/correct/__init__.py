@@ -1,0 +1,1 @@
+"""What changes weights, biases and ranges so that the integers lose less."""

@@ -1,0 +1,1 @@
+"""What is measured: histograms and moments of tensors, integers beside real values, outputs by what they decide."""

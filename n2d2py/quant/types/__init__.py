@@ -1,0 +1,1 @@
+"""Which number type every tensor gets, and which stay in floating point."""

@@ -1,0 +1,1 @@
+"""Integers of weights: scales, rounding, the forms of weighted sums."""
