@@ -1,1 +1,1 @@
-"""What changes weights, biases and ranges so that the integers lose less."""
+"""Changes weights, biases and ranges so that the integers lose less."""

@@ -1,1 +1,1 @@
-"""What is measured: histograms and moments of tensors, integers beside real values, outputs by what they decide."""
+"""Measures networks: histograms and moments of tensors, integers next to real values, outputs by their decisions."""

@@ -1,1 +1,1 @@
-"""Where more bits pay: searches over layers and tensors by what their rounding costs at the outputs."""
+"""Searches for the layers and tensors where more bits pay, by the error of their rounding at the outputs."""

@@ -1,1 +1,1 @@
-"""Which number type every tensor gets, and which stay in floating point."""
+"""Chooses the number type of every tensor, and the tensors that stay in floating point."""

@@ -1,1 +1,1 @@
-"""Integers of weights: scales, rounding, the forms of weighted sums."""
+"""Makes integers of weights: scales, rounding, the forms of weighted sums."""
