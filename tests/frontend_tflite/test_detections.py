@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.tables import every
-
-litert = pytest.importorskip("ai_edge_litert.interpreter", reason="the referee, ai-edge-litert, is not installed")
-
 from flatbuffers import flexbuffers
+from support.tables import every
 from support.tflite_files import Small, rewritten
 
 import n2d2py
+
+litert = pytest.importorskip("ai_edge_litert.interpreter", reason="the referee, ai-edge-litert, is not installed")
 
 DEFAULTS = {
     "max_detections": 10,
