@@ -41,12 +41,12 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
-from n2d2py.quant.float_regions import with_target_forms
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import run_node
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
+from n2d2py.quant.types.float_regions import with_target_forms
 
 OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_joins": False}
 

@@ -42,10 +42,10 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.view import MemoryView
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 
 WAYS = {
     "as it comes": {},

@@ -13,6 +13,7 @@ from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
@@ -113,6 +114,7 @@ ARRAYS = {
     "Normalize of arrays": (Normalize(8, 1e-5), (24,), 24, 48),
     "Normalize, means": (Normalize(8, 1e-5, True, "mean"), (24,), 3, 48),
     "ArrayTopK": (ArrayTopK(2, 4, 3, 2), (24,), 12, 48),
+    "ArrayNonMaxSuppression": (ArrayNonMaxSuppression(1, 2, 5, 3, 0.5), (20, 10), 18, 30),
     "ArrayMatMul": (ArrayMatMul((3, 2, 4), (1, 4, 5)), (24, 20), 30, 120),
     "ArrayReduce": (ArrayReduce("Sum", (2, 4, 3), (1,)), (24,), 6, 24),
     "ArrayInterpolate": (ArrayInterpolate(2, 4, 3, ((0, 1), (1, 2), (2, 3)), ((0.5, 0.5),) * 3), (24,), 18, 36),

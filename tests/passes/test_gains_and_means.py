@@ -14,8 +14,8 @@ from n2d2py.graph import Precision
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.passes import fuse
-from n2d2py.quant.float_fallback import float_layers
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.types.float_fallback import float_layers
 
 ROWS, WIDTH = 6, 5
 SHAPE = (1, 2, ROWS, WIDTH)

@@ -17,8 +17,8 @@ from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes import fuse
 from n2d2py.passes.masked_softmax import RemoveNanGuard
 from n2d2py.passes.softplus_tail import RemoveSoftplusTail
-from n2d2py.quant.float_fallback import float_layers
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.types.float_fallback import float_layers
 
 HEADS, ROWS, WIDTH = 2, 5, 8
 CAUSAL = np.tril(np.ones((ROWS, ROWS), bool))

@@ -19,7 +19,7 @@ from n2d2py.operators.quantize import Quantize
 from n2d2py.passes.array_elemwise import OuterProduct
 from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.product_views import ProductOperand, ProductResult
-from n2d2py.quant.float_fallback import float_layers
+from n2d2py.quant.types.float_fallback import float_layers
 
 CONSTANTS = {
     "half": np.array(0.5, np.float32),

@@ -13,8 +13,8 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.view import MemoryView
 from n2d2py.quant.calibration import observe, quantize_observed
-from n2d2py.quant.channels import _expected_error, _factors, _Scalable
-from n2d2py.quant.equalize import equalize
+from n2d2py.quant.correct.channels import _expected_error, _factors, _Scalable
+from n2d2py.quant.correct.equalize import equalize
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.executor import run_graph

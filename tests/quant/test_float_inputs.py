@@ -16,9 +16,9 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.view import MemoryView
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.float_inputs import choose_float_inputs, with_float_inputs
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.types.float_inputs import choose_float_inputs, with_float_inputs
 from n2d2py.reference.executor import run_graph
 
 
