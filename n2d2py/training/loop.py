@@ -39,7 +39,8 @@ class Goal:
 
     Attributes:
         tensor: of the graph that the loss reads.
-        loss: "cross entropy" of logits, "logistic" of a logit for each output, "squares" of the distance to targets.
+        loss: "cross entropy" of logits, "logistic" of a logit for each output, "squares" of the distance to targets;
+            "" where a layer adds a margin to the right output, which others learn from.
         high, low: of "squares": the targets of the right output and of the others.
         expected: the right outputs of labels.
         is_input: the input itself is the target.
@@ -283,8 +284,7 @@ def _epoch(
     for part in log.progress(single, "learning", total=len(single), unit="batch"):
         x, labels = next(read)
         inputs = x.to(schedule.device)
-        outputs = module(inputs, tuple(goal.tensor for goal in goals))
-        loss = _total_loss(goals, outputs, labels, inputs)
+        loss = _total_loss(module, goals, inputs, labels)
         value = float(loss.detach())
         if not np.isfinite(value):
             raise N2D2Error(
@@ -329,7 +329,7 @@ def explore_rates(
         for x, labels in source.batches([part for part in parts if len(part) > 1], epoch):
             rate = 1e-6 * 1e7 ** (len(found) / (count - 1))
             inputs = x.to(schedule.device)
-            loss = _total_loss(goals, module(inputs, tuple(goal.tensor for goal in goals)), labels, inputs)
+            loss = _total_loss(module, goals, inputs, labels)
             if not torch.isfinite(loss):
                 return found
             loss.backward()
@@ -341,8 +341,11 @@ def explore_rates(
     return found
 
 
-def _total_loss(goals: list[Goal], outputs: Mapping[str, Tensor], labels: np.ndarray, inputs: Tensor) -> Tensor:
-    return torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
+def _total_loss(module: nn.Module, goals: list[Goal], inputs: Tensor, labels: np.ndarray) -> Tensor:
+    right = {goal.tensor: torch.from_numpy(goal.expected(labels)).to(inputs.device) for goal in goals if not goal.loss}
+    learned = [goal for goal in goals if goal.loss]
+    outputs = module(inputs, tuple(goal.tensor for goal in learned), right)
+    return torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in learned]).sum()
 
 
 def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Tensor:

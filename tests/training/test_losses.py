@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from n2d2py import cli
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.options import LoadOptions
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -75,6 +78,59 @@ def test_the_first_step(more, target, gradient, tmp_path):
     with np.load(tmp_path / "out" / "weights" / "weights.npz") as found:
         assert np.allclose(found["fc_weights"].reshape(OUTPUTS, INPUTS), weights - 0.5 * slope.T @ flat, atol=1e-6)
         assert np.allclose(found["fc_biases"], biases - 0.5 * slope.sum(0), atol=1e-6)
+
+
+MARGIN = f"""ConfigSection=fc.config
+[margin]
+Input=fc
+Type=TargetBias
+NbOutputs={OUTPUTS}
+Bias=-0.35
+[margin.Target]
+Type=Target
+[scaled]
+Input=margin
+Type=ElemWise
+NbOutputs={OUTPUTS}
+Operation=Sum
+Weights=30
+[soft]
+Input=scaled
+Type=Softmax
+NbOutputs={OUTPUTS}
+WithLoss=1
+[soft.Target]
+[fc.config]
+NoBias=1
+Normalize=1
+"""
+
+
+def test_the_first_step_of_a_margin(tmp_path, capsys):
+    """AM-Softmax: the margin is taken from right outputs above it; weights are normalized before the step, and again at inference."""
+    rng = np.random.default_rng(1)
+    x, labels = rng.normal(size=(SAMPLES, 1, 1, INPUTS)).astype(np.float32), rng.integers(0, OUTPUTS, SAMPLES)
+    given = rng.normal(size=(OUTPUTS, INPUTS))
+    np.savez(tmp_path / "data.npz", x=x, y=labels)
+    np.savez(tmp_path / "start.npz", fc_weights=given.astype(np.float32))
+    path = tmp_path / "net.ini"
+    path.write_text(NETWORK.format(more=MARGIN))
+    words = [str(path), "-w", str(tmp_path / "start.npz"), "-learn", str(SAMPLES), "-o", str(tmp_path / "out")]
+    assert cli.main(words) == 0
+    flat, right = x.reshape(SAMPLES, INPUTS).astype(np.float64), np.eye(OUTPUTS)[labels]
+    weights = given / np.sqrt((given**2).sum(1, keepdims=True) + 1e-6)
+    cosines = flat @ weights.T
+    below = right * (cosines > 0.35)
+    assert 0 < below.sum() < SAMPLES
+    slope = 30 * (softmax(30 * (cosines - 0.35 * below)) - right) / SAMPLES
+    learned = weights - 0.5 * slope.T @ flat
+    with np.load(tmp_path / "out" / "weights" / "weights.npz") as found:
+        assert np.allclose(found["fc_weights"].reshape(OUTPUTS, INPUTS), learned, atol=1e-5)
+    engine = FloatEngine(load_stage(path, LoadOptions(weights=str(tmp_path / "out" / "weights")), tmp_path).graph, taps=["fc"])
+    assert np.allclose(engine.run(x)["fc"], flat @ (learned / np.linalg.norm(learned, axis=1)[:, None]).T, atol=1e-4)
+    path.write_text(path.read_text().replace("[margin.Target]\nType=Target\n", ""))
+    capsys.readouterr()
+    assert cli.main(words) == 1 and "N2D2-E431" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("batch, size, status", [(1, 1, 1), (2, 1, 0), (1, 2, 0)])

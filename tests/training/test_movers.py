@@ -266,10 +266,9 @@ STOPPED = {
     "VGG16.ini": "E110",
     "mnist-stdp.ini": "E222",
     "mnist-stdp-ijcnn.ini": "E222",
-    "mnist24_16c4s2_24c5s2_150_10_AM-Softmax.ini": "E231",
     "n-mnist-stdp.ini": "E406",
 }
-"""Those that do not learn: MATLAB tables, early quantizers, no [sp], an undefined macro, spikes, a margin of the loss."""
+"""Those that do not learn: MATLAB tables, early quantizers, no [sp], an undefined macro, spikes."""
 OWN = sorted(
     path for path in Path(os.environ.get("N2D2_SOURCE", "/nowhere"), "models").glob("*.ini") if "ONNX" not in path.name
 )

@@ -141,6 +141,11 @@ class LayerRecipe:
     learns: bool = True
     back_propagates: bool = True
 
+    @property
+    def adds_margin(self) -> bool:
+        """True for a TargetBias."""
+        return "Type" in self.values and self.values["Type"] == "TargetBias"
+
 
 def refuse_untaught(values: Values) -> None:
     """Raise E124 for quantizers of weights that are not supported: Prune, and asymmetric ones."""
