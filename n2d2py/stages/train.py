@@ -76,13 +76,15 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
 
 
 def _write_rates(found: list[tuple[float, float]], folder: Path) -> None:
-    """Write training/find_lr.csv, and say where the loss fell fastest over the logarithm of the rate, once it is smoothed."""
-    losses = np.array([loss for _, loss in found])
-    weights = 0.9 ** np.arange(len(losses))
-    smooth = np.array([np.average(losses[k::-1], weights=weights[: k + 1]) for k in range(len(losses))])
+    """Write training/find_lr.csv, and propose the rate at which the loss falls steepest."""
+    from n2d2py.training.rates import steepest_rate
+
     write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in found))
-    if len(found) > 1:
-        log.notice("the loss fell fastest at a learning rate of %.2g", found[int(np.argmin(np.diff(smooth))) + 1][0])
+    rate = steepest_rate(found)
+    if rate is None:
+        log.notice("no learning rate made the loss fall: check the fillers, the loss and the data")
+    else:
+        log.notice("the loss falls steepest at a learning rate of %.2g", rate)
     log.notice("written: %s", folder / "training" / "find_lr.csv")
 
 

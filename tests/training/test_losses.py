@@ -12,6 +12,7 @@ from n2d2py import cli
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
+from n2d2py.training.rates import steepest_rate
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -157,12 +158,24 @@ def test_rates_rise_from_a_millionth_to_ten(tmp_path: Path, capsys):
     np.savez(tmp_path / "data.npz", x=x, y=(x[:, 0, 0, 0] > 0).astype(int) + 2 * (x[:, 0, 0, 1] > 0))
     (tmp_path / "net.ini").write_text(NETWORK.format(more=SOFTMAX + "WithLoss=1\n[soft.Target]\n"))
     words = [str(tmp_path / "net.ini"), "-find-lr", str(100 * SAMPLES), "-o", str(tmp_path / "out")]
-    assert cli.main(words) == 0 and "fell fastest" in capsys.readouterr().err
+    assert cli.main(words) == 0 and "falls steepest" in capsys.readouterr().err
     table = np.loadtxt(tmp_path / "out" / "training" / "find_lr.csv", delimiter=",", skiprows=1)
     assert np.allclose(table[:, 0], 1e-6 * 1e7 ** (np.arange(100) / 99), rtol=1e-4)
     assert table[60:90, 1].mean() < 0.8 * table[:30, 1].mean()
     assert not (tmp_path / "out" / "weights").exists()
     assert cli.main([*words, "-learn-epoch", "1"]) == 2 and "N2D2-E007" in capsys.readouterr().err
+
+
+def test_the_proposed_rate():
+    """The middle of the fall; neither a steeper fall from an explosion, nor noise."""
+    rates, noise = 1e-6 * 1e7 ** (np.arange(300) / 299), np.random.default_rng(1).normal(size=300) / 50
+    fall = 2.3 - 2 / (1 + (1e-3 / rates) ** 2) + noise
+    exploded = np.where(rates > 0.1, 40 * np.abs(np.sin(np.arange(300))), fall)
+    for losses in (fall, exploded):
+        found = steepest_rate(list(zip(rates, losses, strict=True)))
+        assert found is not None and 5e-4 < found < 2e-3
+    assert steepest_rate(list(zip(rates, 2.3 + noise, strict=True))) is None
+    assert steepest_rate([(1e-6, 2.0)]) is None and steepest_rate([(1e-6, 2.0), (10.0, 1.0)]) is not None
 
 
 @pytest.mark.parametrize("right, classes", [(0.75, 4), (0.5, 10), (1.0, 2)])
