@@ -33,7 +33,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.normalize.op import SMALLEST_SQUARE
 from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.contract import LayerTypes, quantizer
-from n2d2py.quant.weighted import WeightedQuantizer
+from n2d2py.quant.weights.weighted import WeightedQuantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
