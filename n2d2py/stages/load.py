@@ -401,6 +401,12 @@ def _opened(
         if pictures and port is not None and len(shape) == 3:
             turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
         how = preprocessing(options, shape, metadata, network, name in integers, kind)
+        if turned and how.source is not None:
+            raise N2D2Error(
+                "E417",
+                f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes",
+                remedy="remove it",
+            )
         stimuli = open_source(given, taken, how, port)
         reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
         bytes_known = not turned and (not reals or how.told or how.declared is not None)
