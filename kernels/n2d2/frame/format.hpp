@@ -69,6 +69,7 @@ N2D2_INLINE void frameChannels(const std::uint8_t* line, int x, std::uint32_t* v
         values[0] = (9798u * colours[0] + 19235u * colours[1] + 3735u * colours[2] + 16384u) >> 15;
         return;
     }
+    N2D2_UNROLL
     for (int c = 0; c < Channels; ++c)
         values[c] = colours[Format::Colours == 1 ? 0 : BlueFirst ? 2 - c : c];
 }

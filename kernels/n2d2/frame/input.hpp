@@ -74,6 +74,7 @@ private:
     // The values of one output column, times 256.
     static N2D2_INLINE void across(Weights& weights, const std::uint8_t* line, int start, int x, std::uint32_t* values) {
         std::uint32_t pixel[Channels], total = 0;
+        N2D2_UNROLL
         for (int c = 0; c < Channels; ++c)
             values[c] = 0;
         weights.place(x);
@@ -81,9 +82,11 @@ private:
             const std::uint32_t weight = weights.at(source);
             frameChannels<typename Cfg::Format, Channels, Cfg::BlueFirst>(line, start + source, pixel);
             total += weight;
+            N2D2_UNROLL
             for (int c = 0; c < Channels; ++c)
                 values[c] += weight * pixel[c];
         }
+        N2D2_UNROLL
         for (int c = 0; c < Channels; ++c)
             values[c] = (256 * values[c] + total / 2) / total;
     }
@@ -109,6 +112,7 @@ private:
             std::uint32_t values[Channels];
             across(columns, line, columns_.start, x, values);
             Value* const out = input + row_ * Elements + x * Channels;
+            N2D2_UNROLL
             for (int c = 0; c < Channels; ++c) {
                 const int i = x * Channels + c;
                 const std::uint32_t sum = sums_[0][i] + weight * values[c];
@@ -139,6 +143,7 @@ private:
                 std::uint32_t values[Channels];
                 across(columns, line, columns_.start, x, values);
                 Value* const out = input + (more ? row_ : 0) * Elements + x * Channels;
+                N2D2_UNROLL
                 for (int c = 0; c < Channels; ++c) {
                     std::uint32_t& kept = sums_[0][x * Channels + c];
                     if (more)
