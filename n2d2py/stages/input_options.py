@@ -207,7 +207,7 @@ def refuse_for_ini(options: LoadOptions) -> None:
                 f"-{name.replace('_', '-')} applies to ONNX files only",
                 remedy=f"remove it; in an INI, set {key} in the section of the ONNX file",
             )
-    if given := _preparing(options):
+    if given := [name for name in _preparing(options) if name != "-input-format"]:
         raise N2D2Error(
             "E007",
             f"{given[0]} applies to ONNX files only",

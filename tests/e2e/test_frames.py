@@ -140,3 +140,55 @@ def test_arrays_are_no_frames(net, capsys):
     assert main(["net.onnx", "-export", "CPP", "-calib-data", "x.npy", "-input-format", "rgb", "-o", "."]) != 0
     assert "-input-format has no effect on the array x.npy" in capsys.readouterr().err
     assert len(FORMATS) == len({form.partition(":")[0] for form, _ in WAYS})
+
+
+INI = """DefaultModel=Frame
+[database]
+Type=DIR_Database
+DataPath=pictures
+LabelDepth=1
+Learn=0.4
+Validation=0.2
+[sp]
+SizeX=14
+SizeY=10
+NbChannels=3
+[sp.Transformation-1]
+Type=RescaleTransformation
+Width=14
+Height=10
+[sp.Transformation-2]
+Type=ColorSpaceTransformation
+ColorSpace=RGB
+[sp.Transformation-3]
+Type=RangeAffineTransformation
+FirstOperator=Minus
+FirstValue=123.7
+SecondOperator=Divides
+SecondValue=58.4
+[fc]
+Input=sp
+Type=Fc
+NbOutputs=2
+[fc.Target]
+"""
+
+
+def test_the_transformations_of_an_ini(net, capsys):
+    """One export, whose library gives Python's data; the bytes are those of an ONNX file with the same formula."""
+    need("g++", "make")
+    Path("net.ini").write_text(INI)
+    words = ["net.ini", "-w", "/dev/null", "-seed", "1", "-input-format", "rgb565:area"]
+    export = load_export(run(*words, "-export", "CPP", "-nbbits", "8", "-calib", "5", "-quiet", "-o", ".", out=net))
+    data = load_network(*read_command([*words, "-test"])).data
+    kind, other = export.info.inputs[0].type, ("-scale", "1", "-mean", "123.7", "-std", "58.4")
+    formula = [real for _, real in frames_and_stimuli("-input-format", "rgb565:area", *other)]
+    for stimuli in data.sets.values():
+        for index, name in enumerate(stimuli.names):
+            pixels = np.asarray(Image.open(Path("pictures") / name).convert("RGB"))
+            stored = np.asarray(export.from_frame(encode(pixels, "rgb565"), pixels.shape[1]))
+            np.testing.assert_array_equal(stored[0], kind.quantize(stimuli[index]))
+            assert min(abs(stimuli[index] - one).max() for one in formula) < 1e-4
+    Path("net.ini").write_text(INI.replace("[fc]", "[sp.Transformation-4]\nType=FlipTransformation\nHorizontalFlip=1\n[fc]"))
+    assert main([*words, "-test", "-o", "."]) != 0
+    assert "E417" in (printed := capsys.readouterr().err) and "Flip" in printed
