@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.runtime import ArrayError
 
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MEAN, STD = "0.4,0.5,0.45", "0.22,0.3,0.25"
 
 
@@ -192,3 +194,22 @@ def test_the_transformations_of_an_ini(net, capsys):
     Path("net.ini").write_text(INI.replace("[fc]", "[sp.Transformation-4]\nType=FlipTransformation\nHorizontalFlip=1\n[fc]"))
     assert main([*words, "-test", "-o", "."]) != 0
     assert "E417" in (printed := capsys.readouterr().err) and "Flip" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="real models and data are not in ../shared/data")
+def test_photographs_as_frames(tmp_path, capsys):
+    """The score of RGB565 frames is within half a point of that of the images, of which there are 120: equal."""
+    words = [
+        str(SHARED / "models/vww_96.onnx"),
+        "-calib-data",
+        str(SHARED / "vww/images"),
+        "-labels",
+        str(SHARED / "vww/labels.txt"),
+    ]
+    rates = []
+    for more in ((), ("-input-format", "rgb565")):
+        assert main([*words, *more, "-test", "-o", str(tmp_path)]) == 0
+        (rate,) = re.findall(r"^float +120 +([0-9.]+)%", capsys.readouterr().out, re.MULTILINE)
+        rates.append(float(rate))
+    assert abs(rates[0] - rates[1]) <= 0.5 and rates[0] > 80
