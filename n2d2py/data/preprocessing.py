@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.frame import FrameSource, shorter_side
 from n2d2py.data.transformations import Range
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import ORDERS, InputContract, PixelMap
@@ -35,6 +36,7 @@ class Preprocessing:
         declared: the range of real arrays, where somebody said it.
         integers: whether the input is one of integers, such as ids, which are taken unchanged; bytes too.
         type: the integers that the file declares for the input: arrays of them are taken as what they stand for.
+        source: images become frames of a camera, which an export converts in the same integers; None: they do not.
         told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
 
@@ -50,6 +52,7 @@ class Preprocessing:
     told: bool = False
     integers: bool = False
     type: NumType | None = None
+    source: FrameSource | None = None
 
     @property
     def by_formula(self) -> bool:
@@ -73,12 +76,15 @@ class Preprocessing:
             return InputContract(classes=classes)
         order: tuple[int, ...] = (2, 1, 0) if bgr and shape[0] == 3 else tuple(range(shape[0]))
         pixels = PixelMap(*self.slopes(shape[0]), order) if bytes_known else None
-        return InputContract("" if bgr is None and shape[0] == 3 else ORDERS[order], (shape[2], shape[1]), pixels, classes)
+        known = "" if bgr is None and shape[0] == 3 else ORDERS[order]
+        return InputContract(known, (shape[2], shape[1]), pixels, classes, self.source)
 
     def real(self, values: np.ndarray) -> np.ndarray:
         """Bytes (C, ...) as float32."""
         if self.integers:
             return values.astype(np.float32)
+        if self.source is not None:  # the table of the export
+            return PixelMap(*self.slopes(len(values)), ()).real(values)
         if self.type is not None and (values.dtype == self.type.dtype or values.dtype != np.uint8):
             return self.type.dequantize(values)
         if not self.by_formula:
@@ -142,10 +148,10 @@ class Preprocessing:
 
     def steps(self) -> tuple[str, ...]:
         """Description of the resize and the crop."""
+        source = () if self.source is None else (f"{self.source.format} frames ({self.source.filter})",)
         resize = () if self.resize is None else (f"resize {_size(self.resize, 'shorter side ')}",)
-        return resize + (
-            () if self.crop is None else (f"centre crop {_size(self.crop * 2 if len(self.crop) == 1 else self.crop)}",)
-        )
+        crop = () if self.crop is None else (f"centre crop {_size(self.crop * 2 if len(self.crop) == 1 else self.crop)}",)
+        return source + resize + crop
 
 
 def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
@@ -154,13 +160,6 @@ def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
     if (low, high) == (0.0, 255.0):
         return values.astype(np.float32)
     return (values / 255.0 * (high - low) + low).astype(np.float32)
-
-
-def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
-    """Width and height of an image whose shorter side becomes `size`; the longer one is rounded down."""
-    short, long = min(width, height), max(width, height)
-    longer = size * long // short
-    return (size, longer) if width <= height else (longer, size)
 
 
 def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarray:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import Environment, read_environment
@@ -28,6 +31,10 @@ from n2d2py.ini import Document, Schema
 __all__ = ["Environment", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
 
 
+_OF_FRAMES = tuple(f"{name}Transformation" for name in "ChannelExtraction ColorSpace Normalize RangeAffine Rescale".split())
+"""Transformations that the conversion of frames and the map of a byte can stand for."""
+
+
 class StimuliProvider:
     """Stimuli of the sets Learn, Validation and Test, streamed.
 
@@ -36,7 +43,10 @@ class StimuliProvider:
         labels: names by label id.
         batch_size: of -test.
         statistics: of StimuliData sections that something refers to.
+        source: images become frames of a camera; None: they do not.
     """
+
+    source: FrameSource | None = None
 
     def __init__(
         self,
@@ -63,7 +73,32 @@ class StimuliProvider:
 
     def on(self, database: Database) -> StimuliProvider:
         """The same pipelines over other data."""
-        return StimuliProvider(database, {**self._pipelines, "Learn": self._learning}, self.batch_size)
+        other = StimuliProvider(database, {**self._pipelines, "Learn": self._learning}, self.batch_size)
+        return other if self.source is None else other.of_frames(self.source)
+
+    def of_frames(self, source: FrameSource) -> StimuliProvider:
+        """The same stimuli, whose images become frames of a camera: one resize to the input and the map of a byte are all that is done.
+
+        Raises:
+            N2D2Error: E417 the transformations are more than that.
+        """
+        found, problem = self.contract, ""
+        steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
+        for step in steps:
+            if step.transformation.type not in _OF_FRAMES or getattr(step.transformation, "keep_ratio", False):
+                problem = f"{step.transformation} is not one of them"
+        if not problem and (found.pixels is None or self._pipelines["Test"].levels is not None):
+            problem = "together they are more, or the images do not have 8 bits"
+        if problem:
+            raise N2D2Error(
+                "E417",
+                f"-input-format requires a Rescale to the input, colors, and an affine map of the bytes: {problem}",
+                where=steps[-1].where if steps else self._pipelines["Test"].where,
+                remedy="remove -input-format, or the transformation",
+            )
+        other = copy(self)
+        other.source, other.__dict__["contract"] = source, replace(found, source=source)
+        return other
 
     @property
     def transforms(self) -> bool:
@@ -125,10 +160,22 @@ class StimuliProvider:
 
         def load(position: int) -> np.ndarray:
             index = int(positions[position])
-            return pipeline.run(read(index), items.name(index), random(index))
+            draws = random(index)
+            if self.source is not None and draws is None:
+                return self._frame(self.source, read(index), items.name(index))
+            return pipeline.run(read(index), items.name(index), draws)
 
         labels = pipeline.map_labels(self.database.labels[positions], self.labels)
         return Stimuli([items.name(int(index)) for index in positions], labels, self.shape, load)
+
+    def _frame(self, source: FrameSource, image: np.ndarray, name: str) -> np.ndarray:
+        """The stimulus of an image that becomes a frame."""
+        pixels, (channels, high, wide) = self.contract.pixels, self.shape
+        assert pixels is not None  # of_frames
+        made = source.convert(
+            encode(ColorSpace("RGB").apply(image), source.format), image.shape[1], (channels, high, wide), name
+        )
+        return pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1))
 
     def _reader(self, set_name: str, pipeline: Pipeline) -> Callable[[int], np.ndarray]:
         """Reads the image at an index of the database; all of a set have the type of its first one."""

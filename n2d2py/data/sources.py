@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.frame import encode
 from n2d2py.data.arrays import check_integers, plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
@@ -139,9 +140,10 @@ def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: 
     files = _pictures(folder)
     if how.layout is not None:
         raise N2D2Error("E417", "-layout has no effect on images", where=str(folder), remedy="remove -layout")
-    first = how.sized(_coloured(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB), files[0])
+    first = _coloured(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB)
+    first = how.sized(first, files[0]) if how.source is None else first
     sizes = _survey(folder, files, shape[0])
-    if first.shape[:2] != shape[1:] or (len(sizes) > 1 and how.resize is None and how.crop is None):
+    if how.source is None and (first.shape[:2] != shape[1:] or (len(sizes) > 1 and how.resize is None and how.crop is None)):
         found = f"{files[0]} is {first.shape[1]}x{first.shape[0]}"
         found += "" if len(sizes) == 1 else f"; files are {_extent(sizes[0])} to {_extent(sizes[-1])}"
         log.notice("%s: images are resized to %dx%d, bilinear (%s)", folder.name, shape[2], shape[1], found)
@@ -226,6 +228,10 @@ def _fitted(
 ) -> np.ndarray:
     """An image as uint8 (H, W, C) of `shape` (C, H, W)."""
     name = files[index]
+    if how.source is not None:
+        pixels = _coloured(read_picture(folder / name, name), name, 3, _RGB)
+        taken = how.source.convert(encode(pixels, how.source.format), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
+        return taken[:, :, ::-1] if how.bgr else taken
     return resize_bilinear(how.sized(_coloured(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:])
 
 
@@ -247,7 +253,8 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
 
 def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
-    pictures = [name for name, value in (("resize", how.resize), ("crop", how.crop), ("bgr", how.bgr)) if value]
+    options = (("resize", how.resize), ("crop", how.crop), ("input-format", how.source), ("bgr", how.bgr))
+    pictures = [name for name, value in options if value]
     if pictures:
         raise N2D2Error("E417", f"-{pictures[0]} has no effect on the array {path}", remedy="leave it out")
     if how.layout is not None and len(shape) == 3:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.graph.shapes import elements
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ class PixelMap:
     factors: tuple[float, ...]
     offsets: tuple[float, ...]
     order: tuple[int, ...]
+
+    def real(self, values: np.ndarray) -> np.ndarray:
+        """Bytes (C, ...) as float32."""
+        factors, offsets = (np.reshape(one, (-1, *(1,) * (values.ndim - 1))) for one in (self.factors, self.offsets))
+        return (values * factors + offsets).astype(np.float32)
 
 
 ChannelOrder = Literal["RGB", "BGR", "gray", ""]
@@ -46,12 +52,14 @@ class InputContract:
         size: width and height of images; None for other inputs.
         pixels: conversion of bytes to real values; None where it is not known.
         classes: names of the outputs by label; may be empty.
+        source: frames of a camera that the export converts; None where nobody asked for that.
     """
 
     order: ChannelOrder = ""
     size: tuple[int, int] | None = None
     pixels: PixelMap | None = None
     classes: tuple[str, ...] = ()
+    source: FrameSource | None = None
 
     @property
     def value_range(self) -> tuple[float, float] | None:
@@ -79,17 +87,18 @@ class InputContract:
 
     def fields(self) -> dict[str, Any]:
         """Plain data, for `of`."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "source" or value}
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> InputContract:
         """The contract of `fields`."""
-        pixels, size = fields["pixels"], fields["size"]
+        pixels, size, source = fields["pixels"], fields["size"], fields.get("source")
         return InputContract(
             fields["order"],
             None if size is None else (size[0], size[1]),
             None if pixels is None else PixelMap(*(tuple(pixels[name]) for name in ("factors", "offsets", "order"))),
             tuple(fields["classes"]),
+            source and FrameSource(source["format"], source["filter"], tuple(source["resize"]), tuple(source["crop"])),
         )
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data.input_data import InputData
 from n2d2py.data.labels import labelled_data, read_class_names
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.stages.options import LoadOptions
+from n2d2py.stages.options import LoadOptions, frame_format
 
 _RANGES = {
     "nominalrange_0_255": (0.0, 255.0),
@@ -153,7 +154,24 @@ def preprocessing(
     if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:
         crop = (shape[2], shape[1])
     bounds = declared or (0.0, 1.0)
-    return Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers, kind)
+    how = Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers, kind)
+    return how if options.input_format is None else replace(how, source=_frame_source(how, options.input_format, shape))
+
+
+def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> FrameSource:
+    """Frames of a camera for an input of `shape`; raise E417 where it takes none, or where a crop would be resized again."""
+    form, name = frame_format(text)
+    crop = () if how.crop is None else how.crop * 2 if len(how.crop) == 1 else how.crop
+    if len(shape) != 3 or shape[0] not in (1, 3) or how.integers:
+        raise N2D2Error("E417", "-input-format requires one input of gray or RGB images", remedy="remove -input-format")
+    if how.resize is not None and crop != (shape[2], shape[1]) != how.resize:
+        raise N2D2Error(
+            "E417",
+            f"with -input-format, -resize and -crop must lead to the size of the input, {shape[2]}x{shape[1]}",
+            remedy=f"give -crop {shape[2]}x{shape[1]}, or -resize alone",
+        )
+    resize = how.resize or ()
+    return FrameSource(form, name or ("antialias" if resize else "bilinear"), resize, () if resize else crop)
 
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, reals: bool, count: str, layout: str) -> str:
@@ -170,14 +188,14 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, rea
     return f"input: {size}{channels}, {steps}{values}, {count}"
 
 
-_PREPARING = ("mean", "std", "scale", "resize", "crop", "bgr", "layout")
+_PREPARING = ("mean", "std", "scale", "resize", "crop", "input_format", "bgr", "layout")
 """Options for the conversion of images and bytes to the input."""
 
 
 def _preparing(options: LoadOptions) -> list[str]:
     """Those of them that are given, as on the command line."""
     plain = LoadOptions()
-    return [f"-{name}" for name in _PREPARING if getattr(options, name) != getattr(plain, name)]
+    return [f"-{name.replace('_', '-')}" for name in _PREPARING if getattr(options, name) != getattr(plain, name)]
 
 
 def refuse_for_ini(options: LoadOptions) -> None:
@@ -189,7 +207,7 @@ def refuse_for_ini(options: LoadOptions) -> None:
                 f"-{name.replace('_', '-')} applies to ONNX files only",
                 remedy=f"remove it; in an INI, set {key} in the section of the ONNX file",
             )
-    if given := _preparing(options):
+    if given := [name for name in _preparing(options) if name != "-input-format"]:
         raise N2D2Error(
             "E007",
             f"{given[0]} applies to ONNX files only",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
@@ -51,7 +52,7 @@ from n2d2py.stages.input_options import (
     refuse_for_ini,
     refuse_for_several,
 )
-from n2d2py.stages.options import Data, Labels, LoadOptions
+from n2d2py.stages.options import Data, Labels, LoadOptions, frame_format
 from n2d2py.stages.parameters import with_layer_precisions
 from n2d2py.targets.target import ScoreTarget
 
@@ -237,6 +238,9 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         instead = (given or empty_database()) if options.data is not None else None
         learning = options.training == "now"
         provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
+        if options.input_format is not None:
+            form, name = frame_format(options.input_format)
+            provider = provider.of_frames(FrameSource(form, name or "bilinear"))
     shape = provider.shape if provider else read_environment(document, for_data=options.extent == "all").shape
     has_own = provider is not None and has_database(document) and provider.database is not instead
     has_validation = provider is not None and has_own and provider.sizes().get("Validation", 0) > 0
@@ -401,6 +405,12 @@ def _opened(
         if pictures and port is not None and len(shape) == 3:
             turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
         how = preprocessing(options, shape, metadata, network, name in integers, kind)
+        if turned and how.source is not None:
+            raise N2D2Error(
+                "E417",
+                f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes",
+                remedy="remove it",
+            )
         stimuli = open_source(given, taken, how, port)
         reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
         bytes_known = not turned and (not reals or how.told or how.declared is not None)

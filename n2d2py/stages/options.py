@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from n2d2py.arithmetic.frame import FILTERS, FORMATS
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.options import QuantOptions
 
@@ -47,6 +48,7 @@ class LoadOptions:
         input_range: real values that bytes 0 and 255 of `data` stand for; None is 0 and 1.
         scale, mean, std: of an ONNX file's data, instead of the range: (byte * scale - mean) / std; one value or one per channel.
         resize, crop: of images: (N,) is the shorter side and a square, else (width, height).
+        input_format: of a camera, FORMAT or FORMAT:FILTER (arithmetic/frame.py); images are converted as its frames are.
         bgr: whether images become blue, green, red.
         layout: axes of arrays of images, "nchw" or "nhwc"; None for those of the file.
         class_names: names of the outputs, or the file of them, a line each.
@@ -79,6 +81,7 @@ class LoadOptions:
     std: tuple[float, ...] = ()
     resize: tuple[int, ...] | None = None
     crop: tuple[int, ...] | None = None
+    input_format: str | None = None
     bgr: bool = False
     layout: Literal["nchw", "nhwc"] | None = None
     class_names: tuple[str, ...] | str | Path | None = None
@@ -337,10 +340,25 @@ def _check_data(load: LoadOptions) -> None:
     for name, divisors in (("scale", (load.scale,)), ("std", load.std)):
         if any(value is not None and not 0 < value < float("inf") for value in divisors):
             raise N2D2Error("E003", f"-{name} is not positive", remedy="give values above 0")
+    if load.input_format is not None:
+        frame_format(load.input_format)
     for name in ("resize", "crop"):
         size = getattr(load, name)
         if size is not None and (len(size) not in (1, 2) or min(size) < 1):
             raise N2D2Error("E003", f"-{name} is not a size", remedy="give N or WIDTHxHEIGHT in pixels")
+
+
+def frame_format(text: str) -> tuple[str, str | None]:
+    """Format and filter of `-input-format`; None for the default filter.
+
+    Raises:
+        N2D2Error: E003 an unknown format or filter.
+    """
+    form, colon, name = text.partition(":")
+    for what, value, known in (("format", form, FORMATS), ("filter", name, FILTERS))[: 1 + bool(colon)]:
+        if value not in known:
+            raise N2D2Error("E003", f"-input-format {text}: the {what} '{value}' is unknown", remedy=f"use {', '.join(known)}")
+    return form, name or None
 
 
 def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import ErrorList, N2D2Error, listed
 from n2d2py.files import write_text
 from n2d2py.frontend.ini.recipes import LayerRecipe
 from n2d2py.graph import Node
@@ -200,14 +200,18 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -
 def _warn_of_alpha(network: LoadedNetwork) -> None:
     """Warn where SAT starts from the default clipping value: N2D2's code and documentation name two of them."""
     store = network.weights
-    for name, recipe in ((store.recipes or {}) if store is not None else {}).items():
-        values = recipe.values
-        if store is None or "QAct" not in values or values["QAct"] != "SAT" or values.given("QAct.Alpha"):
-            continue
-        if not store.has(name, "QAct_SAT_Alpha"):
-            log.warning(
-                "W431",
-                f"layer '{name}' has no QAct.Alpha, so training starts from {values['QAct.Alpha']:g}",
-                where=values.where("QAct"),
-                remedy="set QAct.Alpha to about the largest output of the layer",
-            )
+    assert store is not None
+    lacking = {
+        name: recipe.values
+        for name, recipe in (store.recipes or {}).items()
+        if "QAct" in recipe.values and recipe.values["QAct"] == "SAT" and not recipe.values.given("QAct.Alpha")
+        if not store.has(name, "QAct_SAT_Alpha")
+    }
+    if lacking:
+        values = next(iter(lacking.values()))
+        log.warning(
+            "W431",
+            f"there is no QAct.Alpha for {listed(list(lacking), 6)}, so training starts from {values['QAct.Alpha']:g}",
+            where=values.where("QAct"),
+            remedy="set QAct.Alpha to about the largest output of each layer",
+        )

@@ -321,7 +321,7 @@ def _epoch(
 
 
 def _rate(progress: Progress, schedule: Schedule, solver: SolverSettings) -> float:
-    return learning_rate(solver, progress.batches // solver.iteration_size - 1, schedule.batch, schedule.stimuli)
+    return learning_rate(solver, (progress.batches - 1) // solver.iteration_size, schedule.batch, schedule.stimuli)
 
 
 def explore_rates(

@@ -196,6 +196,12 @@ LABELLED = {
             {"truth.db": OBJECTS},
             {"1.pgm": ONE, "2.pgm": {(3, 2): 0}},
         ),
+        (
+            "Fully=1\nLabelPath=data/truth.db",
+            "TestData/1.pgm",
+            {"truth.db": ": PAMI_2009_Detection_Benchmark /x 1\n;\n1.pgm 12 10 0 0\n;\n"},
+            {"1.pgm": {(3, 2): -1}},
+        ),
     ],
 }
 

@@ -206,6 +206,6 @@ def test_label_names_without_a_type(ini, tmp_path):
 
 
 def test_types_of_n2d2_that_are_not_read(ini):
-    assert "Daimler_Database is not supported" in error_line(
-        lambda: read_database(ini("[database]\nType=Daimler_Database\nLearn=0.5\n"))
+    assert "AER_Database is not supported" in error_line(
+        lambda: read_database(ini("[database]\nType=AER_Database\nLearn=0.5\n"))
     )

@@ -219,8 +219,13 @@ def test_keys_of_onnx_layers_are_refused(section, key):
 @pytest.mark.parametrize("section", ["conv", "onnx:Conv_def"])
 def test_keys_of_training_of_onnx_layers_are_a_warning(section):
     load_with_onnx(f"[{section}]\nConfigSection=c\nWeightsFiller=HeFiller\n[c]\nSolvers.LearningRate=0.1\n")
-    (line,) = warned()
-    assert "keys of training" in line and f"[{section}], [c]" in line
+    line, filler = warned()
+    assert (
+        "keys of training" in line
+        and "in [c]" in line
+        and "ONNX_init=0" in filler
+        and f"WeightsFiller in [{section}]" in filler
+    )
 
 
 def test_the_precision_of_an_onnx_layer_is_read():

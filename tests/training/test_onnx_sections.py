@@ -13,6 +13,8 @@ from onnx import helper, numpy_helper
 from support.e2e_run import needs_compiler
 
 from n2d2py import cli
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.options import LoadOptions
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -150,3 +152,128 @@ def test_what_does_not_fit(folder, capsys):
     assert status == 1 and "N2D2-E242" in text and "'pool'" in text
     status, text = run(folder, capsys, "", "-learn-epoch", "1")
     assert status == 1 and "N2D2-E431" in text and "no layer learns" in text
+
+
+# ---- N2D2's example of QAT on a file: its sections, retyped as facts, and a ResNet-18 of its names
+STEP = """{0}.LearningRatePolicy=CosineDecay
+{0}.LearningRate=0.05
+{0}.Momentum=0.9
+{0}.Decay=0.00004
+{0}.MaxIterations=1000
+{0}.IterationSize=2
+"""
+WEIGHTS = """QWeight=SAT
+QWeight.ApplyScaling={scaling}
+QWeight.ApplyQuantization={quantized}
+QWeight.Range=15
+WeightsFiller=XavierFiller
+WeightsFiller.VarianceNorm=FanOut
+WeightsFiller.Scaling=1.0
+"""
+RELUS = [
+    "relu0_fwd",
+    *(f"stage{s}_{each}" for s in range(1, 5) for each in ("relu0_fwd", "activation0", "relu1_fwd", "activation1")),
+]
+ACTIVATIONS = f"""[ReluQ_def]
+ActivationFunction=Linear
+QAct=SAT
+QAct.Range=15
+QActSolver=SGD
+{STEP.format("QActSolver")}{"".join(f"[resnetv15_{name}]ReluQ_def{chr(10)}" for name in RELUS)}[resnetv15_conv0_fwd]onnx:Conv_def
+QWeight.Range=255
+[resnetv15_dense0_fwd]onnx:Fc_def
+QWeight.Range=255
+"""
+
+
+def resnet18(path: Path, widths: tuple[int, ...] = (3, 4, 4, 6)) -> None:
+    """ResNet-18 with the names of N2D2's example and few channels."""
+    rng, nodes, arrays = np.random.default_rng(3), [], {}
+
+    def add(kind, name, inputs, shapes=(), **attributes):
+        for at, shape in enumerate(shapes):
+            drawn = rng.normal(0, (2 / np.prod(shape[1:])) ** 0.5, shape) if len(shape) > 1 else np.full(shape, at in (0, 3))
+            arrays[f"{name}_{at}"] = drawn.astype(np.float32)
+        nodes.append(
+            helper.make_node(kind, [*inputs, *(f"{name}_{at}" for at in range(len(shapes)))], [name], name, **attributes)
+        )
+        return name
+
+    def conv(name, number, x, channels, outputs, size, stride=1):
+        pads = [size // 2] * 4
+        x = add("Conv", f"{name}conv{number}_fwd", [x], [(outputs, channels, size, size)], pads=pads, strides=[stride] * 2)
+        return add("BatchNormalization", f"{name}batchnorm{number}_fwd", [x], [(outputs,)] * 4)
+
+    x, channels, name = "data", 3, "resnetv15_"
+    x = add("Relu", f"{name}relu0_fwd", [conv(name, 0, x, channels, widths[0], 7, 2)])
+    x = add("MaxPool", f"{name}pool0_fwd", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    channels = widths[0]
+    for stage, outputs in enumerate(widths, 1):
+        name, number = f"resnetv15_stage{stage}_", 0
+        for block in range(2):
+            stride = 2 if stage > 1 and block == 0 else 1
+            y = add("Relu", f"{name}relu{block}_fwd", [conv(name, number, x, channels, outputs, 3, stride)])
+            y = conv(name, number + 1, y, outputs, outputs, 3)
+            number += 2
+            if stride == 2:
+                x, number = conv(name, number, x, channels, outputs, 1, 2), number + 1
+            x = add("Relu", f"{name}activation{block}", [add("Add", f"{name}_plus{block}", [x, y])])
+            channels = outputs
+    x = add("Flatten", "flat", [add("GlobalAveragePool", "resnetv15_pool1_fwd", [x])])
+    x = add("Gemm", "resnetv15_dense0_fwd", [x], [(3, channels), (3,)], transB=1)
+    ends = [helper.make_tensor_value_info(each, 1, None) for each in ("data", x)]
+    ends[0] = helper.make_tensor_value_info("data", 1, ["N", 3, "H", "W"])
+    stored = [numpy_helper.from_array(array, each) for each, array in arrays.items()]
+    g = helper.make_graph(nodes, "resnet18", ends[:1], ends[1:], stored)
+    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+def example(quantized: int) -> str:
+    """The INI of the first step, clamped weights, or of the second one, 4-bit weights and activations."""
+    head = NETWORK.partition("[sp]")[0] + "[sp]\nSize=32 32 3\nBatchSize=8\n"
+    conv, fc = (WEIGHTS.format(scaling=scaling, quantized=quantized) for scaling in (0, 1))
+    return f"""{head}[onnx:Conv_def]
+{conv}ConfigSection=conv.config
+[conv.config]
+NoBias=1
+{STEP.format("Solvers")}[onnx:Fc_def]
+{fc}ConfigSection=fc.config
+[fc.config]
+NoBias=0
+{STEP.format("Solvers")}[onnx:BatchNorm_def]
+ConfigSection=bn_train.config
+[bn_train.config]
+{STEP.format("Solvers")}{ACTIVATIONS * quantized}[onnx]
+Input=sp
+Type=ONNX
+File=resnet18v1.onnx
+ONNX_init=0
+[soft1]
+Input=resnetv15_dense0_fwd
+Type=Softmax
+NbOutputs=3
+WithLoss=1
+[soft1.Target]
+"""
+
+
+def test_the_resnet_of_the_documentation(tmp_path, capsys):
+    """Clamped weights, then 4 bits from them: a few steps on random data. Fillers give the first weights."""
+    rng = np.random.default_rng(0)
+    resnet18(tmp_path / "resnet18v1.onnx")
+    np.savez(tmp_path / "data.npz", x=rng.integers(0, 256, (48, 3, 32, 32), np.uint8), y=np.arange(48) % 3)
+    words = ["-learn-epoch", "1", "-valid-metric", "Precision"]
+    for quantized, more in enumerate((["-o", "clamped"], ["-w", "clamped/weights", "-o", "out"])):
+        (tmp_path / "net.ini").write_text(example(quantized))
+        more = [str(tmp_path / word) if word in ("clamped", "clamped/weights", "out") else word for word in more]
+        status = cli.main([str(tmp_path / "net.ini"), *words, *more])
+        text = "".join(capsys.readouterr())
+        assert status == 0 and "W108" not in text, text
+    assert text.count("W431") == 2  # the warning, and their number
+    steps = {name: values for name, values in learned(tmp_path).items() if "Alpha" in name}
+    assert len(steps) == len(RELUS) and all(0 < float(value[0]) != 8 for value in steps.values())
+    for filler in ("XavierFiller", "ConstantFiller"):
+        (tmp_path / "net.ini").write_text(example(0).replace("XavierFiller", filler))
+        network = load_stage(tmp_path / "net.ini", LoadOptions(weights="/dev/null", training="now"), tmp_path)
+        weights = network.graph.node("resnetv15_conv0_fwd").params["weights"]
+        assert bool(weights.any()) == (filler == "XavierFiller") and np.abs(weights).max() <= (3 / (3 * 49)) ** 0.5

@@ -78,7 +78,7 @@ def _database(
     regions = [[(ids.setdefault(label, len(ids)), corners) for label, corners in each] for _, each in present]
     items = FileItems(folder, [file for file, _ in present])
     maps = None
-    if any(corners is not None for each in regions for _, corners in each):
+    if any(not each or each[0][1] is not None for each in regions):
         found = [[(label, corners) for label, corners in each if corners is not None] for each in regions]
         maps = RegionMaps(items, found, 0 if default else -1, values["ROIsMargin"])
     labels = np.full(len(items), -1) if maps else np.array([each[0][0] for each in regions])
@@ -166,7 +166,7 @@ def _celeba(values: Values, context: Context) -> Database:
         x, y, width, height = _numbers(tables / _BOXES, numbers)
         boxes[file] = box(x, y, x + width - 1, y + height - 1)
     rows = [(file, [(label, boxes.get(file))]) for file, label in identities.items()]
-    names = sorted(set(identities.values()), key=int) if all(map(str.isdigit, identities.values())) else ()
+    names = sorted(set(identities.values()), key=float) if all(map(str.isdecimal, identities.values())) else ()
     if not values["WithPartitioning"]:
         return _database(values, context, folder, rows, _split(values, not wild), names)
     parts = dict(_cells(tables.parent / _PARTS, 2))
@@ -286,17 +286,12 @@ def _objects(path: Path) -> list[Row]:
         objects = [words[at : at + 10] for at in range(5, len(words), 10)]
         if any(len(each) < 10 for each in objects) or words[4] != str(len(objects)):
             raise _unreadable(path, f"the objects of {words[0]} are not {words[4]}")
-        corners = [(each[1], _numbers(path, each[5:9])) for each in objects]
-        rows.append(
-            (
-                words[0],
-                [
-                    (_OBJECTS[kind], box(x, y, right - 1, bottom - 1))
-                    for kind, (x, y, right, bottom) in corners
-                    if kind in _OBJECTS
-                ],
-            )
-        )
+        found = []
+        for _, kind, _, _, _, *corners, _ in objects:
+            x, y, right, bottom = _numbers(path, corners)
+            if kind in _OBJECTS:
+                found.append((_OBJECTS[kind], box(x, y, right - 1, bottom - 1)))
+        rows.append((words[0], found))
     return rows
 
 

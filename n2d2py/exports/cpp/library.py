@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -77,6 +77,7 @@ class _Library:
     Attributes:
         partial: whether outputs can be chosen.
         on_device: whether the working memory is on a device, and that of the library is used.
+        from_frame: converts a frame of a camera; None for an export without -input-format.
         reset: sets the states in an arena to zero; None for a network without states.
     """
 
@@ -99,6 +100,7 @@ class _Library:
                 f"{path} has interface version {self.api_version()} instead of {API_VERSION}",
                 remedy="export again with this version of n2d2py",
             )
+        self.from_frame = getattr(library, f"{prefix}_from_frame", None)
         self.reset = getattr(library, f"{prefix}_reset", None)
         if self.reset is not None:
             self.reset.restype, self.reset.argtypes = None, [c_void_p]
@@ -185,6 +187,28 @@ class Export(Network):
             tuple(_layer(lib.layer(i)) for i in range(lib.layer_count())),
             lib.arena_bytes(),
         )
+
+    def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
+        """The input for `run_raw` of a frame: its lines (height, bytes), uint8, in the format of -input-format.
+
+        Raises:
+            ArrayError: E804 the export takes no frames, the lines are none, or the size is not possible.
+        """
+        convert, source = self._library.from_frame, self.contract.source
+        if convert is None or source is None:
+            raise ArrayError("this export does not convert frames", "export with -input-format")
+        if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.line_bytes(width):
+            raise ArrayError(
+                f"the lines have shape {lines.shape} and type {lines.dtype}, but {width} pixels of {source.format} need "
+                f"{source.line_bytes(width)} bytes",
+                "give an array (height, bytes) of uint8",
+            )
+        lines, info = np.ascontiguousarray(lines), self.info.inputs[0]
+        stored, state = _hwc_batch(1, info), np.zeros(4 * info.stored[1] * info.stored[3] + 16, np.uint32)
+        sizes = c_int(width), c_int(len(lines)), c_ssize_t(lines.shape[1])
+        if convert(c_void_p(lines.ctypes.data), *sizes, c_void_p(stored.ctypes.data), c_void_p(state.ctypes.data)):
+            raise ArrayError(f"a frame of {width}x{len(lines)} cannot be converted", "give one as large as the crop or larger")
+        return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         def forward(sources, results, arena, index):

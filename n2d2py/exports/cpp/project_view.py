@@ -12,6 +12,7 @@ import numpy as np
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.code import LayerCode, plane_struct
+from n2d2py.exports.cpp.frame import FrameView, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
 from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.partial import MOST, Partial
@@ -33,7 +34,7 @@ API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -173,6 +174,11 @@ class ProjectView:
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
         alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
+
+    @cached_property
+    def frames(self) -> FrameView | None:
+        """Conversion of the frames of a camera; None where nobody asked for it."""
+        return frame_view(self.request)
 
     @property
     def contract(self) -> InputContract:

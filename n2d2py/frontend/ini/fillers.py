@@ -34,7 +34,7 @@ def filler_keys(role: str) -> tuple[Key, ...]:
             ("FanIn", "Average", "FanOut"),
         ),
         Key(f"{p}.Scaling", Kind.FLOAT, 1.0, "HeFiller, XavierFiller: scale factor."),
-        Key(f"{p}.MeanNorm", Kind.FLOAT, 0.0, "HeFiller: mean."),
+        Key(f"{p}.MeanNorm", Kind.FLOAT, 0.0, "HeFiller: mean, times the count of VarianceNorm."),
         Key(f"{p}.Distribution", Kind.ENUM, "Uniform", "XavierFiller: distribution.", ("Uniform", "Normal")),
     )
 
@@ -56,7 +56,7 @@ def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: 
     elif kind == "UniformFiller":
         draw = partial(generator.uniform, values[f"{p}.Min"], values[f"{p}.Max"])
     elif kind == "HeFiller":
-        draw = partial(generator.normal, values[f"{p}.MeanNorm"], scaling * np.sqrt(2.0 / count))
+        draw = partial(generator.normal, scaling * values[f"{p}.MeanNorm"] / count, scaling * np.sqrt(2.0 / count))
     elif values[f"{p}.Distribution"] == "Normal":
         draw = partial(generator.normal, 0.0, scaling * np.sqrt(1.0 / count))
     else:

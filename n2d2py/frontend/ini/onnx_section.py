@@ -7,6 +7,7 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import require
+from n2d2py.frontend.ini.fillers import fill, filler_keys
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
 from n2d2py.frontend.ini.quantizers import quantize_output, trained_weights
 from n2d2py.frontend.ini.recipes import read_recipe
@@ -36,7 +37,12 @@ ONNX_SECTION = Schema(
             None,
             "AIMET .encodings file with the quantization of the tensors. Same search path as File.",
         ),
-        Key("ONNX_init", Kind.BOOL, True, "Load the stored weights."),
+        Key(
+            "ONNX_init",
+            Kind.BOOL,
+            True,
+            "0: initial weights from WeightsFiller and BiasFiller of the layers instead of the stored ones.",
+        ),
         Key("CNTK", Kind.BOOL, False, "Accepted for compatibility. Bias additions are always merged."),
         Key("Transpose", Kind.BOOL, False, "Swap X and Y of the inputs: the file expects swapped axes."),
     ),
@@ -51,6 +57,7 @@ _FROM_FILE = Ignored(
     "remove it, and change the layer in the ONNX file itself",
     changes=True,
 )
+_FILLER = Ignored("", "fillers of layers of ONNX files", "gives initial weights", "remove them, or set ONNX_init=0")
 _DEFAULTS = Schema(
     "defaults for the layers of an ONNX file",
     (LAYER.key("Model"), LAYER.key("DataType")),  # type: ignore[arg-type]
@@ -64,6 +71,8 @@ _DEFAULTS = Schema(
 )
 ONNX_LAYER = with_trained_activation(with_trained_weights(_DEFAULTS)).extended(
     *PRECISION_KEYS,
+    *filler_keys("Weights"),
+    *filler_keys("Bias"),
     Key(
         "ActivationFunction",
         Kind.ENUM,
@@ -129,7 +138,9 @@ def attach_section(
     nodes = [node for node in graph.nodes[before:] if not node.helper]
     if weights is not None:
         _load_stored(nodes, weights)
-    _read_layers(document, graph, section.name, nodes, set(graph.aliases) - known, weights)
+    _read_layers(
+        document, graph, section.name, nodes, set(graph.aliases) - known, weights, None if values["ONNX_init"] else seed
+    )
     return outputs
 
 
@@ -156,9 +167,17 @@ def _existing(document: Document, values: Values, key: str, code: str, what: str
 
 
 def _read_layers(
-    document: Document, graph: Graph, title: str, nodes: list[Node], merged: set[str], weights: WeightStore | None
+    document: Document,
+    graph: Graph,
+    title: str,
+    nodes: list[Node],
+    merged: set[str],
+    weights: WeightStore | None,
+    seed: int | None,
 ) -> None:
     """Reads the sections of the layers of the file, and those that hold for all layers of a type: precision, training, quantizers.
+
+    `seed`: of initial weights, None where those of the file are kept.
 
     Raises:
         N2D2Error: E312 a layer of the INI that has the name of one of the file, E242 a quantizer of what a layer does not have.
@@ -183,14 +202,16 @@ def _read_layers(
         general = document.section(f"{title}:{node.op.kind}_def")
         sections = [*own.get(node.name, ()), *([] if general is None else [general])]
         first = sections[0] if sections else document.automatic_section(node.name)
-        _apply(graph, node, sections, Section(document, first.name, first.location, tuple(sections)), weights)
+        _apply(graph, node, sections, Section(document, first.name, first.location, tuple(sections)), weights, seed)
     for section in document.matching(f"{title}:*_def"):
         if not section.used:
             log.notice("%s: the ONNX file has no layer of this type", section.location)
             ONNX_LAYER.read(section, _CONFIG)
 
 
-def _apply(graph: Graph, node: Node, sections: list[Section], section: Section, weights: WeightStore | None) -> None:
+def _apply(
+    graph: Graph, node: Node, sections: list[Section], section: Section, weights: WeightStore | None, seed: int | None
+) -> None:
     """Gives a layer of the file what its sections say, which are the bases of `section`."""
     model = section.text("Model") if section.has("Model") else ""
     values = ONNX_LAYER.read(section, _CONFIG, model)
@@ -211,6 +232,14 @@ def _apply(graph: Graph, node: Node, sections: list[Section], section: Section, 
         node.activation = None
     if weights is None:
         return
+    for key, role in (("Weights", "weights"), ("Bias", "biases")):
+        if values[f"{key}Filler"] is None or ROLES[role] not in node.params or weights.has(node.name, role):
+            continue
+        if seed is None:
+            section.document.ignored.add(_FILLER, f"{key}Filler", values.where(f"{key}Filler"))
+        else:
+            shape = node.params[ROLES[role]].shape
+            node.params = {**node.params, ROLES[role]: fill(values, key, shape, seed=seed, name=node.name)}
     if weights.recipes is not None:
         weights.recipes[node.name] = read_recipe(values, None, model, learns=bool(sections))
         return

@@ -116,7 +116,7 @@ _OF_OTHERS = {
 def _with(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
     """The schema with its own keys instead of the entry for all of that pattern."""
     kept = tuple(entry for entry in schema.accepted if entry.pattern != pattern)
-    return replace(schema.extended(*keys), accepted=(*kept, *_SOLVERS))
+    return replace(schema.extended(*keys), accepted=(*_SOLVERS, *kept))
 
 
 def with_trained_weights(schema: Schema) -> Schema:

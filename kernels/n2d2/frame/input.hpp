@@ -1,0 +1,162 @@
+// A frame of any size, line by line, to the input of a network: pixels, resize, table of stored values.
+//
+//   across = (256 * sum(weight * byte) + S / 2) / S                 for each output column, S = sum(weight)
+//   byte   = (sum(weight * across) + 128 * S) / (256 * S)           down the lines after that
+//   input  = table[channel][byte]
+//
+// It keeps one line of sums for each output row that is under way: one, or two with an antialiased resize. Where the frame has fewer
+// lines than the rows that it becomes, two lines make each row, and the line before is kept instead.
+//
+// Config: types Format (format.hpp), Weights (weights.hpp), Value; enum Height, Width, Channels of the input; BlueFirst; ResizeWidth and
+// ResizeHeight: 0 and 0 for the size of the input, N and 0 for the shorter side; CropWidth, CropHeight: the centre, 0 for all; static
+// Value value(int channel, std::uint32_t byte).
+#ifndef N2D2_FRAME_INPUT_HPP
+#define N2D2_FRAME_INPUT_HPP
+
+#include "n2d2/frame/format.hpp"
+#include "n2d2/frame/weights.hpp"
+
+namespace n2d2 {
+
+// Set the axes for a frame; false where it is smaller than the crop, or a side exceeds 16384 pixels.
+template <class Cfg>
+inline bool frameAxes(int width, int height, FrameAxis& columns, FrameAxis& rows) {
+    const int sizes[2] = {width, height}, inputs[2] = {Cfg::Width, Cfg::Height};
+    const int crops[2] = {Cfg::CropWidth, Cfg::CropHeight}, fixed[2] = {Cfg::ResizeWidth, Cfg::ResizeHeight};
+    FrameAxis* const axes[2] = {&columns, &rows};
+    if (width < 1 || height < 1 || width > 16384 || height > 16384)
+        return false;
+    for (int i = 0; i < 2; ++i) {
+        const bool resized = Cfg::ResizeWidth > 0;
+        const int shorter = sizes[i] <= sizes[1 - i] ? fixed[0] : fixed[0] * sizes[i] / sizes[1 - i];
+        const int target = !resized ? inputs[i] : Cfg::ResizeHeight > 0 ? fixed[i] : shorter;
+        const int whole = resized ? target : sizes[i], part = resized ? inputs[i] : crops[i] > 0 ? crops[i] : whole;
+        const int margin = whole - part, centre = (margin >> 1) + ((margin & 3) == 3);
+        if (margin < 0 || target > 16384)
+            return false;
+        *axes[i] = resized ? FrameAxis{0, sizes[i], target, centre} : FrameAxis{centre, part, target, 0};
+    }
+    return true;
+}
+
+template <class Cfg>
+class FrameInput {
+public:
+    typedef typename Cfg::Value Value;
+
+    // Begin a frame; false where its size is not possible.
+    bool begin(int width, int height) {
+        line_ = row_ = 0;
+        std::memset(sums_, 0, sizeof sums_);
+        return frameAxes<Cfg>(width, height, columns_, rows_);
+    }
+
+    // Take the next line from above; write the rows of the input that it completes. Return how many are complete.
+    int push(const std::uint8_t* line, Value* input) {
+        const int source = line_++ - rows_.start;
+        if (row_ < Cfg::Height && source >= 0 && source < rows_.size) {
+            if (rows_.size < rows_.target)
+                interpolate(line, source, input);
+            else
+                accumulate(line, source, input);
+        }
+        return row_;
+    }
+
+private:
+    typedef typename Cfg::Weights Weights;
+    enum : int { Channels = Cfg::Channels, Elements = Cfg::Width * Channels, Kept = Weights::Overlaps ? 2 : 1 };
+
+    std::uint32_t sums_[Kept][Elements];
+    FrameAxis columns_, rows_;
+    std::int32_t line_, row_;
+
+    // The values of one output column, times 256.
+    static N2D2_INLINE void across(Weights& weights, const std::uint8_t* line, int start, int x, std::uint32_t* values) {
+        std::uint32_t pixel[Channels], total = 0;
+        N2D2_UNROLL
+        for (int c = 0; c < Channels; ++c)
+            values[c] = 0;
+        weights.place(x);
+        for (int source = weights.begin; source <= weights.end; ++source) {
+            const std::uint32_t weight = weights.at(source);
+            frameChannels<typename Cfg::Format, Channels, Cfg::BlueFirst>(line, start + source, pixel);
+            total += weight;
+            N2D2_UNROLL
+            for (int c = 0; c < Channels; ++c)
+                values[c] += weight * pixel[c];
+        }
+        N2D2_UNROLL
+        for (int c = 0; c < Channels; ++c)
+            values[c] = (256 * values[c] + total / 2) / total;
+    }
+
+    static N2D2_INLINE Value stored(int c, std::uint32_t sum, std::uint32_t total) {
+        return Cfg::value(c, (sum + 128 * total) / (256 * total));
+    }
+
+    // Add the line to the row under way, and to the next one where both have it.
+    N2D2_NOINLINE void accumulate(const std::uint8_t* line, int source, Value* input) {
+        Weights columns(columns_), rows(rows_);
+        rows.place(row_);
+        if (source < rows.begin)
+            return;
+        const bool complete = source == rows.end;
+        const std::uint32_t weight = rows.at(source), total = complete ? frameTotal(rows) : 1;
+        std::uint32_t next = 0;
+        if (row_ + 1 < Cfg::Height) {
+            rows.place(row_ + 1);
+            next = source >= rows.begin ? rows.at(source) : 0;
+        }
+        for (int x = 0; x < Cfg::Width; ++x) {
+            std::uint32_t values[Channels];
+            across(columns, line, columns_.start, x, values);
+            Value* const out = input + row_ * Elements + x * Channels;
+            N2D2_UNROLL
+            for (int c = 0; c < Channels; ++c) {
+                const int i = x * Channels + c;
+                const std::uint32_t sum = sums_[0][i] + weight * values[c];
+                const std::uint32_t after = next * values[c] + (Kept == 2 ? sums_[Kept - 1][i] : 0);
+                if (complete)
+                    out[c] = stored(c, sum, total);
+                sums_[0][i] = complete ? after : sum;
+                if (Kept == 2)
+                    sums_[Kept - 1][i] = complete ? 0 : after;
+            }
+        }
+        row_ += complete;
+    }
+
+    // Compute the rows between the line before and this one; keep this one.
+    N2D2_NOINLINE void interpolate(const std::uint8_t* line, int source, Value* input) {
+        Weights columns(columns_), rows(rows_);
+        for (bool more = true; more;) {
+            std::uint32_t before = 0, weight = 0;
+            more = row_ < Cfg::Height;
+            if (more) {
+                rows.place(row_);
+                more = rows.end <= source;
+                weight = more ? rows.at(rows.end) : 0;
+                before = more && rows.begin < rows.end ? rows.at(rows.begin) : 0;
+            }
+            for (int x = 0; x < Cfg::Width; ++x) {
+                std::uint32_t values[Channels];
+                across(columns, line, columns_.start, x, values);
+                Value* const out = input + (more ? row_ : 0) * Elements + x * Channels;
+                N2D2_UNROLL
+                for (int c = 0; c < Channels; ++c) {
+                    std::uint32_t& kept = sums_[0][x * Channels + c];
+                    if (more)
+                        out[c] = stored(c, before * kept + weight * values[c], before + weight);
+                    else
+                        kept = values[c];
+                }
+            }
+            row_ += more;
+        }
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_FRAME_INPUT_HPP

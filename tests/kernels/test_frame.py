@@ -1,0 +1,140 @@
+"""Frames of a camera to the bytes of an input: the definition against Pillow, OpenCV and real numbers, the kernels against the definition."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+from support.export_build import need
+from support.frame_cases import frame_cases, program
+from support.kernel_harness import ROOT, WARNINGS
+
+from n2d2py.arithmetic.frame import FILTERS, Axis, FrameSource, axis_weights, decode, encode, luminance
+from n2d2py.errors import N2D2Error
+
+
+@pytest.mark.parametrize(
+    "form, line, pixels",
+    [
+        ("rgb", [1, 2, 3, 4, 5, 6], [[1, 2, 3], [4, 5, 6]]),
+        ("bgr", [1, 2, 3, 4, 5, 6], [[3, 2, 1], [6, 5, 4]]),
+        ("rgba", [1, 2, 3, 99, 4, 5, 6, 98], [[1, 2, 3], [4, 5, 6]]),
+        ("gray", [7, 8], [[7], [8]]),
+        ("rgb565", [0x00, 0xF8, 0xE0, 0x07], [[255, 0, 0], [0, 255, 0]]),
+        ("rgb565be", [0x08, 0x21, 0x00, 0x1F], [[8, 4, 8], [0, 0, 255]]),
+        ("yuyv", [235, 128, 16, 128], [[255, 255, 255], [0, 0, 0]]),
+        ("yuyv", [81, 90, 81, 240], [[254, 0, 0], [254, 0, 0]]),  # red of BT.601: Y 81.5, U 90, V 240
+    ],
+)
+def test_pixels_by_hand(form, line, pixels):
+    assert decode(np.array([[*line, 77]], np.uint8), 2, form).tolist() == [pixels]
+
+
+def test_a_format_comes_back_within_what_it_holds():
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (5, 7, 3)).astype(np.uint8)
+    for form, lost in (("rgb", 0), ("bgr", 0), ("rgba", 0), ("rgb565", 7), ("rgb565be", 7)):
+        assert np.ptp(decode(encode(pixels, form), 7, form).astype(int) - pixels) <= 2 * lost
+    assert (decode(encode(pixels, "gray"), 7, "gray") == luminance(pixels)).all()
+    flat = np.broadcast_to(pixels[:, :1], pixels.shape)  # the two pixels of a pair share their colour
+    assert abs(decode(encode(flat, "yuyv"), 7, "yuyv").astype(int) - flat).max() <= 3
+
+
+def test_weights_by_hand():
+    """Five pixels to two: each covers two and a half; the triangle has its top at pixel 0.75 and reaches 2.5 pixels; position 0.75."""
+    axis = Axis(0, 5, 2, 0)
+    assert axis_weights(axis, 2, "area").tolist() == [[2, 2, 1, 0, 0], [0, 0, 1, 2, 2]]
+    assert axis_weights(axis, 2, "nearest").tolist() == [[0, 1, 0, 0, 0], [0, 0, 0, 1, 0]]
+    assert axis_weights(axis, 2, "bilinear").tolist() == [[1, 3, 0, 0, 0], [0, 0, 0, 3, 1]]
+    assert axis_weights(axis, 2, "antialias").tolist() == [[7, 9, 5, 1, 0], [0, 1, 5, 9, 7]]
+
+
+def drawn(seed: int, count: int):
+    """Images, and the size that they get."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        height, width, high, wide = (int(one) for one in (*rng.integers(1, 300, 2), *rng.integers(1, 130, 2)))
+        yield rng.integers(0, 256, (height, width, 3)).astype(np.uint8), high, wide
+
+
+def converted(pixels: np.ndarray, high: int, wide: int, name: str, **more: tuple[int, ...]) -> np.ndarray:
+    return FrameSource("rgb", name, **more).convert(encode(pixels, "rgb"), pixels.shape[1], (3, high, wide)).astype(int)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_real_numbers(name):
+    """The exact quotient is at most 0.51 away: of the 8 bits after the point, rounding costs 1/512."""
+    for pixels, high, wide in drawn(1, 12):
+        down, across = (
+            axis_weights(Axis(0, size, target, 0), target, name)
+            for size, target in zip(pixels.shape, (high, wide), strict=False)
+        )
+        exact = np.einsum("hy,yxc,wx->hwc", down / down.sum(1)[:, None], pixels, across / across.sum(1)[:, None], optimize=True)
+        assert abs(converted(pixels, high, wide, name) - exact).max() <= 0.5 + 1 / 256
+
+
+def test_pillow():
+    """At most one level from Pillow, which rounds between the two directions."""
+    from PIL import Image
+
+    for pixels, high, wide in drawn(2, 20):
+        image = Image.fromarray(pixels)
+        pillow = np.asarray(image.resize((wide, high), Image.Resampling.BILINEAR)).astype(int)
+        assert abs(converted(pixels, high, wide, "antialias") - pillow).max() <= 1
+    pixels = np.random.default_rng(3).integers(0, 256, (60, 90, 3)).astype(np.uint8)
+    reduced = np.asarray(Image.fromarray(pixels).reduce(3)).astype(int)
+    assert abs(converted(pixels, 20, 30, "area") - reduced).max() <= 1
+
+
+def test_opencv():
+    """At most one level from OpenCV, whose factors have 11 bits."""
+    cv2 = pytest.importorskip("cv2")
+    for pixels, high, wide in drawn(4, 40):
+        names = {"bilinear": cv2.INTER_LINEAR}
+        if high <= len(pixels) and wide <= pixels.shape[1]:
+            names["area"] = cv2.INTER_AREA
+        for name, number in names.items():
+            assert abs(converted(pixels, high, wide, name) - cv2.resize(pixels, (wide, high), interpolation=number)).max() <= 1
+        yuyv = encode(pixels[:, : pixels.shape[1] // 2 * 2], "yuyv")
+        if yuyv.size:
+            wanted = cv2.cvtColor(yuyv.reshape(len(yuyv), -1, 2), cv2.COLOR_YUV2RGB_YUYV).astype(int)
+            assert abs(decode(yuyv, wanted.shape[1], "yuyv") - wanted).max() <= 1
+
+
+def test_shorter_side_and_crops():
+    """The window of a resize, and the resize of a window."""
+    pixels = np.random.default_rng(5).integers(0, 256, (60, 90, 3)).astype(np.uint8)
+    whole = converted(pixels, 40, 60, "antialias")
+    assert (converted(pixels, 32, 33, "antialias", resize=(40,)) == whole[4:36, 14:47]).all()  # 13.5 is rounded to even
+    assert (converted(pixels, 32, 33, "antialias", resize=(60, 40)) == whole[4:36, 14:47]).all()
+    middle = converted(pixels[10:50, 20:70], 20, 30, "area")
+    assert (converted(pixels, 20, 30, "area", crop=(50, 40)) == middle).all()
+    for more in ({"crop": (91, 10)}, {"resize": (20,)}):
+        with pytest.raises(N2D2Error, match=r"E407.* is 90x60, smaller than the crop"):
+            converted(pixels, 32, 33, "area", **more)
+
+
+def test_constant_frames_stay():
+    for level in (0, 1, 254, 255):
+        for name in FILTERS:
+            assert (converted(np.full((31, 1000, 3), level, np.uint8), 7, 96, name) == level).all()
+
+
+@pytest.mark.parametrize(
+    "compiler, count",
+    [
+        ("g++ -O2", 28),
+        pytest.param("g++ -O3 -march=native -fsanitize=address,undefined -fno-sanitize-recover", 112, marks=pytest.mark.slow),
+        pytest.param("clang++ -O0", 112, marks=pytest.mark.slow),
+        pytest.param("clang++ -O3 -march=native", 112, marks=pytest.mark.slow),
+    ],
+)
+def test_kernels_on_this_machine(compiler, count, tmp_path):
+    need(compiler.split()[0])
+    cases = list(frame_cases(count, seed=count))
+    (tmp_path / "frames.cpp").write_text(program(cases, "std::fputs(text, stdout)"))
+    subprocess.run([*compiler.split(), *WARNINGS, f"-I{ROOT}/kernels", "frames.cpp", "-o", "frames"], cwd=tmp_path, check=True)
+    printed = subprocess.run([tmp_path / "frames"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()
+    wanted = [case.wanted for case in cases]
+    assert printed == wanted and len(set(wanted)) > count * 0.9
