@@ -20,6 +20,9 @@ from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import common_multipliers, peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
+_SPOILED = 1e-3
+"""Squared error of constants by the median of their squares from which on they have 16 bits: 30 dB."""
+
 
 @register
 @dataclass(frozen=True)
@@ -65,19 +68,22 @@ memory_access("AddConstants")(whole)
 
 @quantizer("AddConstants")
 class AddConstantsQuantizer(Quantizer):
-    """The constants in the bits of the network, and multipliers of 14 bits, 22 where a tensor has 16, 26 where both have, whose unit
-    is a power of two."""
+    """The constants in the bits of the network, in 16 for a 16-bit result that 8 would spoil, such as a token 100 times the others; and
+    multipliers of 14 bits, 22 where a tensor has 16, 26 where both have, whose unit is a power of two."""
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, step = types.inputs[0], types.output.scale
         constants = node.params["constants"].astype(np.float64)
-        kind = NumType(types.options.bits)
-        kind = kind.with_scale(float(np.abs(constants).max(initial=0)) / kind.qmax or x.scale)
+        largest = float(np.abs(constants).max(initial=0))
+        kind, wide = (kind.with_scale(largest / kind.qmax or x.scale) for kind in (NumType(types.options.bits), NumType(16)))
+        lost = np.square(kind.dequantize(kind.quantize(constants)) - constants).mean()
+        if types.output.bits == 16 and lost > _SPOILED * np.median(np.square(constants)):
+            kind = wide
         precise = 14 if not types.wide else 22 if kind.bits == 8 else 26
         (multiplier, other), unit = common_multipliers(np.array([x.scale, kind.scale]) / step, precise)
         bound = abs(multiplier) * peak(x) + abs(other) * kind.qmax
-        wide = np.int32 if bound < 2**31 else np.int64
-        form = forms.Shifted(np.array([multiplier], wide), np.array([other], wide), kind.quantize(constants))
+        dtype = np.int32 if bound < 2**31 else np.int64
+        form = forms.Shifted(np.array([multiplier], dtype), np.array([other], dtype), kind.quantize(constants))
         return rescaled(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:

@@ -104,18 +104,31 @@ def test_integers_of_added_constants(bits, zero, scale):
     """Within a step of the real sums; constants of 0 cost nothing."""
     rng = np.random.default_rng(3)
     constants = (rng.normal(size=5) * scale).astype(np.float32)
-    node = Node("y", AddConstants(), ["x"], ["y"], {"constants": constants})
     x, y = NumType(bits, scale=2.0**-5, zero_point=zero), NumType(bits, scale=4 * max(scale, 1) / (2 ** (bits - 1) - 1))
+    assert error_of_added(constants, x, y, bits) <= 0.55 + np.abs(constants).max() / (2 ** (bits - 1) - 1) / 2 / y.scale
+
+
+@every("largest", [0.0, 1e2, 1e4])
+def test_one_large_constant_does_not_spoil_the_others(largest):
+    """A result of 16 bits in a network of 8 is within two steps, as if its constants had 16 bits."""
+    constants = np.append(np.float32(largest), np.random.default_rng(4).normal(size=500)).astype(np.float32)
+    step = 2 * max(largest, 4.0) / 32767
+    error = error_of_added(constants, NumType(16, scale=2.0**-10), NumType(16, scale=step), 8)
+    assert error <= 0.55 + (0.5 if largest else np.abs(constants).max() / 127 / 2 / step)
+
+
+def error_of_added(constants: np.ndarray, x: NumType, y: NumType, bits: int) -> float:
+    """The largest error, in steps of the result, of constants that are added in a network of `bits`."""
+    node, size = Node("y", AddConstants(), ["x"], ["y"], {"constants": constants}), 3 * len(constants)
     formed = quantize_layer(node, LayerTypes([x], y, QuantOptions(bits)))
     graph = QuantGraph("net", bits)
-    graph.tensors = {"x": QuantTensor("x", (1, 15), x), "y": QuantTensor("y", (1, 15), y)}
-    stored = rng.integers(-60, 61, (4, 15)).astype(x.dtype)
+    graph.tensors = {"x": QuantTensor("x", (1, size), x), "y": QuantTensor("y", (1, size), y)}
+    stored = np.random.default_rng(3).integers(-60, 61, (4, size)).astype(x.dtype)
     (found,) = node.op.run_integer([stored], formed, graph)
-    real = (stored.astype(np.float64) - zero) * x.scale
-    wanted = np.clip((real + np.tile(constants, 3)) / y.scale, y.qmin, y.qmax)
-    step = np.abs(constants).max() / (2 ** (bits - 1) - 1) / 2 / y.scale
-    assert found.dtype == y.dtype and np.abs(found - wanted).max() <= 0.55 + step
+    real = (stored.astype(np.float64) - x.zero_point) * x.scale
     assert np.allclose(node.op.run([real], node)[0], real + np.tile(constants, 3))
+    assert found.dtype == y.dtype
+    return float(np.abs(found - np.clip((real + np.tile(constants, 3)) / y.scale, y.qmin, y.qmax)).max())
 
 
 @every("channels", [1, 2, 3, 5])

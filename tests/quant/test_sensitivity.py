@@ -17,7 +17,7 @@ from n2d2py.operators.functions import Clip, Logistic
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.isolation import Tail, isolated
-from n2d2py.quant.search.mixed import rounding_costs, wide_tensors
+from n2d2py.quant.search.mixed import _Sums, rounding_costs, wide_tensors
 from n2d2py.quant.search.sensitivity import LayerLoss, layer_losses
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
@@ -87,6 +87,16 @@ def test_costs_add_up_to_what_all_roundings_cost_together():
     rows = {n: real[n].var(axis=(0, 2, 3), dtype=np.float64)[:, None, None] for n in graph.outputs}
     expected = sum(np.mean(np.square(through[n] - real[n], dtype=np.float64) / rows[n]) for n in graph.outputs)
     assert costs["a"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_mean_error_of_a_row_costs_nothing():
+    error, power = np.random.default_rng(3).normal(size=(6, 2, 5)) + np.array([[100.0], [0.0]]), np.array([[[1.0], [3.0]]])
+    sums, alone = _Sums(power), _Sums(power)
+    for batch in (error[:2], error[2:]):
+        sums.add(batch)
+    alone.add(error[:1])
+    assert sums.cost() == pytest.approx(5 * (error.var(axis=(0, 2)) * power.ravel()).sum())
+    assert alone.cost() == pytest.approx((np.square(error[:1]) * power).sum())  # nothing is known of the mean
 
 
 def test_the_fewest_tensors_are_chosen():

@@ -88,8 +88,13 @@ def sums(seed: int, every: int = 1) -> list[Case]:
     kinds = ((S8, S16), (S16, S16), (SHIFTED[0], S8), (U8, SHIFTED[1]), (U16, S8))
     for size, (x, y) in zip((1, 63, 64, 65, 300, 17, 128), cycle(kinds)):
         x, y = x.with_scale(0.01), y.with_scale(3 / y.qmax)
-        values = {"constants": sweep.rng.normal(0, 1, size).astype(np.float32)}
-        for repeats, bits in ((1, 8), (3, 8), (2, 16)):
+        constants = sweep.rng.normal(0, 1, size).astype(np.float32)
+        for repeats, bits, largest in (
+            (1, 8, 1),
+            (3, 8, 300),
+            (2, 16, 1),
+        ):  # 300: constants of 16 bits, where the result has as many
+            values = {"constants": constants * np.where(np.arange(size), 1, largest).astype(np.float32)}
             made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((repeats * size,), x), values, bits))
         op = Concat(1, 2, (-1, 0, -1))
         parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, length)).astype(np.float32) for i, length in ((0, 3), (2, 5))}

@@ -49,29 +49,45 @@ def measuring_stimuli(samples: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, float]:
-    """Mean square of what each 8-bit tensor's rounding changes at the outputs, by the variance of their rows, for those that could have 16 bits.
+    """Variance of what each 8-bit tensor's rounding changes at the outputs, by that of their rows, for those that could have 16 bits.
 
     `stimuli` (N, C, H, W) are those of the only input. Inputs and outputs of the network are left out.
     """
     holders = shared_tensors(graph)
     names = [name for name in holders if _can_be_wide(graph, types, name, holders[name])]
     engine = FloatEngine(graph, taps=list(graph.tensors))
-    costs = dict.fromkeys(names, 0.0)
-    count = 0
     batches = slices(graph, stimuli)
     power = output_weights(graph, batches)
+    sums = {name: {output: _Sums(power[output]) for output in graph.outputs} for name in names}
     for index, batch in enumerate(batches):
         real = engine.run(batch)
-        count += len(batch)
         for name in log.progress(names, f"tensors one by one {index + 1}/{len(batches)}", total=len(names), unit="tensor"):
             kind = types.types[name]
             rounded = {**real, name: kind.dequantize(kind.quantize(real[name]))}
-            outputs = Tail(graph, [name]).outputs(rounded)
-            costs[name] += sum(
-                float((np.square(values - real[output], dtype=np.float64) * power[output]).sum())
-                for output, values in outputs.items()
-            )
-    return {name: cost / max(count, 1) for name, cost in costs.items()}
+            for output, values in Tail(graph, [name]).outputs(rounded).items():
+                sums[name][output].add(values - real[output].astype(np.float64))
+    return {name: sum(each.cost() for each in by_output.values()) for name, by_output in sums.items()}
+
+
+class _Sums:
+    """Errors of an output over batches. The mean error of a row is left out: biases take it up."""
+
+    def __init__(self, power: np.ndarray) -> None:
+        self._power, self._axes = power, tuple(axis for axis, size in enumerate(power.shape) if size == 1)
+        self._total = self._squares = np.zeros(power.shape)
+        self._stimuli = self._values = 0
+
+    def add(self, error: np.ndarray) -> None:
+        """The errors (n, ...) of a batch."""
+        self._total = self._total + error.sum(axis=self._axes, keepdims=True)
+        self._squares = self._squares + np.square(error).sum(axis=self._axes, keepdims=True)
+        self._stimuli += len(error)
+        self._values += error.size // self._power.size
+
+    def cost(self) -> float:
+        """The sum of squares by `power`, for each stimulus."""
+        mean = self._total / max(self._values, 1) if self._stimuli > 1 else 0.0
+        return float(((self._squares - mean * self._total) * self._power).sum()) / max(self._stimuli, 1)
 
 
 def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[str]) -> bool:
