@@ -30,11 +30,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 import n2d2py  # noqa: E402
 from n2d2py.quant import correct  # noqa: E402
 from n2d2py.quant.calibration import quantize_observed  # noqa: E402
-from n2d2py.quant.moments import Moments  # noqa: E402
-from n2d2py.quant.narrow import with_weight_bits  # noqa: E402
-from n2d2py.quant.rounding import CompensatedRounding, descend  # noqa: E402
+from n2d2py.quant.observe.moments import Moments  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
-from n2d2py.quant.weights import round_nearest  # noqa: E402
+from n2d2py.quant.weights.integers import round_nearest  # noqa: E402
+from n2d2py.quant.weights.narrow import with_weight_bits  # noqa: E402
+from n2d2py.quant.weights.rounding import CompensatedRounding, descend  # noqa: E402
 from n2d2py.reference.engine import FloatEngine  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))

@@ -19,7 +19,7 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
 from n2d2py.graph.inputs import InputContract
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
-from n2d2py.quant.compare import LayerComparison
+from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.report import comparison_text
 from n2d2py.report.layers import layer_rows

@@ -119,7 +119,7 @@ class QuantDefaults:
         full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
         file_types: whether inputs and outputs have the 8-bit type of a pre-quantized file; else the type that its kernels prefer.
         integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
-            (quant/float_regions.py); None: all that have an integer form compute in integers.
+            (quant/types/float_regions.py); None: all that have an integer form compute in integers.
     """
 
     unsigned: bool = True

@@ -37,7 +37,7 @@ class Node(Generic[OpT]):
         location: where it was declared.
         source: the layer names that were merged into it, itself first.
         helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
-        rounding: the rule of the kernel that its quantized file is for (`quant/file_rounding.py`); "": once, to even.
+        rounding: the rule of the kernel that its quantized file is for (`quant/weights/file_rounding.py`); "": once, to even.
     """
 
     name: str

@@ -24,7 +24,7 @@ class Precision:
         bits: width of the integers that the layer reads and writes, 8 or 16.
         weight_bits: width of its weights, 2 to 8 or 16.
         quantize: False for a layer that stays in floating point.
-        target: of a target with floating point between its integer layers: its treatment of this one (quant/float_regions.py).
+        target: of a target with floating point between its integer layers: its treatment of this one (quant/types/float_regions.py).
     """
 
     bits: int | None = None

@@ -31,8 +31,8 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Step
 from n2d2py.operators.identity import Identity
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer
-from n2d2py.quant.file_rounding import multiplied
 from n2d2py.quant.forming import activation_clamp, formed
+from n2d2py.quant.weights.file_rounding import multiplied
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 

@@ -21,7 +21,7 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
-from n2d2py.quant.weighted import WeightedQuantizer
+from n2d2py.quant.weights.weighted import WeightedQuantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 

@@ -6,7 +6,7 @@
 
 Layers that move elements may lie between. A shift needs layers without padding, which adds zeros after it. Gains of arrays must not
 differ by more than a factor of two: the weights of an output share one scale, and wide gains would leave the others few steps. What
-evens out wide gains is the equalization of channels, which knows the ranges (quant/channels.py).
+evens out wide gains is the equalization of channels, which knows the ranges (quant/correct/channels.py).
 """
 
 from __future__ import annotations

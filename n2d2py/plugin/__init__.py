@@ -1,39 +1,31 @@
 """Declarations of plug-ins: operators, functions of single values, chains that become one operator, kernels, instruction sets.
 
 A plug-in is a folder with a Python file and the C++ headers next to it; `-plugin DIR` loads it, or an entry point of
-the group `n2d2py.plugins`. `docs/tutorials/own_operator.md` is the tutorial, the docstrings of the base classes are the
-reference. Everything that a plug-in file needs is imported from here.
+the group `n2d2py.plugins`. `docs/tutorials/own_operator.md` is the tutorial, the docstrings are the reference. Everything
+that a plug-in file needs is imported from here; the decorators are those of built-in operators, or use their registries.
 """
 
-from n2d2py.plugin.declare import (
-    Function,
-    Instructions,
-    Kernel,
-    Operator,
-    Recipe,
-    attribute,
-    function,
-    instructions,
-    kernel,
-    operator,
-    recipe,
-)
-from n2d2py.plugin.integers import Facts, Integers
+from n2d2py.exports.cpp.headers import plugin_header
+from n2d2py.exports.cpp.isa import InstructionSet, register_instruction_set
+from n2d2py.exports.cpp.layer import kernel
+from n2d2py.graph.chains import chain
+from n2d2py.plugin.attributes import attribute
 from n2d2py.plugin.load import load_plugin
+from n2d2py.plugin.operator import Facts, Function, Integers, Operator
+from n2d2py.plugin.registration import function, operator
 
 __all__ = [
     "Facts",
     "Function",
-    "Instructions",
+    "InstructionSet",
     "Integers",
-    "Kernel",
     "Operator",
-    "Recipe",
     "attribute",
+    "chain",
     "function",
-    "instructions",
     "kernel",
     "load_plugin",
     "operator",
-    "recipe",
+    "plugin_header",
+    "register_instruction_set",
 ]

@@ -9,12 +9,42 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from n2d2py import entry_points, log
-from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.plugin import declare
-from n2d2py.plugin.registration import check, enter, lists, registries
-from n2d2py.registry import Duplicate
+from n2d2py.errors import InternalError, Location, N2D2Error, nearest
+from n2d2py.exports.cpp.headers import PLUGIN_FOLDERS
+from n2d2py.exports.cpp.isa import MORE_SETS
+from n2d2py.exports.cpp.layer import LAYERS, REPLACED_KERNELS
+from n2d2py.frontend.ini.contract import LAYER_TYPES
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, IMAGE_CONVERTERS
+from n2d2py.graph.chains import CHAINS
+from n2d2py.memory.access import MEMORY_ACCESSES
+from n2d2py.operators.base import OPERATORS, operator_kinds
+from n2d2py.operators.functions import FUNCTIONS, ONNX_FUNCTIONS
+from n2d2py.plugin.attributes import place_of
+from n2d2py.quant.contract import QUANTIZERS
+from n2d2py.reference.contract import EMITTERS
+from n2d2py.registry import Duplicate, Registry
+
+REGISTRIES: tuple[Registry[Any], ...] = (
+    OPERATORS,
+    FUNCTIONS,
+    ONNX_FUNCTIONS,
+    LAYER_TYPES,
+    CONVERTERS,
+    ARRAY_CONVERTERS,
+    IMAGE_CONVERTERS,
+    EMITTERS,
+    QUANTIZERS,
+    MEMORY_ACCESSES,
+    LAYERS,
+    CHAINS,
+    REPLACED_KERNELS,
+    MORE_SETS,
+    PLUGIN_FOLDERS,
+)
+"""All that a plug-in may add to."""
 
 _loaded: set[Path] = set()
 
@@ -55,39 +85,39 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
         )
     )
     with _undone_on_error():
-        before = _entries()
-        declare.start()
+        before = set(_entries())
         for path in files:
             _import(path)
-        _enter(declare.finish(), folder, files, [name for name in _entries() if name not in before])
+        _refuse_unknown_kinds()
+        entered = [name for name in _entries() if name not in before]
+        if not entered:
+            raise N2D2Error(
+                "E020",
+                "the Python files in this folder declare nothing" if files else "the folder contains no Python file",
+                where=str(folder),
+                remedy="write @operator before a class; n2d2py -new-operator NAME DIR writes an example",
+            )
+    _loaded.add(folder.resolve())
+    log.notice("plug-in %s: %s", folder.resolve().name, ", ".join(entered))
 
 
 def _entries() -> list[str]:
     """Entries of the registries, by kind and name."""
-    return [f"{registry.what} {name}" for registry in registries() for name in registry]
+    return [f"{registry.what} {name}" for registry in REGISTRIES for name in registry]
 
 
-def _enter(declared: list[declare.Declared], folder: Path, files: list[Path], entered: list[str]) -> None:
-    """Check and enters declarations; `entered` is what the files put into the registries themselves."""
-    if not declared and not entered:
-        raise N2D2Error(
-            "E020",
-            "the Python files in this folder declare no operator, function, recipe or kernel"
-            if files
-            else "the folder contains no Python file",
-            where=str(folder),
-            remedy="write @operator before a class; n2d2py -new-operator NAME DIR writes an example",
-        )
-    kinds = frozenset(one.made.kind for one in declared if hasattr(one.made, "kind"))
-    ErrorList.raise_if([error for one in declared for error in check(one, folder, kinds)] + _twice(declared))
-    for one in declared:
-        enter(one, folder.resolve())
-    _loaded.add(folder.resolve())
-    log.notice(
-        "plug-in %s: %s",
-        folder.resolve().name,
-        ", ".join([f"{one.what} {getattr(one.made, 'kind', '') or one.made.__name__}" for one in declared] + entered),
-    )
+def _refuse_unknown_kinds() -> None:
+    """Raise E022 for chains of layers that do not exist."""
+    known = {*operator_kinds(), *FUNCTIONS}
+    for one in CHAINS.values():
+        for kind in (kind for kind in one.kinds if kind not in known):
+            like = nearest(kind, known)
+            raise N2D2Error(
+                "E022",
+                f"chain {one.name} names '{kind}', which is not a layer type",
+                where=place_of(one.becomes),
+                remedy=f"did you mean {like}?" if like else "load the plug-in that adds it first",
+            )
 
 
 @contextmanager
@@ -112,38 +142,16 @@ def _undone_on_error() -> Iterator[None]:
 
 def _snapshot() -> Callable[[], None]:
     """A function that puts back what is known now."""
-    entries = [(registry, registry.snapshot()) for registry in registries()]
-    known = [(held, held.copy()) for held in lists()]
+    entries = [(registry, registry.snapshot()) for registry in REGISTRIES]
     loaded = _loaded.copy()
 
     def restore() -> None:
         for registry, before in entries:
             registry.restore(before)
-        for held, before in known:
-            held.clear()
-            held.update(before) if hasattr(held, "update") else held.extend(before)
         _loaded.clear()
         _loaded.update(loaded)
 
     return restore
-
-
-def _twice(declared: list[declare.Declared]) -> list[N2D2Error]:
-    """E023 for two declarations of one kind in a plug-in."""
-    seen, found = set(), []
-    for one in declared:
-        key = (one.what, getattr(one.made, "kind", one.made.__name__))
-        if key in seen:
-            found.append(
-                N2D2Error(
-                    "E023",
-                    f"{one.made.__name__}: kind '{key[1]}' is declared twice",
-                    where=declare.place_of(one.made),
-                    remedy="choose another kind",
-                )
-            )
-        seen.add(key)
-    return found
 
 
 def _import(path: Path) -> None:
@@ -160,19 +168,15 @@ def _import(path: Path) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except N2D2Error:
-        sys.modules.pop(name, None)
-        raise
-    except Duplicate as error:
-        sys.modules.pop(name, None)
-        raise N2D2Error("E023", str(error), where=Location(str(path)), remedy="choose another name") from error
     except Exception as error:  # whatever foreign code raises while it is imported
         sys.modules.pop(name, None)
+        if isinstance(error, N2D2Error):
+            raise
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == spec.origin]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
-        raise N2D2Error(
-            "E021",
-            f"the plug-in cannot be loaded: {type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}",
-            where=Location(str(path), line),
-            remedy="correct the file",
-        ) from error
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        code, what, remedy = "E021", f"the plug-in cannot be loaded: {type(error).__name__}: {text}", "correct the file"
+        if isinstance(error, InternalError):
+            is_taken = isinstance(error, Duplicate)
+            code, what, remedy = "E023" if is_taken else "E022", text, "choose another name" if is_taken else "correct it"
+        raise N2D2Error(code, what, where=Location(str(path), line), remedy=remedy) from error

@@ -1,42 +1,40 @@
-"""Puts what a plug-in declares into the registries of the tool."""
+"""The decorators of a plug-in's classes: each enters what a class declares into the registries that built-in operators use."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error, nearest
-from n2d2py.exports.cpp import headers, isa, layer
+from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.headers import plugin_header
-from n2d2py.exports.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
-from n2d2py.exports.cpp.layer import LAYERS, Layer, cpp, layer_kinds, override_kernel
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call, Expression
-from n2d2py.frontend.ini.contract import LAYER_TYPES, LayerContext, ini, layer_types
+from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, IMAGE_CONVERTERS, Unsupported, find_converter, onnx
+from n2d2py.frontend.onnx.contract import Unsupported, find_converter, onnx
 from n2d2py.graph import Node
-from n2d2py.graph.chains import CHAINS, chain
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
-from n2d2py.memory.access import MEMORY_ACCESSES, Access, Pointwise, Whole, Window, memory_access
+from n2d2py.memory.access import Access, Pointwise, Whole, Window, memory_access
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.base import OPERATORS, operator_kinds, register
-from n2d2py.operators.functions import FUNCTIONS, ONNX_FUNCTIONS
-from n2d2py.plugin.declare import ACCESSES, Declared, Operator, attribute_type, camel, failed, incomplete, place_of
-from n2d2py.plugin.integers import Facts
-from n2d2py.quant.contract import QUANTIZERS, LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.operators.base import register
+from n2d2py.operators.functions import FUNCTIONS
+from n2d2py.plugin.attributes import attribute_type, camel, failed, incomplete, place_of
+from n2d2py.plugin.operator import Facts, Function, Operator
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import moved, summed
-from n2d2py.reference.contract import EMITTERS
-from n2d2py.registry import Registry
+from n2d2py.registry import Duplicate
+
+ACCESSES = ("whole", "pointwise", "window")
+
+T = TypeVar("T", bound=type)
 
 _KINDS = {
     (int, False): Kind.INT,
@@ -48,183 +46,72 @@ _KINDS = {
 }
 
 
-# ---- checking -----------------------------------------------------------------------------------
-def check(declared: Declared, folder: Path, siblings: frozenset[str] = frozenset()) -> list[N2D2Error]:
-    """Missing parts of a declaration (E022), and names that others have (E023); `siblings` has the kinds that the same plug-in declares."""
-    made, found = declared.made, []
+def operator(made: T) -> T:
+    """Declare an Operator; make it a frozen dataclass.
 
-    def lacks(what: str, remedy: str) -> None:
-        found.append(incomplete(made, what, remedy))
-
-    if declared.what == "recipe":
-        chain = made.chain
-        if not isinstance(chain, tuple) or len(chain) < 1 or not all(isinstance(kind, str) for kind in chain):
-            lacks("chain is not a tuple of names", 'write chain = ("First", "Second")')
-            return found
-        known = {*operator_kinds(), *FUNCTIONS, *siblings}
-        for kind in chain:
-            if kind not in known:
-                like = nearest(kind, known)
-                lacks(
-                    f"its chain names '{kind}', which is not a layer type",
-                    (f"did you mean {like}? " if like else "")
-                    + f"known: {', '.join(sorted(known))}; a plug-in that adds one is loaded before",
-                )
-        return found
-    if not made.header or not (folder / made.header).is_file():
-        lacks(
-            f"the header '{made.header}' does not exist in {folder}" if made.header else "it names no header",
-            'write header = "name.hpp" and put the file next to the Python file',
-        )
-    if declared.what == "instructions":
-        return found + _instruction_gaps(made)
-    if declared.what == "kernel":
-        if made.isa and made.isa not in tags():
-            lacks(f"the instruction set {made.isa} is unknown", f"use one of {', '.join(tags())}")
-        if made.operator not in operator_kinds():
-            lacks(
-                f"it is for the operator '{made.operator}', which does not exist",
-                f"known: {', '.join(sorted(operator_kinds()))}",
-            )
-        if not made.tag:
-            lacks("it has no tag", 'write tag = "mine::Fast", a struct of the header')
-        return found
-    if not made.call:
-        lacks("it names no C++ function", 'write call = "mine::name"')
-    if not _overrides(made, "compute"):
-        lacks("it has no compute()", "define compute(self, x)")
-    if declared.what == "operator":
-        found += _operator_gaps(made)
-    return found + _taken(declared)
+    Raises:
+        N2D2Error: E022 for what is missing.
+        Duplicate: when another operator has one of its names.
+    """
+    result = _declared(made, Operator)
+    header = plugin_header(place_of(result).file, result.header)
+    register(result)
+    quantizer(result.kind)(PluginQuantizer)
+    memory_access(result.kind)(_access)
+    cpp(result.kind)(lambda layer: _code(header, layer))
+    _enter_names(result, lambda op: op)
+    return result
 
 
-def _instruction_gaps(made: Any) -> list[N2D2Error]:
-    found = []
-    for what in ("name", "tag", "macro", "when"):
-        if not re.fullmatch(r"[A-Za-z]\w*" if what != "when" else r"(?s).+", getattr(made, what)):
-            found.append(incomplete(made, f"its {what} is '{getattr(made, what)}'", f"give a {what}"))
-    known = (*instruction_sets(), PORTABLE)
-    for what in ("name", "tag", "macro"):
-        if getattr(made, what) in [getattr(row, what) for row in known]:
-            found.append(incomplete(made, f"its {what} '{getattr(made, what)}' is taken", f"choose another {what}"))
-    for what, names, all_names in (
-        ("has", made.has, KERNELS),
-        ("signed", made.signed, made.has),
-        ("extends", (made.extends,) if made.extends else (), [row.name for row in known]),
-        ("family", (made.family,) if made.family else (), [family.name for family in FAMILIES]),
-    ):
-        for name in names:
-            if name not in all_names:
-                found.append(incomplete(made, f"{what} names '{name}'", f"use one of {', '.join(all_names)}"))
-    return found
+def function(made: T) -> T:
+    """Declare a Function; make it a frozen dataclass. Raises as `operator`."""
+    result = _declared(made, Function)
+    result.place = plugin_header(place_of(result).file, result.header)
+    FUNCTIONS.add(result.kind, result)
+    _enter_names(result, lambda op: Activation(op))
+    return result
 
 
-def _overrides(made: type, method: str) -> bool:
-    return any(method in vars(base) for base in made.__mro__ if base.__module__ != "n2d2py.plugin.declare")
-
-
-def _operator_gaps(made: Any) -> list[N2D2Error]:
-    found = []
-    if made.access not in ACCESSES:
-        found.append(incomplete(made, f"access is '{made.access}'", f"use one of {', '.join(ACCESSES)}"))
-    if made.access == "window" and not {"kernel", "stride", "pads"} <= {one.name for one in fields(made)}:
-        found.append(
-            incomplete(
-                made,
-                "its access is window, which needs the attributes kernel, stride and pads",
-                'declare them, or use access = "whole"',
-            )
-        )
-    if _overrides(made, "quantize") != _overrides(made, "sums"):
-        found.append(incomplete(made, "it has one of quantize() and sums()", "define both, or none"))
-    if made.moves_values and _overrides(made, "sums"):
-        found.append(incomplete(made, "it moves values and has sums()", "leave out one of them"))
-    return found
-
-
-def _taken(declared: Declared) -> list[N2D2Error]:
-    made, found = declared.made, []
-    names = [
-        ("kind", made.kind, operator_kinds() if declared.what == "operator" else FUNCTIONS),
-        ("kind", made.kind, layer_kinds() if declared.what == "operator" else ()),
-        ("ini", made.ini, layer_types()),
+def _declared(made: Any, base: type) -> Any:
+    """The frozen dataclass of a class that derives from `base`, complete."""
+    if not isinstance(made, type) or not issubclass(made, base):
+        name = base.__name__
+        raise incomplete(made, f"it does not derive from {name}", f"write: class {getattr(made, '__name__', 'Name')}({name})")
+    result: Any = made if "__dataclass_fields__" in vars(made) else dataclass(frozen=True)(made)
+    result.kind = vars(result).get("kind") or result.__name__
+    gaps = [
+        ("it names no header", 'write header = "name.hpp"', not result.header),
+        ("it names no C++ function", 'write call = "mine::name"', not result.call),
+        ("it has no compute()", "define compute(self, x)", result.compute is base.compute),
+        *(_operator_gaps(result) if base is Operator else ()),
     ]
-    if made.onnx and find_converter(*_onnx_name(made.onnx)) is not None:
-        names.append(("onnx", made.onnx, (made.onnx,)))
-    for what, name, known in names:
-        if name and name in known and what not in [error.what.split()[1] for error in found]:
-            found.append(
-                N2D2Error(
-                    "E023",
-                    f"{made.__name__}: {what} '{name}' is already in use",
-                    where=place_of(made),
-                    remedy=f"choose another {what}",
-                )
-            )
-    return found
+    ErrorList.raise_if([incomplete(result, what, remedy) for what, remedy, is_missing in gaps if is_missing])
+    for one in fields(result):
+        attribute_type(result, one.name)
+    return result
 
 
-def _onnx_name(text: str) -> tuple[str, str]:
-    domain, _, name = text.rpartition("::")
-    return name, domain
-
-
-def registries() -> list[Registry[Any]]:
-    """The tables by name that `enter` changes."""
+def _operator_gaps(made: Any) -> list[tuple[str, str, bool]]:
+    """Return each possible fault of an operator with its remedy, and True where it is there."""
+    has_quantize, has_sums = made.quantize is not Operator.quantize, made.sums is not Operator.sums
+    lacks_window = not {"kernel", "stride", "pads"} <= {one.name for one in fields(made)}
     return [
-        OPERATORS,
-        FUNCTIONS,
-        ONNX_FUNCTIONS,
-        LAYER_TYPES,
-        CONVERTERS,
-        ARRAY_CONVERTERS,
-        IMAGE_CONVERTERS,
-        EMITTERS,
-        QUANTIZERS,
-        MEMORY_ACCESSES,
-        LAYERS,
-        CHAINS,
+        (f"access is '{made.access}'", f"use one of {', '.join(ACCESSES)}", made.access not in ACCESSES),
+        (
+            "its access is window, which needs the attributes kernel, stride and pads",
+            'declare them, or use access = "whole"',
+            made.access == "window" and lacks_window,
+        ),
+        ("it has one of quantize() and sums()", "define both, or none", has_quantize != has_sums),
+        ("it moves values and has sums()", "leave out one of them", made.moves_values and has_sums),
     ]
-
-
-def lists() -> list[Any]:
-    """The other dictionaries and lists that `enter` changes."""
-    return [layer._OVERRIDES, headers._PLUGINS, isa._MORE]
-
-
-# ---- entering -----------------------------------------------------------------------------------
-def enter(declared: Declared, folder: Path) -> None:
-    """Register a checked declaration everywhere."""
-    made = declared.made
-    if declared.what == "recipe":
-        chain(made.name, f"chains {' - '.join(made.chain)} replaced", made.chain)(made().becomes)
-        return
-    header = plugin_header(folder, made.header)
-    if declared.what == "instructions":
-        values = {one.name: getattr(made, one.name) for one in fields(InstructionSet)}
-        values |= {
-            "header": header,
-            "title": made.title or made.name,
-            "has": frozenset(made.has),
-            "signed": frozenset(made.signed),
-        }
-        register_instruction_set(InstructionSet(**values))
-    elif declared.what == "kernel":
-        override_kernel(made.operator, made.isa, header, made.tag, made().fits)
-    elif declared.what == "function":
-        made.place = header
-        FUNCTIONS.add(made.kind, made)
-        _enter_names(made, lambda op: Activation(op))
-    else:
-        register(made)
-        quantizer(made.kind)(PluginQuantizer)
-        memory_access(made.kind)(_access)
-        cpp(made.kind)(lambda layer: _code(header, layer))
-        _enter_names(made, lambda op: op)
 
 
 def _enter_names(made: Any, as_op: Callable[[Any], Any]) -> None:
     if made.onnx:
+        domain, _, name = made.onnx.rpartition("::")
+        if find_converter(name, domain) is not None:
+            raise Duplicate(f"the ONNX operator {made.onnx} is registered twice")
         onnx(made.onnx)(_converter(made, as_op))
     if made.ini:
         _enter_section(made, as_op)

@@ -18,19 +18,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.quant.channels import channel_factors, scale_channels
-from n2d2py.quant.concat import warn_of_coarse_joins
-from n2d2py.quant.correct import correct
-from n2d2py.quant.equalize import equalize
-from n2d2py.quant.float_fallback import insert_conversions
-from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.mixed import tensors_to_widen
-from n2d2py.quant.narrow import with_weight_bits
+from n2d2py.quant.correct.channels import channel_factors, scale_channels
+from n2d2py.quant.correct.equalize import equalize
+from n2d2py.quant.correct.layers import correct
+from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers
+from n2d2py.quant.search.mixed import tensors_to_widen
+from n2d2py.quant.search.wide_weights import layers_to_widen
 from n2d2py.quant.statistics import Statistics, collect
-from n2d2py.quant.types import TensorTypes, choose_types
-from n2d2py.quant.wide_weights import layers_to_widen
+from n2d2py.quant.types.choose import TensorTypes, choose_types
+from n2d2py.quant.types.concat import warn_of_coarse_joins
+from n2d2py.quant.types.float_fallback import insert_conversions
+from n2d2py.quant.weights.narrow import with_weight_bits
 
 Range = tuple[float, float]
 

@@ -18,7 +18,7 @@ from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned, Dequantized, Exponentials, Interpolated, Moved, Rescaled, Table
 from n2d2py.graph.shapes import Shape
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.weights import Ranging, Rounding, range_nearest, round_nearest
+from n2d2py.quant.weights.integers import Ranging, Rounding, range_nearest, round_nearest
 from n2d2py.registry import Registry
 
 _FILE_MODES = ("Floating-point", "Fixed-point-p32")

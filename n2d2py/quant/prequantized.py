@@ -1,6 +1,6 @@
 """The integers of a pre-quantized model: its own scales, no statistics.
 
-Every tensor that a layer computes is rounded by one Quantize after it (`quant/insert_requantize.py`), which the layer takes
+Every tensor that a layer computes is rounded by one Quantize after it (`quant/types/insert_requantize.py`), which the layer takes
 over (`prequantized` of the quantizers). Layers between an input and its first Quantize, and those with weights that the file does not
 quantize, compute in floating point, as in the file.
 """
@@ -21,10 +21,10 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize, moved_from
 from n2d2py.quant.contract import QUANTIZERS, LayerTypes, prequantize_layer, refused
-from n2d2py.quant.float_fallback import insert_conversions
-from n2d2py.quant.insert_requantize import complete
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_layer
+from n2d2py.quant.types.float_fallback import insert_conversions
+from n2d2py.quant.types.insert_requantize import complete
 
 _WHOLE = 1e-4
 """A shift of so many steps next to a whole number is one: the rest is that of its scales in float32."""

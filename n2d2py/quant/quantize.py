@@ -15,7 +15,7 @@ from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
 from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.types import TensorTypes
+from n2d2py.quant.types.choose import TensorTypes
 
 HALF_LAYERS = ("Conv", "Fc", "Deconv")
 """Operators whose kernels take weights in binary16."""

@@ -17,9 +17,9 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.recurrent_state_types import changed_inputs, observe_states, observed_names, states_after
-from n2d2py.quant.types import calibrated_tensors
+from n2d2py.quant.observe.histogram import Histogram
+from n2d2py.quant.types.choose import calibrated_tensors
+from n2d2py.quant.types.recurrent_states import changed_inputs, observe_states, observed_names, states_after
 from n2d2py.reference.engine import FloatEngine
 
 _BATCH_ELEMENTS = 16_000_000
@@ -30,8 +30,8 @@ _BATCH_ELEMENTS = 16_000_000
 class Statistics:
     """Histograms by tensor over `stimuli` stimuli; `key` identifies network and pipeline, `data` the values of the stimuli.
 
-    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/channels.py), `inputs` the inputs in floating
-    point (n2d2py/quant/float_inputs.py).
+    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/correct/channels.py), `inputs` the inputs in floating
+    point (n2d2py/quant/types/float_inputs.py).
     """
 
     histograms: dict[str, Histogram] = field(default_factory=dict)

@@ -10,9 +10,9 @@ import numpy as np
 
 from n2d2py.concurrency import ordered_map
 from n2d2py.files import write_text
-from n2d2py.quant.histogram import BINS, Histogram
-from n2d2py.quant.thresholds import CLIPPING_MODES, activation_threshold
-from n2d2py.quant.types import CALIBRATED
+from n2d2py.quant.observe.histogram import BINS, Histogram
+from n2d2py.quant.observe.thresholds import CLIPPING_MODES, activation_threshold
+from n2d2py.quant.types.choose import CALIBRATED
 from n2d2py.report.data import ReportData
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import file_stems, shorten
@@ -32,7 +32,7 @@ class TensorRange:
         candidates: threshold of each clipping mode.
         clipped: share of the values beyond the threshold, 0..1.
         mode: the clipping mode that gave the threshold; "shared" where the type is another tensor's
-            (concatenations), else the rule that decided (`n2d2py/quant/types.py`).
+            (concatenations), else the rule that decided (`n2d2py/quant/types/choose.py`).
     """
 
     layer: str

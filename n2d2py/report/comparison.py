@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from n2d2py.quant.compare import LayerComparison
-from n2d2py.quant.level_counts import LevelCounts
-from n2d2py.quant.worst import StimulusComparison
+from n2d2py.quant.observe.compare import LayerComparison
+from n2d2py.quant.observe.level_counts import LevelCounts
+from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import csv_text, decimal, shorten
 from n2d2py.targets import text_table

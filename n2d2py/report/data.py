@@ -12,12 +12,12 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import InputContract
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.quant.compare import LayerComparison
-from n2d2py.quant.corrections import BiasCorrections
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.observe.compare import LayerComparison
+from n2d2py.quant.observe.corrections import BiasCorrections
+from n2d2py.quant.observe.histogram import Histogram
+from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.sensitivity import LayerLoss
-from n2d2py.quant.worst import StimulusComparison
+from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.bits import BitSearch
 from n2d2py.report.footprint import Footprint
 from n2d2py.runtime import Latency

@@ -13,9 +13,9 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.contract import refused
-from n2d2py.quant.float_inputs import input_layers
-from n2d2py.quant.guards import divisor_layers
-from n2d2py.quant.spectra import power_layers
+from n2d2py.quant.types.float_inputs import input_layers
+from n2d2py.quant.types.guards import divisor_layers
+from n2d2py.quant.types.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
 from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from n2d2py.quant.sensitivity import LayerLoss
+from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
 

@@ -15,8 +15,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Precision, QuantGraph
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.quant.calibration import Observed
-from n2d2py.quant.judged import OutputFigure, in_rows, relative_errors, worst_output
-from n2d2py.quant.sensitivity import LayerLoss, layer_losses
+from n2d2py.quant.observe.judged import OutputFigure, in_rows, relative_errors, worst_output
+from n2d2py.quant.search.sensitivity import LayerLoss, layer_losses
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.options import CalibrationOptions, QuantizationOptions

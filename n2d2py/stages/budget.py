@@ -14,14 +14,14 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports import Prepared, StoredStimuli, Target, find_target, target_names
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.ini.params import Params
-from n2d2py.quant.bit_search import Front, WidthChoice, front, improved, width_errors
 from n2d2py.quant.calibration import Observed, choose, quantize_observed
-from n2d2py.quant.correct import alternatives
-from n2d2py.quant.judged import relative_errors
-from n2d2py.quant.narrow import can_be_narrow, with_weight_bits
+from n2d2py.quant.correct.layers import alternatives
+from n2d2py.quant.observe.judged import relative_errors
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers, typed_graph
+from n2d2py.quant.search.bits import Front, WidthChoice, front, improved, width_errors
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.quant.weights.narrow import can_be_narrow, with_weight_bits
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.report.bits import BitChoice, BitSearch
 from n2d2py.stages.export import export_request

@@ -18,12 +18,12 @@ from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
-from n2d2py.quant.float_inputs import InputScales, choose_float_inputs, with_float_inputs
-from n2d2py.quant.float_regions import with_target_forms
-from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
+from n2d2py.quant.observe.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
-from n2d2py.quant.trained import complete_trained, unmeasured_inputs
-from n2d2py.quant.types import calibrated_tensors
+from n2d2py.quant.types.choose import calibrated_tensors
+from n2d2py.quant.types.float_inputs import InputScales, choose_float_inputs, with_float_inputs
+from n2d2py.quant.types.float_regions import with_target_forms
+from n2d2py.quant.types.trained import complete_trained, unmeasured_inputs
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork

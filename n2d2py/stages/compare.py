@@ -14,11 +14,11 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import NO_CONTRACT, InputContract, named_inputs
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.quant.compare import Accumulator, LayerComparison
-from n2d2py.quant.isolation import isolated
+from n2d2py.quant.observe.compare import Accumulator, LayerComparison
+from n2d2py.quant.observe.worst import StimulusComparison, WorstStimuli
+from n2d2py.quant.search.isolation import isolated
 from n2d2py.quant.simulator import quantize_inputs, reset_states, run_node, simulate
 from n2d2py.quant.statistics import batch_size
-from n2d2py.quant.worst import StimulusComparison, WorstStimuli
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Network
 

@@ -13,11 +13,11 @@ from n2d2py.exports import find_target, target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
-from n2d2py.quant.narrow import narrowed, weight_counts
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
-from n2d2py.quant.types import TensorTypes
+from n2d2py.quant.types.choose import TensorTypes
+from n2d2py.quant.weights.narrow import narrowed, weight_counts
 from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
 from n2d2py.stages.accuracy import CheckedOutputs, Way, check_accuracy, worse_outputs

@@ -14,7 +14,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.exports import KernelChoice
 from n2d2py.graph.inputs import InputContract
 from n2d2py.memory.from_graph import PlannedNetwork
-from n2d2py.quant.worst import stimulus_picture
+from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.report import MISSES_SHOWN, Footprint, InputImage, ReportData, write_report
 from n2d2py.runtime import Latency, Runner
 from n2d2py.stages.calibrate import set_to_calibrate

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.quant.sensitivity import LayerLoss, layer_losses
+from n2d2py.quant.search.sensitivity import LayerLoss, layer_losses
 from n2d2py.report import sensitivity_advice, sensitivity_csv, sensitivity_text
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores

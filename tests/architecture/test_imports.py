@@ -17,12 +17,20 @@ graph; operators: base functions windows; targets: target
 frontend.ini: contract convolution fillers inputs keys mapping quantizers recipes trained weights;
 frontend.onnx: contract cut encodings external weight_scales model skeleton tensors trial unsupported validation windows;
 reference: contract;
-quant: byte_pairs contract file_rounding forming histogram options thresholds weighted weights;
+quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;
 memory: access problem plan scratch strips;
 exports.cpp: arrays byte_sums code common epilogue forms identifiers isa layer packing parts scratch selection text winograd
 operators
 frontend data passes reference
-quant targets
+quant: simulator
+quant.observe targets
+quant.weights
+quant.types
+quant: quantize
+quant: prequantized statistics
+quant.correct
+quant.search
+quant
 memory
 runtime
 exports
@@ -204,7 +212,7 @@ def test_an_exporter_knows_no_frontend_and_no_data():
     assert wrong == []
 
 
-@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py", "quant/weighted.py"])
+@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py", "quant/weights/weighted.py"])
 def test_the_contract_of_quantizers_knows_no_operator(file):
     found = {one.module for one in IMPORTS if one.file == file and room(one.module) == "operators"}
     assert found <= {"n2d2py.operators.base", "n2d2py.operators.functions"}

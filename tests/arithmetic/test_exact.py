@@ -1,4 +1,4 @@
-"""Exact integer sums by floating-point products."""
+"""Exact integer sums by floating-point products, and functions of correctly rounded operations: near the C library's, within 32 bits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.arithmetic import NumType, conv_sums, exact_float, matmul_sums
+from n2d2py.arithmetic import NumType, conv_sums, exact_float, functions, matmul_sums
+from n2d2py.arithmetic.attention import ONE, exponentials, powers_of
 from n2d2py.errors import InternalError
 
 
@@ -69,3 +70,76 @@ def test_numtype_round_trip_and_limits():
     assert signed.dequantize(np.array([-127], np.int8)).tolist() == [-63.5]
     assert signed.cpp == "std::int8_t" and unsigned.dtype == np.uint8
     assert NumType(8, True, scale=2.0, zero_point=3).quantize(np.array([4.0])).tolist() == [5]
+
+
+SCALES = (1e-12, 1e-6, 1e-5, 3.3e-4, 1e-3, 0.01, 0.1, 0.7, 1.0, 3.0, 100.0, 1e6)
+
+
+@every("scale", SCALES)
+def test_powers_of_16_bits_are_near_the_exact_ones(scale):
+    powers = exponentials(scale, 16)
+    multiplier, shift, limit = powers.tolist()
+    below = np.arange(65536)
+    found = powers_of((65535 - below)[None], powers)[0]
+    assert powers.dtype == np.int32 and 0 <= shift <= 30 and 1 <= limit <= 65535 and multiplier * limit < 2**31
+    assert found[0] == ONE
+    np.testing.assert_allclose(found, ONE * np.exp(-scale * below), rtol=0, atol=1.5)
+    assert limit == 65535 or not found[limit:].any()
+
+
+@every("scale", SCALES)
+def test_powers_of_bytes_are_the_nearest_integers(scale):
+    found = powers_of(np.arange(255, -1, -1)[None], exponentials(scale, 8))[0]
+    np.testing.assert_array_equal(found, np.rint(ONE * np.exp(-scale * np.arange(256))))
+
+
+LIBRARY = {
+    "exp": np.exp,
+    "log": np.log,
+    "expm1": np.expm1,
+    "log1p": np.log1p,
+    "tanh": np.tanh,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "atan": np.arctan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+}
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 0.25, -0.25, 22.0, -22.0, 1e8, 1.6e6])
+
+
+@every("name", LIBRARY)
+def test_near_the_library(name):
+    rng = np.random.default_rng(1)
+    x = np.concatenate(
+        [
+            rng.normal(size=20000) * 10.0 ** rng.integers(-8, 5, 20000),
+            rng.uniform(-1, 1, 20000),
+            np.arange(-200, 200) * (np.pi / 4),
+            SPECIAL,
+        ]
+    )
+    x = np.abs(x) + 1 if name == "acosh" else x
+    if name in ("sin", "cos", "tan"):
+        x = x[(np.abs(x) < 1e6) & (x != 0) | ~np.isfinite(x)]
+    with np.errstate(all="ignore"):
+        want, found = LIBRARY[name](x), getattr(functions, name)(x)
+    assert np.array_equal(np.isnan(want), np.isnan(found))
+    finite = np.isfinite(want)
+    assert np.array_equal(want[~finite & ~np.isnan(want)], found[~finite & ~np.isnan(want)])
+    assert (np.signbit(want) == np.signbit(found))[finite].all()
+    error = np.abs(found[finite] - want[finite]) / np.maximum(np.abs(want[finite]), 1e-300)
+    limit = 1e-13 if name in ("sin", "cos", "tan") else 4e-15  # next to a root, relative to the root's distance
+    assert error.max() < limit, (x[finite][error.argmax()], error.max())
+
+
+def test_angles_beyond_the_parts_of_pi_keep_their_period_in_float32():
+    x = np.float32(10.0) ** np.arange(6, 9) * np.float32(1.37)
+    for name in ("sin", "cos"):
+        np.testing.assert_allclose(getattr(functions, name)(x), LIBRARY[name](x.astype(np.float64)), atol=1e-7)

@@ -1,4 +1,4 @@
-"""The table of options: every option is parsed anywhere on the line, converted, documented and kept."""
+"""The table of options: each is parsed, converted, documented and kept, is refused early, or says that it has no effect."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
+from support.quantized_models import Model
 from support.tables import every
 
 from n2d2py import __version__
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.options import COMMON, GROUPS, OPTIONS, Option, man_page, options_page, parse_arguments, run_options
+from n2d2py.options.typed import CHOICES, read_command
+from n2d2py.pipeline import load_network
+from n2d2py.stages.calibrate import calibrate_stage
+from n2d2py.stages.quantize import quantize_stage
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -258,3 +266,87 @@ def test_the_page_has_a_row_of_three_cells_for_each_option():
     assert [row[0].split("`")[1].split()[0] for row in rows] == [
         f"-{o.name}" for group in GROUPS for o in OPTIONS if o.group == group
     ]
+
+
+@pytest.fixture
+def fully_convolutional(tmp_path):
+    """A network with an output for each position."""
+    weights = numpy_helper.from_array(np.random.default_rng(1).standard_normal((3, 2, 3, 3)).astype(np.float32), "w")
+    ends = [helper.make_tensor_value_info(n, 1, shape) for n, shape in (("x", [1, 2, 6, 6]), ("y", [1, 3, 4, 4]))]
+    graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"])], "n", ends[:1], ends[1:], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "n.onnx")
+    np.savez(tmp_path / "d.npz", images=np.zeros((4, 2, 6, 6), np.float32), labels=np.arange(4) % 3)
+    np.save(tmp_path / "beyond.npy", np.array([0, 1, 2, 3]))
+    return tmp_path
+
+
+@every(
+    ("options", "code"),
+    [
+        (("-export", "CPP"), "E507"),
+        (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-test"), "E452"),
+        (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-labels", "beyond.npy"), "E451"),
+        (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-o", "/proc/none"), "E712"),
+        (("-calibOnly", "-calib", "2", "-calib-data", "d.npz", "-o", "/proc/none"), "E712"),
+        (("-test", "-calib-data", "d.npz"), "E452"),
+    ],
+)
+def test_the_only_message(fully_convolutional, monkeypatch, capsys, options, code):
+    def calibrating(*arguments):
+        raise AssertionError("calibrates")
+
+    monkeypatch.setattr("n2d2py.stages.calibrate.calibrate", calibrating)
+    monkeypatch.chdir(fully_convolutional)
+    assert main(["n.onnx", *options, "-quiet"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error N2D2-{code}")
+
+
+def test_a_missing_compiler_is_said_first(fully_convolutional, monkeypatch, capsys):
+    monkeypatch.chdir(fully_convolutional)
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert main(["n.onnx", "-export", "CPP", "-calib-data", "d.npz", "-compare", "1"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    (at,) = [k for k, line in enumerate(lines) if line.startswith("warning N2D2-W801")]
+    assert at < next(k for k, line in enumerate(lines) if line.startswith("calibration"))
+
+
+@every(
+    ("name", "hint"),
+    [("net.pt", "torch.onnx.export"), ("net.H5", "tf2onnx"), ("net.pb", "tf2onnx"), ("net.txt", "give an .ini")],
+)
+def test_files_of_other_frameworks(tmp_path, capsys, name, hint):
+    (tmp_path / name).write_bytes(b"")
+    assert main([str(tmp_path / name), "-export", "CPP"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "E008" in line and hint in line
+
+
+APART = ("flash-budget", "no-mixed-precision", "calib-reload")
+"""Those that exclude others."""
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_options_that_choose_integers_are_warned_of(apart, tmp_path, caplog):
+    model = Model((4, 6, 6))
+    model.outputs.append(model.rounded(model.add("Sigmoid", model.rounded("x", 0.03, 5)), 0.0079, -20))
+    onnx.save(model.proto(), tmp_path / "net.onnx")
+    chosen = [option for option in OPTIONS if option.name in CHOICES and (option.name in APART) == apart]
+    words = [str(tmp_path / "net.onnx"), "-export", "CPP", "-o", str(tmp_path)]
+    for option in chosen:
+        value = {
+            "act-clipping-mode": "Quantile",
+            "wt-rounding": "nearest",
+            "input-bits": "8",
+            "output-bits": "8",
+            "wt-bits": "4",
+        }
+        words.append(f"-{option.name}")
+        if option.kind != "flag":
+            words.append(value.get(option.name) or str(option.choices[-1] if option.choices else option.default or 1))
+    path, options = read_command(words)
+    quantize_stage(calibrate_stage(load_network(path, options), options.calibration), options.quantization, options.choices)
+    (line,) = (record.getMessage() for record in caplog.records if "W503" in record.getMessage())
+    named = line.replace(",", " ").split()
+    assert {option.name for option in chosen} - {"act-rescaling-mode"} <= {word[1:] for word in named if word.startswith("-")}
+    assert "-act-rescaling-mode" not in named

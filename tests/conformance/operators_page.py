@@ -15,7 +15,7 @@ from support.conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_case
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
 from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, ONNX_FUNCTIONS  # noqa: E402
 from n2d2py.frontend.onnx.parts import EXPANSIONS  # noqa: E402
-from n2d2py.quant.float_fallback import float_layers, insert_conversions  # noqa: E402
+from n2d2py.quant.types.float_fallback import float_layers, insert_conversions  # noqa: E402
 
 __all__ = ["page"]
 

@@ -8,15 +8,14 @@ import folder
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from onnx import numpy_helper
+from support.onnx_models import text_model
 
 WEIGHTS = np.array([[1, -2], [3, 4], [-5, 6]], np.float32)
 
 
 def model(body: str, ports: str = "float[1,3] x => float[1,2] y") -> onnx.ModelProto:
-    made = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> net ({ports.replace("=>", ") => (")}) {{ {body} }}')
-    made.graph.initializer.append(numpy_helper.from_array(WEIGHTS, "w"))
-    return made
+    return text_model(ports, body, {"w": WEIGHTS})
 
 
 def stored(path, values) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
 from support.export_build import need
+from support.onnx_models import text_model
 
 from n2d2py import load_export
 from n2d2py.cli import main
@@ -113,16 +113,7 @@ NETWORKS = {
 
 def build(name: str) -> onnx.ModelProto:
     signature, body, constants = NETWORKS[name]
-    inputs, outputs = signature.split("=>")
-    model = parser.parse_model(
-        f'<ir_version: 9, opset_import: ["": 17]> net ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
-    )
-    rng = np.random.default_rng(len(name))
-    for key, value in constants.items():
-        if isinstance(value, tuple):
-            fan = int(np.prod(value[1:])) if len(value) > 1 else 4
-            value = rng.normal(size=value, scale=(2 / fan) ** 0.5).astype(np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(value, key))
+    model = text_model(signature, body, constants, seed=len(name), fan_in=True)
     onnx.checker.check_model(model)
     return model
 
@@ -179,3 +170,46 @@ def test_inputs_of_0_to_255(tmp_path, monkeypatch, capsys):
     want = original_engine(tmp_path / "net.onnx").run(x)["y"]
     found = load_export(tmp_path / "export_CPP_int8")(x)
     assert np.abs(found - want).mean() <= 0.03 * np.abs(want).max()
+
+
+BODY = """c1 = Conv<pads = [1,1,1,1]>(x, w1)
+h = HardSwish(c1)
+p = GlobalAveragePool(h)
+s = Conv(p, w2)
+g = HardSigmoid(s)
+m = Mul(h, g)
+a, b = Split<axis = 1>(m, parts)
+e = Elu(a)
+q = Min(e, b)
+d = Concat<axis = 1>(q, b)
+r = Pad<mode = "reflect">(d, pads)
+u = DepthToSpace<blocksize = 2>(r)
+t = ConvTranspose<strides = [2,2]>(u, w3)
+v = Gelu(t)
+f = GlobalAveragePool(v)
+y = Flatten(f)"""
+NETWORK = """
+[database]
+Type=Random_Database
+[sp]
+SizeX=8
+SizeY=8
+NbChannels=3
+[onnx]
+Input=sp
+Type=ONNX
+File=net.onnx
+"""
+
+
+@pytest.mark.slow
+def test_every_layer_is_identical(tmp_path, monkeypatch, capsys):
+    need("make", "g++")
+    monkeypatch.chdir(tmp_path)
+    weights = {"w1": (8, 3, 3, 3), "w2": (8, 8, 1, 1), "w3": (2, 10, 2, 2)}
+    constants = {**weights, "parts": np.array([4, 4]), "pads": np.array([0, 0, 1, 1, 0, 0, 1, 1])}
+    model = text_model("float[N,3,8,8] x => float[N,10] y", BODY, constants, opset=20, fan_in=True)
+    onnx.save(model, tmp_path / "net.onnx")
+    (tmp_path / "net.ini").write_text(NETWORK)
+    assert main([*"net.ini -seed 1 -export CPP -fuse -nbbits 8 -calib 8 -db-export 2 -compare 4".split()]) == 0
+    assert "17 layers: compiled values identical to Python's" in capsys.readouterr().out

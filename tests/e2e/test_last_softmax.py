@@ -1,7 +1,11 @@
-"""A Softmax at an output stays: probabilities as ONNX Runtime has them, in integers that the compiled program gives too."""
+"""Ends of networks in compiled programs: probabilities, boxes and scores in one tensor, positions that are counted."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +13,21 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper, parser
-from support.e2e_run import assert_compiled_is_simulated, needs_compiler, run
+from support import join_networks
+from support.e2e_run import (
+    ROOT,
+    assert_compiled_is_simulated,
+    assert_layers_equal,
+    compiled_at_once,
+    needs_compiler,
+    random_inputs,
+    run,
+)
 from support.tables import few_fast
 
 import n2d2py
 from n2d2py.cli import main
+from n2d2py.quant.simulator import simulate
 
 BODY = "c = Conv<pads=[1, 1, 1, 1]>(x, w)\n r = Relu(c)\n"
 SCORES = BODY + "p = GlobalAveragePool(r)\n q = Flatten(p)\n l = MatMul(q, f)\n"
@@ -81,3 +95,91 @@ def test_logits_on_request(target, tmp_path):
     probabilities, logits = found
     assert logits.max() > 1.5 and probabilities.min() >= 0 and 0.2 < probabilities.sum() < 1.3
     assert probabilities[logits.argmax()] == probabilities.max()
+
+
+YOLO = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data")) / "modern" / "yolo"
+QUICK = ("split", "integers")
+NAMES = ("float_reader", "float_input", "row", "reshaped", "stacked", "moved_integers", "row_of_integers")
+
+
+def exported(model: Path, data: Path, out: Path) -> Path:
+    options = ["-nbbits", "8", "-calib", "-1", "-calib-data", str(data), "-db-export", "0", "-quiet", "-o", str(out)]
+    return run(str(model), "-export", "CPP", *options, out=out)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES)])
+def test_compiled_joins_are_those_of_python(name, tmp_path):
+    net = join_networks.Joins()
+    model = net.save(tmp_path / "net.onnx", getattr(join_networks, name)(net))
+    np.save(tmp_path / "x.npy", join_networks.stimuli(16))
+    folder = exported(model, tmp_path / "x.npy", tmp_path / "out")
+    compiled, simulated = compiled_at_once(folder), n2d2py.load_simulator(folder)
+    inputs = random_inputs(simulated, 3)
+    assert_layers_equal(compiled.layers(*inputs), simulated.layers(*inputs))
+
+
+def test_the_detections_of_a_detector_are_found(tmp_path):
+    """At least 95 of 100: objectness (row 4) above a half in floating point and in integers."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if not YOLO.is_dir():
+        pytest.skip("the data folder has no modern/yolo")
+    folder = exported(YOLO / "yolo.ts.onnx", YOLO / "calib.npy", tmp_path)
+    graph = n2d2py.load_simulator(folder).graph
+    x = np.load(YOLO / "eval.npz")["x"]
+    expected = onnxruntime.InferenceSession(str(YOLO / "yolo.ts.onnx")).run(None, {"input": x})[0]
+    (name,), kind = graph.outputs, graph.type(graph.inputs[0])
+    found = np.concatenate([simulate(graph, [kind.quantize(x[i : i + 10])])[name] for i in range(0, len(x), 10)])
+    found = graph.type(name).dequantize(found).reshape(expected.shape)
+    detected = expected[:, 4] > 0.5
+    assert detected.sum() == 1090
+    assert np.mean(found[:, 4][detected] > 0.5) >= 0.95
+    assert np.mean(found[:, 5:].argmax(axis=1) == expected[:, 5:].argmax(axis=1), where=detected) >= 0.95
+
+
+NET = """[database]
+Type=Numpy_Database
+DataPath=d.npz
+[sp]
+Size=12 8 3
+CompositeStimuli=1
+[conv]
+Input=sp
+Type=Conv
+KernelSize=3
+Stride=2
+Padding=1
+NbOutputs=6
+ActivationFunction=Rectifier
+[up]
+Input=conv
+Type=Deconv
+KernelSize=2
+Stride=2
+NbOutputs=3
+[soft]
+Input=up
+Type=Softmax
+NbOutputs=3
+[soft.Target]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="needs g++ and make")
+def test_the_program_scores_pixels(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (6, 3, 8, 12), dtype=np.uint8)
+    np.savez("d.npz", x=x, y=np.where(rng.random((6, 8, 12)) < 0.2, -1, x[:, 0] // 86))
+    (tmp_path / "net.ini").write_text(NET)
+    assert (
+        main(["net.ini", "-w", "/dev/null", "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "4", "-test", "-quiet"])
+        == 0
+    )
+    rates = re.findall(r"^(simulated int8|compiled) +6 +([0-9.]+)%", capsys.readouterr().out, re.MULTILINE)
+    assert [name for name, _ in rates] == ["simulated int8", "compiled"] and rates[0][1] == rates[1][1]
+    folder = tmp_path / "export_CPP_int8"
+    subprocess.run(["make", "OPT=-O1"], cwd=folder, check=True, capture_output=True)
+    printed = subprocess.run(["bin/run_export"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    assert f"Score: {rates[0][1]}%" in printed

@@ -14,7 +14,7 @@ from support.tables import few_fast
 import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.memory.strategies import PLANNERS
-from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
+from n2d2py.quant.observe.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 
 pytestmark = needs_compiler
 

@@ -35,6 +35,7 @@ from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
@@ -111,6 +112,7 @@ OPS = [
     ArrayReduce("Sum", (2, 3), (1,)),
     ArrayCumSum(1, 4, 2, reverse=True),
     ArrayTopK(1, 4, 2, 3, False),
+    ArrayNonMaxSuppression(1, 2, 8, 3, 0.5, 0.25, True),
     IndexSelect(((0, 2), (1, 0)), -1.0),
     ArrayConvPool("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
     Convert(True),

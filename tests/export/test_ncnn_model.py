@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import branched_networks
+from support import branched_networks, target_layers
 from support.model_run import LENET
 from support.small_graphs import binary, single
 from support.tables import every
+from support.target_layers import layer_by_layer
 
 from n2d2py.cli import main
-from n2d2py.exports import ExportRequest, StoredStimuli, find_target
+from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.ncnn.arithmetic import AwayRescale, SummedRescale, sums_integers
 from n2d2py.exports.ncnn.file import TYPES, NetworkFile, real_numbers, real_weights_of
 from n2d2py.exports.ncnn.layers import LOWERINGS
@@ -25,31 +26,27 @@ from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.forms import Weighted
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
+from n2d2py.operators.depth_to_space import SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRectifier, Step, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
-from n2d2py.quant.float_regions import with_target_forms
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
-from n2d2py.quant.simulator import quantize_inputs, run_node
+from n2d2py.quant.simulator import run_node
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
+from n2d2py.quant.types.float_regions import with_target_forms
 
 OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_joins": False}
 
@@ -66,73 +63,45 @@ def _function(function) -> Graph:
 
 
 CONVOLUTIONS = {
-    "conv": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
+    **target_layers.CONVOLUTIONS,
     "padded": lambda: single(Conv(stride=(2, 1), pads=(1, 0, 2, 1)), params=(8, 2, 3, 2)),
     "dilated": lambda: single(Conv(dilation=(2, 1), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
     "six": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(0.0, 0.6)),
     "above": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(-0.2)),
-    "depthwise": lambda: single(Conv(groups=4, pads=(1, 1, 1, 1)), 4, (4, 1, 3, 3)),
     "depthwise, many": lambda: single(Conv(groups=16, stride=(2, 2)), 16, (16, 1, 3, 3)),
-    "multiplied": lambda: single(Conv(groups=4, stride=(2, 2)), 4, (12, 1, 3, 3)),
-    "grouped": lambda: single(Conv(groups=2), 4, (6, 2, 3, 3)),
     "requantized": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(16, 2, 3, 3), activation=Clip(0.0), behind=True),
     "requantized depthwise": lambda: single(Conv(groups=8, pads=(1, 1, 1, 1)), 8, (8, 1, 3, 3), behind=True),
     "wide": lambda: single(Conv(pads=(1, 1, 1, 1)), 32, (32, 32, 3, 3)),
-    "fc": lambda: single(Fc(), params=(10, 128)),
 }
 MOVED = {
-    "max": lambda: single(Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), 4),
-    "up": lambda: single(Resize((16, 24), "Nearest"), 4),
-    "frame": lambda: single(Padding((1, 0, 2, 1)), 4),
+    **target_layers.MOVED,
     "crop": lambda: single(Padding((-1, 2, 3, -2)), 4),
-    "flat": lambda: single(Reshape((256,)), 4),
     "columns": lambda: single(Reshape((8, 16, 2)), 4),
-    "turned": lambda: single(Transpose((0, 2, 3, 1)), 4),
-    "swapped": lambda: single(Transpose((0, 3, 1, 2)), 4),
     "mirrored": lambda: single(Transpose((0, 1, 3, 2)), 4),
     "slice": lambda: single(IndexSelect(((1, 2), None, (3, 4, 5, 6))), 4),
     "shuffle of two": lambda: single(IndexSelect(((0, 3, 1, 4, 2, 5), None, None)), 6),
     "shuffle of three": lambda: single(IndexSelect(((0, 2, 4, 1, 3, 5), None, None)), 6),
-    "shuffled": lambda: single(DepthToSpace(2), 8),
-    "shuffled by channel": lambda: single(DepthToSpace(2, True), 8),
     "itself": lambda: single(Identity(), 4),
 }
 COMPUTED = {
-    "affine": lambda: single(Affine(), 4, (4,)),
-    "mean": lambda: single(Pool("Average", (2, 2), (2, 2)), 4),
-    "framed mean": lambda: single(Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), 4),
-    "inner mean": lambda: single(Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), 4),
-    "global": lambda: single(Pool("Average", (8, 8)), 4),
-    "bilinear": lambda: single(Resize((16, 12), "Bilinear", "HalfPixel"), 4),
-    "corners": lambda: single(Resize((15, 15), "Bilinear", "AlignCorners"), 4),
-    "deconv": lambda: single(Deconv(stride=(2, 2)), 4, (6, 4, 3, 3)),
+    **target_layers.COMPUTED,
     "cropped": lambda: single(Deconv(stride=(2, 1), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4), Clip(0.0)),
     "longer": lambda: single(Deconv(stride=(2, 2), pads=(1, 1, -1, 0)), 4, (6, 4, 3, 3)),
     "grouped deconv": lambda: single(Deconv(stride=(2, 2), groups=2), 4, (6, 2, 2, 2)),
-    "softmax": lambda: single(Softmax(), 4),
-    "sum": lambda: binary(ElemWise("Sum"), Clip(0.0)),
     "weighed": lambda: binary(ElemWise("Sum", (0.5, -2.0), (0.25, 0.5))),
-    "product": lambda: binary(ElemWise("Prod"), None, (1, 1)),
     "length": lambda: binary(ElemWise("EuclideanSum")),
     "length of three": lambda: _three("EuclideanSum", (1.0, 0.5, -2.0)),
-    "largest": lambda: binary(ElemWise("Max")),
     "smallest": lambda: binary(ElemWise("Min")),
     "three": lambda: _three("Sum", (1.0, 0.5, 1.0)),
     "largest of three": lambda: _three("Max"),
-    "joined": lambda: binary(Concat()),
-    "logistic": lambda: _function(FUNCTIONS["Logistic"]()),
-    "swish": lambda: _function(FUNCTIONS["Swish"]()),
     "mish": lambda: _function(FUNCTIONS["Mish"]()),
     "softplus": lambda: _function(FUNCTIONS["Softplus"]()),
     "absolute": lambda: _function(FUNCTIONS["Abs"]()),
     "exponential": lambda: _function(FUNCTIONS["Exp"]()),
-    "tanh": lambda: _function(Tanh()),
     "steeper tanh": lambda: _function(Tanh(1.5)),
-    "hard swish": lambda: _function(HardSwish()),
     "hard sigmoid": lambda: _function(HardSigmoid()),
     "elu": lambda: _function(Elu(0.7)),
     "selu": lambda: _function(Elu(1.6, 1.05)),
-    "leaky": lambda: _function(LeakyRectifier(0.1)),
     "leaky six": lambda: _function(LeakyRectifier(0.1, 0.5)),
     "clip": lambda: _function(Clip(-0.25, 0.5)),
     "gelu": lambda: _function(Gelu()),
@@ -170,14 +139,7 @@ def _simulated(network: str) -> QuantGraph:
 
 
 def _written(typed: QuantGraph, folder: Path, **parameters) -> tuple[NcnnRunner, dict]:
-    target = find_target("NCNN")
-    x = branched_networks.data(4, 5)
-    stimuli = StoredStimuli(tuple(quantize_inputs(typed, [x])), (np.zeros((4, 1), np.int32),))
-    prepared = target.prepare(ExportRequest(typed, stimuli, parameters={"ModelArray": False, **parameters}))
-    prepared.check()
-    target.write(prepared, folder)
-    details = target.details(prepared)
-    return NcnnRunner(folder, details), details
+    return target_layers.written(typed, folder, "NCNN", **{"ModelArray": False, **parameters})
 
 
 @pytest.mark.parametrize("rounded", [False, True])
@@ -185,18 +147,12 @@ def _written(typed: QuantGraph, folder: Path, **parameters) -> tuple[NcnnRunner,
 def test_every_layer_is_within_a_step(network, rounded, tmp_path):
     pytest.importorskip("ncnn")
     typed = _typed(network)
-    runner, _ = _written(typed, tmp_path, RoundBlobs=rounded)
-    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().stored_layers([stored]), {"x": stored}
-    for node in typed.nodes:
-        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
-        kind = typed.type(node.output)
+    (runner, _), values = _written(typed, tmp_path, RoundBlobs=rounded), {}
+    for node, kind, expected, found in layer_by_layer(runner, typed, values):
         if kind.is_float:
-            assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= (1 / 128 if rounded else 1 / 32)
-            values[node.output] = expected
+            assert np.abs(found - expected).max() <= (1 / 128 if rounded else 1 / 32)
             continue
-        values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
-        off = np.abs(values[node.output].astype(int) - expected) / 256 ** (kind.bits == 16)
+        off = np.abs(found.astype(int) - expected) / 256 ** (kind.bits == 16)
         in_integers = network in CONVOLUTIONS and network not in ("multiplied", "grouped")
         assert off.max() <= (1 if rounded or in_integers else 3), (node.name, off.max())
         if kind.bits == 8:
@@ -210,22 +166,16 @@ def test_every_layer_is_within_a_step(network, rounded, tmp_path):
 def test_layers_simulated_as_ncnn_computes_them_are_identical(network, tmp_path):
     pytest.importorskip("ncnn")
     typed = _simulated(network)
-    runner, details = _written(typed, tmp_path)
-    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().stored_layers([stored]), {"x": stored}
+    (runner, details), values = _written(typed, tmp_path), {}
     assert details["simulated"] and runner.slack == 1e-3
     assert runner.settings.get("use_packing_layout") is (False if "depthwise" in network else None)
-    for node in typed.nodes:
-        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
-        kind = typed.type(node.output)
-        values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
-        if kind.is_float:
-            assert np.abs(values[node.output] - expected).max() <= 1e-6 * max(np.abs(expected).max(), 1), node.name
-        else:
-            assert np.array_equal(values[node.output], expected), node.name
+    for node, kind, expected, found in layer_by_layer(runner, typed, values):
         if typed.sums_integers(node):
             assert node.op.kind in ("Conv", "Fc") and kind.is_float and not typed.type(node.inputs[0]).is_float
-            assert np.array_equal(values[node.output], expected), node.name
+        if kind.is_float and not typed.sums_integers(node):
+            assert np.abs(found - expected).max() <= 1e-6 * max(np.abs(expected).max(), 1), node.name
+        else:
+            assert np.array_equal(found, expected), node.name
     for name, result in runner.outputs(typed, 4).items():
         assert np.array_equal(result, values[name])
 
@@ -235,13 +185,8 @@ def test_convolutions_with_integers_of_their_own_are_identical(network, tmp_path
     """As in networks that come quantized, whose tensors all have integers."""
     pytest.importorskip("ncnn")
     typed = find_target("NCNN").as_computed(_typed(network), {})
-    runner, _ = _written(typed, tmp_path)
-    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().stored_layers([stored]), {"x": stored}
-    for node in typed.nodes:
-        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
-        values[node.output] = typed.type(node.output).quantize(found[node.output]).reshape(expected.shape)
-        assert np.array_equal(values[node.output], expected), node.name
+    for node, _, expected, found in layer_by_layer(_written(typed, tmp_path)[0], typed, {}):
+        assert np.array_equal(found, expected), node.name
 
 
 def test_packed_channels_of_depthwise_layers_are_turned_off_in_the_readme_too(tmp_path):
@@ -280,13 +225,9 @@ def test_a_product_is_rounded_before_the_bias_is_added_unless_both_are_fused():
 def test_every_layer_in_real_numbers(network, half, tmp_path):
     pytest.importorskip("ncnn")
     typed = float_graph({**NETWORKS, **REAL}[network](), -16 if half else -32)
-    runner, _ = _written(typed, tmp_path)
-    (x,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().stored_layers([x]), {"x": x}
-    for node in typed.nodes:
-        (values[node.output],) = run_node(typed, node, [values[name] for name in node.inputs])
-        expected = values[node.output]
-        assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= 1e-4 * max(np.abs(expected).max(), 1)
+    (runner, _), values = _written(typed, tmp_path), {}
+    for node, _, expected, found in layer_by_layer(runner, typed, values):
+        assert np.abs(found - expected).max() <= 1e-4 * max(np.abs(expected).max(), 1), node.name
     for name, result in runner.outputs(typed, 4).items():
         assert np.allclose(result, values[name], rtol=0, atol=1e-4 * max(np.abs(values[name]).max(), 1))
 

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import branched_networks
+from support import branched_networks, target_layers
 from support.layer_params import real_params
 from support.model_run import LENET
 from support.small_graphs import binary, single
 from support.tables import every, few_fast
+from support.target_layers import layer_by_layer, written
 
 import n2d2py
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.exports import ExportRequest, StoredStimuli, find_target
+from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.tflite.readme import array_header, array_source
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.activation import Activation
@@ -29,27 +30,22 @@ from n2d2py.operators.arrays.matmul.op import ArrayMatMul
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
+from n2d2py.operators.depth_to_space import SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, HardSwish, LeakyRectifier, Tanh
+from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.view import MemoryView
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
-from n2d2py.quant.simulator import quantize_inputs, run_node
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 
 WAYS = {
     "as it comes": {},
@@ -90,48 +86,20 @@ def _scaled(op, channels: int, *sizes: int) -> Graph:
 
 
 NETWORKS = {
-    "conv": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
+    **target_layers.CONVOLUTIONS,
+    **target_layers.MOVED,
+    **target_layers.COMPUTED,
     "padded": lambda: single(Conv(stride=(2, 2), pads=(1, 1, 1, 1)), params=(8, 2, 3, 3)),
     "dilated": lambda: single(Conv(dilation=(2, 2), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
     "six": _six,
-    "depthwise": lambda: single(Conv(groups=4, pads=(1, 1, 1, 1)), 4, (4, 1, 3, 3)),
-    "multiplied": lambda: single(Conv(groups=4, stride=(2, 2)), 4, (12, 1, 3, 3)),
-    "grouped": lambda: single(Conv(groups=2), 4, (6, 2, 3, 3)),
-    "fc": lambda: single(Fc(), params=(10, 128)),
-    "affine": lambda: single(Affine(), 4, (4,)),
     "scaled vector": lambda: _scaled(Fc(), 10, 10, 128),
     "scaled lines": lambda: _scaled(Reshape((2, 64)), 2),
-    "to space": lambda: single(DepthToSpace(2), 8),
-    "to space, channels first": lambda: single(DepthToSpace(2, True), 8),
     "to depth": lambda: single(SpaceToDepth(2), 4),
     "to depth, channels first": lambda: single(SpaceToDepth(2, True), 4),
-    "max": lambda: single(Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), 4),
-    "mean": lambda: single(Pool("Average", (2, 2), (2, 2)), 4),
-    "framed mean": lambda: single(Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), 4),
-    "inner mean": lambda: single(Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), 4),
-    "global": lambda: single(Pool("Average", (8, 8)), 4),
-    "up": lambda: single(Resize((16, 24), "Nearest"), 4),
-    "bilinear": lambda: single(Resize((16, 12), "Bilinear", "HalfPixel"), 4),
-    "corners": lambda: single(Resize((15, 15), "Bilinear", "AlignCorners"), 4),
-    "deconv": lambda: single(Deconv(stride=(2, 2)), 4, (6, 4, 3, 3)),
     "cropped": lambda: single(Deconv(stride=(2, 2), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4)),
-    "frame": lambda: single(Padding((1, 0, 2, 1)), 4),
-    "flat": lambda: single(Reshape((256,)), 4),
-    "turned": lambda: single(Transpose((0, 2, 3, 1)), 4),
-    "swapped": lambda: single(Transpose((0, 3, 1, 2)), 4),
     "slice": lambda: single(IndexSelect(((1, 2), None, (0, 3, 6))), 4),
     "picked": lambda: single(IndexSelect(((3, 0), None, (0, 1, 5, 5))), 4),
-    "softmax": lambda: single(Softmax(), 4),
-    "logistic": lambda: single(Activation(FUNCTIONS["Logistic"]()), 4),
-    "swish": lambda: single(Activation(FUNCTIONS["Swish"]()), 4),
-    "tanh": lambda: single(Activation(Tanh()), 4),
-    "hard swish": lambda: single(Activation(HardSwish()), 4),
-    "leaky": lambda: single(Activation(LeakyRectifier(0.1)), 4),
     "gelu": lambda: single(Activation(Gelu()), 4),
-    "sum": lambda: binary(ElemWise("Sum"), Clip(0.0)),
-    "product": lambda: binary(ElemWise("Prod"), None, (1, 1)),
-    "largest": lambda: binary(ElemWise("Max")),
-    "joined": lambda: binary(Concat()),
     "product of rows": lambda: _rows(ArrayMatMul((8, 16), (16, 8), (0, 1), scale=0.25, views=((), (128, 0, 1, 16), ()))),
     "products in order": lambda: _rows(ArrayMatMul((2, 8, 8), (2, 8, 8), (0, 1), views=((), (), (128, 0, 8, 16, 1)))),
     "products of parts": lambda: _rows(
@@ -175,16 +143,6 @@ def _typed(network: str, way: str = "as it comes") -> QuantGraph:
     return _quantized(NETWORKS[network](), unit_ranges=True, **WAYS[way])
 
 
-def _written(typed: QuantGraph, folder: Path, target: str = "TFLite", **parameters) -> tuple[Path, dict]:
-    target = find_target(target)
-    x = branched_networks.data(4, 5)
-    stimuli = StoredStimuli(tuple(quantize_inputs(typed, [x])), (np.zeros((4, 1), np.int32),))
-    prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
-    prepared.check()
-    target.write(prepared, folder)
-    return folder, target.details(prepared)
-
-
 @pytest.mark.parametrize(
     ("way", "integer_io"),
     few_fast([("as it comes", False), ("fixed point", True), ("symmetric", False), ("a scale for each layer", False)], 2),
@@ -193,22 +151,16 @@ def _written(typed: QuantGraph, folder: Path, target: str = "TFLite", **paramete
 def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
     pytest.importorskip("ai_edge_litert")
     typed = _typed(network, way)
-    runner = find_target("TFLite").runner(*_written(typed, tmp_path, IntegerIO=integer_io))
-    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().stored_layers([stored]), {"x": stored}
-    for node in typed.nodes:
-        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
-        kind = typed.type(node.output)
+    (runner, _), values = written(typed, tmp_path, "TFLite", IntegerIO=integer_io), {}
+    for node, kind, expected, found in layer_by_layer(runner, typed, values):
         if kind.is_float:  # probabilities come in 256 steps
-            assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= 3 / 256
-            values[node.output] = expected
+            assert np.abs(found - expected).max() <= 3 / 256
             continue
-        values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
-        off = np.abs(values[node.output].astype(int) - expected)
+        off = np.abs(found.astype(int) - expected)
         assert off.max() <= COARSER.get(network, 1), (node.name, off.max())
         assert (off > 0).mean() < (0.5 if network in COARSER else 0.2), node.name
-    results, kept = runner.outputs(typed, 4)["y"], typed.type("y").quantize(found["y"])
-    np.testing.assert_array_equal(results, kept.reshape(results.shape))  # the same kernels in -test and -compare
+    results = runner.outputs(typed, 4)["y"]
+    np.testing.assert_array_equal(results, values["y"].reshape(results.shape))  # the same kernels in -test and -compare
 
 
 _BUILT_IN = {"inner mean", "largest", "normed", "positions", "shares", "shares across"}
@@ -233,28 +185,17 @@ def test_the_simulator_has_the_arithmetic_of_the_kernels(network, way, kernels, 
 @every("network", ["conv", "fc", "global", "joined", "sum", "product", "swish"])
 def test_networks_that_come_quantized_have_the_arithmetic_of_the_kernels(network, kernels, tmp_path):
     pytest.importorskip("ai_edge_litert")
-    folder, details = _written(_typed(network), tmp_path, IntegerIO=True)
-    model = n2d2py.quantize(n2d2py.load(folder / details["file"], "TFLite", options=n2d2py.LoadOptions(synthetic=0)))
+    _, details = written(_typed(network), tmp_path, "TFLite", IntegerIO=True)
+    model = n2d2py.quantize(n2d2py.load(tmp_path / details["file"], "TFLite", options=n2d2py.LoadOptions(synthetic=0)))
     _identical(find_target("TFLite").as_computed(model.graph, {"Kernels": kernels}), kernels, tmp_path)
 
 
 def _identical(typed: QuantGraph, kernels: str, folder: Path, limit: int = 0) -> None:
     """The layers of LiteRT are those of the simulator, or `limit` steps off."""
-    target, parameters = find_target("TFLite"), {"Kernels": kernels}
     typed.verify()
-    x = branched_networks.data(24, 5)
-    stored = quantize_inputs(typed, [x])
-    stimuli = StoredStimuli(tuple(stored), (np.zeros((24, 1), np.int32),))
-    prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
-    target.write(prepared, folder)
-    found = target.runner(folder, target.details(prepared)).network().stored_layers(list(stored))
-    values = dict(zip(typed.inputs, stored, strict=True))
-    for node in typed.nodes:
-        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
-        kind, values[node.output] = typed.type(node.output), expected
-        if not kind.is_float:
-            values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
-            assert np.abs(values[node.output].astype(int) - expected).max() <= limit, node.name
+    runner, _ = written(typed, folder, "TFLite", 24, Kernels=kernels)
+    for node, kind, expected, found in layer_by_layer(runner, typed, {}, 24):
+        assert kind.is_float or np.abs(found.astype(int) - expected).max() <= limit, node.name
 
 
 def test_what_tflite_lacks_is_listed_all_at_once():
@@ -301,13 +242,9 @@ REAL_NETWORKS = {
 def test_every_layer_of_real_numbers_is_the_same(network, tmp_path):
     pytest.importorskip("ai_edge_litert")
     typed = float_graph(REAL_NETWORKS[network](), -32)
-    x = branched_networks.data(4, 5)
-    runner = find_target("TFLite").runner(*_written(typed, tmp_path))
-    found, values = runner.network().stored_layers([x]), {"x": x}
-    for node in typed.nodes:
-        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
-        values[node.output] = found[node.output].reshape(expected.shape)
-        np.testing.assert_allclose(values[node.output], expected, rtol=2e-5, atol=2e-6, err_msg=node.name)
+    (runner, _), values = written(typed, tmp_path, "TFLite"), {}
+    for node, _, expected, found in layer_by_layer(runner, typed, values):
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6, err_msg=node.name)
     last = typed.outputs[0]
     np.testing.assert_allclose(runner.outputs(typed, 4)[last], values[last], rtol=2e-4, atol=1e-5)
 
@@ -327,18 +264,11 @@ def test_layers_in_floating_point_between_integers(target, tmp_path):
         pytest.importorskip("ai_edge_litert")
     typed = _quantized(_island())
     assert [typed.is_integer(node) for node in typed.nodes].count(False) == 3  # with a conversion on each side
-    runner = find_target(target).runner(*_written(typed, tmp_path, target=target))
-    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().stored_layers([stored]), {"x": stored}
-    for node in typed.nodes:
-        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
-        kind = typed.type(node.output)
+    for _, kind, expected, found in layer_by_layer(written(typed, tmp_path, target)[0], typed, {}):
         if kind.is_float:
-            np.testing.assert_allclose(found[node.output].reshape(expected.shape), expected, atol=1e-5)
-            values[node.output] = expected
+            np.testing.assert_allclose(found, expected, atol=1e-5)
         else:
-            values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
-            assert np.abs(values[node.output].astype(int) - expected).max() <= 1
+            assert np.abs(found.astype(int) - expected).max() <= 1
 
 
 @pytest.mark.parametrize("bits", ["16", "-64"])

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper, parser
+from onnx import helper, numpy_helper
+from support.onnx_models import text_model
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.engine import FloatEngine, original_engine
@@ -15,17 +16,10 @@ from n2d2py.reference.executor import run_graph
 
 
 def build_model(signature: str, body: str, opset: int = 17, seed: int = 0, **weights) -> onnx.ModelProto:
-    """The model g (inputs) => (outputs) { body } for a signature "inputs => outputs"; weights are arrays or shapes filled with random values."""
-    inputs, outputs = signature.split("=>")
-    foreign = ', "com.microsoft": 1' if "com.microsoft" in body else ""
-    model = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": {opset}{foreign}]> g ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
-    )
-    generator = np.random.default_rng(seed)
-    for name, value in weights.items():
-        array = value if isinstance(value, np.ndarray) else generator.normal(size=value).astype(np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(array, name))
-    return model
+    """`text_model` with ONNX Runtime's own operators where the body has some; weights are arrays or shapes of normal values."""
+    foreign = '"com.microsoft" : 1' if "com.microsoft" in body else ""
+    held = {name: value if isinstance(value, np.ndarray) else tuple(np.atleast_1d(value)) for name, value in weights.items()}
+    return text_model(signature, body, held, opset=opset, seed=seed, domains=foreign)
 
 
 def check_import(model: onnx.ModelProto, folder: Path, batch: int = 1, tolerance: float = 1e-5):

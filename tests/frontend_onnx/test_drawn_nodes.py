@@ -1,4 +1,4 @@
-"""Nodes of every operator with drawn attributes, ranks and inputs: equal to ONNX Runtime and NumPy, or refused."""
+"""Nodes of every operator with drawn attributes, ranks and inputs, and in all their forms: equal to ONNX Runtime and NumPy, or refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from support import onnx_array_forms, onnx_image_forms
 from support.onnx_draws import DRAWS, draw
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
@@ -63,3 +65,27 @@ def test_a_drawn_node(operator):
 @pytest.mark.parametrize("operator", DRAWS)
 def test_more_drawn_nodes(operator):
     assert sum(check(operator, number) for number in range(COUNT, 5 * COUNT)) >= 2 * COUNT
+
+
+FORMS = {
+    f"{case}, set {opset}, {axes} axes": (forms.model, opset, body)
+    for axes, forms in ((4, onnx_image_forms), (5, onnx_array_forms))
+    for (opset, case), body in [*(((17, case), body) for case, body in forms.BODIES.items()), *forms.OTHER_SETS.items()]
+}
+
+
+@every("form", FORMS)
+def test_a_form(check, form):
+    model, opset, body = FORMS[form]
+    is_free = model is onnx_image_forms.model and "size_" not in body  # sizes are those of the whole tensor
+    check(model(opset, body), batch=3 if is_free else 1)
+
+
+@every("axes", ["2, 2", "3, -2, 1", "1, -4"])
+@every("operator", ["ReduceMean", "ReduceMax", "ReduceL2"])
+def test_an_axis_that_is_named_twice(operator, axes):
+    model = text_model("float[1,2,3,4,5] x => float[a,b,c,d,e] y", f"y = {operator} <axes = [{axes}]> (x)")
+    x = np.random.default_rng(1).normal(size=(1, 2, 3, 4, 5)).astype(np.float32)
+    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (found,) = run_graph(import_onnx(model), {"x": x.reshape(1, -1)}).values()
+    np.testing.assert_allclose(found.ravel(), np.asarray(wanted).ravel(), rtol=1e-5, atol=1e-6)

@@ -10,6 +10,7 @@ import onnx.parser
 import onnxruntime
 import pytest
 from onnxruntime.quantization import QuantType, quantize_dynamic
+from support.onnx_models import text_model
 
 from n2d2py.cli import main
 from n2d2py.reference.engine import FloatEngine
@@ -17,14 +18,6 @@ from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
 
 RNG = np.random.default_rng(0)
-
-
-def build(signature: str, body: str, constants: dict[str, np.ndarray]) -> onnx.ModelProto:
-    model = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : 17]> g ({signature.replace("=>", ") => (")}) {{ {body} }}'
-    )
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in constants.items())
-    return model
 
 
 def weights(*shape: int) -> np.ndarray:
@@ -53,7 +46,7 @@ NETWORKS = {
 @pytest.fixture(params=NETWORKS)
 def files(request, tmp_path) -> tuple[Path, np.ndarray, np.ndarray]:
     """The dynamic file, inputs, and what the network in floating point makes of them."""
-    onnx.save(build(*NETWORKS[request.param]), tmp_path / "float.onnx")
+    onnx.save(text_model(*NETWORKS[request.param]), tmp_path / "float.onnx")
     kind = (
         {"weight_type": QuantType.QUInt8} if request.param == "conv" else {"weight_type": QuantType.QInt8, "per_channel": True}
     )

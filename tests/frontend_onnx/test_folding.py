@@ -36,6 +36,12 @@ def test_constant_weights_are_computed(model, check):
     assert [node.op.kind for node in graph.nodes] == ["Fc"]
 
 
+def test_axis_of_a_constant_sum_has_one_dimension(model, check):
+    """torch.onnx writes it so for `tril`, and ONNX Runtime takes it."""
+    body = "s = CumSum(c, axis)\n y = Add(x, s)"
+    check(model("float[N,2,3] x => float[N,2,3] y", body, c=np.arange(6.0, dtype=np.float32).reshape(2, 3), axis=np.array([1])))
+
+
 @pytest.mark.parametrize("align", [0, 1])
 def test_grids_of_space_are_made_by_their_definition(model, check, align):
     """It gives Range lists of one value, where the rules of shapes want single values."""

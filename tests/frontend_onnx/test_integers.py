@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
@@ -17,11 +17,7 @@ pytest.importorskip("onnxruntime")
 
 
 def build(signature: str, body: str, constants: dict[str, np.ndarray], opset: int = 21) -> onnx.ModelProto:
-    inputs, outputs = signature.split("=>")
-    model = parser.parse_model(
-        f'<ir_version: 9, opset_import: ["": {opset}]> net ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
-    )
-    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items())
+    model = text_model(signature, body, constants, opset=opset)
     onnx.checker.check_model(model)
     return model
 

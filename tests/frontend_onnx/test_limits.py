@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from onnx import numpy_helper, parser
+from onnx import parser
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import Location, N2D2Error
@@ -15,12 +16,8 @@ from n2d2py.frontend.onnx.importer import import_onnx
 
 
 def _written(path, body: str, functions: str = "", **constants: np.ndarray):
-    model = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : 17, "f" : 1]> g (float[1,3,4,4] x) => (float y) {{ {body} }} {functions}'
-    )
-    model.graph.initializer.extend(numpy_helper.from_array(values, name) for name, values in constants.items())
-    del model.graph.output[0].type.tensor_type.shape.dim[:]
-    path.write_bytes(model.SerializeToString())
+    ends = "float[1,3,4,4] x => float y"
+    path.write_bytes(text_model(ends, body, constants, domains='"f" : 1', functions=functions).SerializeToString())
     return path
 
 

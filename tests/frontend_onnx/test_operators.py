@@ -1,4 +1,4 @@
-"""Operators in forms that `test_drawn_nodes.py` and `test_on_images.py` do not have, against ONNX Runtime; spelled-out functions."""
+"""Operators in forms that `test_drawn_nodes.py` does not have, against ONNX Runtime; spelled-out functions."""
 
 from __future__ import annotations
 

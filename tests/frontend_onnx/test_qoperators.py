@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.weight_scales import weight_scales
 from n2d2py.reference.executor import run_graph
 
 F = np.float32
-HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[N,4,6,6] x) => (float[N] y) '
+ENDS = "float[N,4,6,6] x => float[N] y"
 rng = np.random.default_rng(2)
 CONSTANTS = {
     "s": np.array(0.0517, F),
@@ -49,13 +50,8 @@ BODIES = {
 
 def built(body: str, **others: np.ndarray) -> onnx.ModelProto:
     step = "s1, o" if "Sigmoid" in body else "t, o"
-    text = f"{{ q = QuantizeLinear (x, s, z)\n {body}\n y = DequantizeLinear (r, {step}) }}"
-    model = parser.parse_model(HEADER + text)
-    model.graph.output[0].type.tensor_type.ClearField("shape")
-    words = text.replace("(", " ").replace(")", " ").replace(",", " ").split()
-    held = {**CONSTANTS, **others}
-    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items() if name in words)
-    return model
+    text = f"q = QuantizeLinear (x, s, z)\n {body}\n y = DequantizeLinear (r, {step})"
+    return text_model(ENDS, text, {**CONSTANTS, **others}, domains='"com.microsoft" : 1', has_shapes=False)
 
 
 @every("case", BODIES)
@@ -103,10 +99,8 @@ def test_products_of_integers_less_their_zero_points(rows, columns):
     if columns is not None:
         held["b"] = rng.integers(-9, 10, columns).astype(np.int8)
     inputs = f"q, w, {'a' if left is not None else ''}, {'b' if columns is not None else ''}".rstrip(", ")
-    text = f"{{ q = Cast <to = 3> (x)\n i = MatMulInteger ({inputs})\n y = Cast <to = 1> (i) }}"
-    model = parser.parse_model(HEADER.replace("N,4,6,6", "1,3,5") + text)
-    model.graph.output[0].type.tensor_type.ClearField("shape")
-    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items())
+    text = f"q = Cast <to = 3> (x)\n i = MatMulInteger ({inputs})\n y = Cast <to = 1> (i)"
+    model = text_model("float[1,3,5] x => float[N] y", text, held, has_shapes=False)
     x = rng.integers(-9, 10, (1, 3, 5)).astype(F)
     zero = np.zeros(1) if left is None else left.astype(int).reshape(-1, 1) if left.size > 1 else left.astype(int)
     wanted = (x - zero) @ (held["w"].astype(int) - held.get("b", np.zeros(1)).astype(int))
@@ -124,3 +118,49 @@ def test_a_convolution_of_the_first_operator_set_that_has_it():
     x = np.random.default_rng(3).normal(size=(1, 4, 6, 6))
     (found,), (wanted,) = (run_graph(graph, {"x": x}).values() for graph in (older, newer))
     np.testing.assert_array_equal(found, wanted)
+
+
+COLUMN = np.array([1.0, 2.0, 4.0])
+
+
+def along(axis: int, shape: tuple[int, ...], values) -> np.ndarray:
+    """A grid of scales that differ along one axis only."""
+    return np.broadcast_to(np.reshape(values, [-1 if at == axis else 1 for at in range(len(shape))]), shape)
+
+
+@every(
+    "grid, outputs, wanted",
+    [
+        (np.full((3, 2), 0.5), 3, [0.5]),
+        (np.full((3, 2), 0.5), 4, [0.5]),
+        (np.full((1,), 0.25), 1, [0.25]),
+        (np.full((1, 1, 1), 0.25), 7, [0.25]),
+        (np.float64(0.125)[None], 5, [0.125]),
+        (COLUMN, 3, COLUMN),
+        (along(0, (3, 2), COLUMN), 3, COLUMN),
+        (along(0, (3, 5), COLUMN), 3, COLUMN),
+        (along(1, (2, 3), COLUMN), 3, COLUMN),
+        (along(1, (5, 3), COLUMN), 3, COLUMN),
+        (along(0, (3, 4, 2, 2), COLUMN), 3, COLUMN),
+        (along(1, (4, 3, 2, 2), COLUMN), 3, COLUMN),
+        (along(2, (4, 5, 3), COLUMN), 3, COLUMN),
+        (along(1, (3, 3), COLUMN), 3, COLUMN),
+        (along(1, (4, 3, 2, 2), COLUMN), 6, [1, 2, 4, 1, 2, 4]),
+        (along(1, (4, 3, 2, 2), COLUMN), 9, [1, 2, 4, 1, 2, 4, 1, 2, 4]),
+        (along(0, (3, 5), COLUMN), 4, None),
+        (along(0, (3, 5), COLUMN), 5, None),
+        (along(0, (3, 5), COLUMN), 2, None),
+        (along(0, (3, 2), COLUMN), 2, None),
+        (np.array([[1.0, 2.0], [3.0, 4.0]]), 2, None),
+        (np.array([[1.0, 1.0, 2.0], [3.0, 3.0, 3.0]]), 2, None),
+        (np.array([[1.0, 2.0, 2.0], [3.0, 3.0, 3.0], [4.0, 4.0, 4.0]]), 3, None),
+        (np.zeros((0, 3)), 3, None),
+    ],
+)
+def test_one_of_all_or_one_of_each_output(grid, outputs, wanted):
+    found = weight_scales(grid, outputs)
+    if wanted is None:
+        assert found is None
+    else:
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, wanted)

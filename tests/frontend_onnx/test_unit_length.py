@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
+import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import decibels, float_results, integer_results, node_model, onnx_results, quantized_on
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
 from n2d2py.passes import fuse
-from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference.engine import FloatEngine
 
 
 def file(dims: tuple[int, ...], axis: int, form: str, floor: float | None, expand: bool) -> bytes:
@@ -37,24 +33,17 @@ def file(dims: tuple[int, ...], axis: int, form: str, floor: float | None, expan
         nodes.append(("Expand", [length, "dims"], "w"))
         length = "w"
     nodes.append(("Div", ["v", length], "y"))
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name in "xy"]
-    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
-    made = [helper.make_node(kind, inputs, [output]) for kind, inputs, output in nodes]
-    graph = helper.make_graph(made, "unit", ends[:1], ends[1:], tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    return node_model(nodes, constants, dims, opset=18)
 
 
-def imported(model: bytes, tmp_path) -> Graph:
-    path = tmp_path / "unit.onnx"
-    path.write_bytes(model)
-    return import_onnx(path)
+def imported(model: bytes) -> Graph:
+    return import_onnx(onnx.load_from_string(model))
 
 
 def values(model: bytes, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Stimuli, and what ONNX Runtime gives, (N, elements)."""
     x = np.random.default_rng(4).normal(size=(16, *dims[1:])).astype(np.float32)
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    return x, np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]).reshape(1, -1) for one in x])
+    return x, onnx_results(model, x)
 
 
 FORMS = [
@@ -71,35 +60,32 @@ FORMS = [
 
 
 @every("dims, axis, form, floor, expand", FORMS)
-def test_one_layer_of_integers(dims, axis, form, floor, expand, tmp_path):
+def test_one_layer_of_integers(dims, axis, form, floor, expand):
     model = file(dims, axis, form, floor, expand)
-    graph, (x, real) = imported(model, tmp_path), values(model, dims)
+    graph, (x, real) = imported(model), values(model, dims)
     assert not {"ArrayReduce", "Pool", "IndexSelect"} & {node.op.kind for node in graph.nodes}
     fused = fuse(graph, integer=True)[0]
     for one in (graph, fused):
-        (output,) = one.outputs
         for dtype in (np.float32, np.float64):
-            assert np.allclose(FloatEngine(one, dtype=dtype).run(x)[output].reshape(len(x), -1), real, rtol=1e-4, atol=1e-6)
-    made = prepare(fused, True, True)
-    typed, _ = quantize_observed(observe(made, [x], [x], {}, False, ""), QuantOptions(input_bits=16, output_bits=16))
+            assert np.allclose(float_results(one, x, dtype=dtype), real, rtol=1e-4, atol=1e-6)
+    typed = quantized_on(fused, x, input_bits=16, output_bits=16)
     assert all(typed.is_integer(node) for node in typed.nodes)
-    found = typed.type(output).dequantize(simulate(typed, quantize_inputs(typed, [x]))[output]).reshape(len(x), -1)
-    assert 10 * np.log10(np.square(real).sum() / np.square(found.astype(np.float64) - real).sum()) > 34
+    assert decibels(integer_results(typed, x), real) > 34
 
 
 @pytest.mark.parametrize(
     "dims, axis, form, floor", [((1, 6, 4, 5), 2, "norm", 1e-12), ((1, 24), 1, "norm", 0.5), ((1, 5, 4, 6), 2, "power", None)]
 )
-def test_other_lengths(dims, axis, form, floor, tmp_path):
+def test_other_lengths(dims, axis, form, floor):
     model = file(dims, axis, form, floor, False)
-    graph, (x, real) = imported(model, tmp_path), values(model, dims)
-    assert np.allclose(FloatEngine(graph).run(x)[graph.outputs[0]].reshape(len(x), -1), real, rtol=1e-4, atol=1e-6)
+    graph, (x, real) = imported(model), values(model, dims)
+    assert np.allclose(float_results(graph, x), real, rtol=1e-4, atol=1e-6)
 
 
-def test_zeros_stay_zeros(tmp_path):
-    graph = imported(file((1, 6, 4, 5), 1, "norm", 1e-12, True), tmp_path)
+def test_zeros_stay_zeros():
+    graph = imported(file((1, 6, 4, 5), 1, "norm", 1e-12, True))
     x = np.zeros((2, 6, 4, 5), np.float32)
-    assert not FloatEngine(graph).run(x)[graph.outputs[0]].any()
+    assert not float_results(graph, x).any()
 
 
 NEARLY = {

@@ -1,4 +1,4 @@
-"""MemoryMode, MemoryBudget and StreamInput: plans that fit, refusals that say what would, inputs that arrive by lines."""
+"""MemoryMode, MemoryBudget and StreamInput: plans that fit, refusals that say what would, inputs that arrive by lines, pools line by line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import subprocess
 
 import pytest
 from support import memory_networks as networks
-from support.memory_compiled import assert_exact, export, memory_map, needs_tools
+from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
+from support.memory_families import FAMILIES, settings_of
 from support.memory_networks import Net
+from support.tables import every, few_fast
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory import modes
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode
+from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
+from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 
 CALLER = r"""
 #include "network.hpp"
@@ -142,3 +147,90 @@ def test_the_curve_has_eight_budgets_between_its_ends(monkeypatch):
     first, last = points[0][0], points[-1][0]
     wanted = [first + (last - first) * n // 9 for n in range(1, 9)]
     assert budgets[1] is None and set(budgets[2:]) <= set(wanted) and {wanted[0], wanted[-1]} <= set(budgets[2:])
+
+
+CASES = [("packed", 2004), ("packed", 2005), ("packed", 2009), ("crowded", 2026), ("by_lines", 2028), ("packed", 2028)]
+
+
+@pytest.mark.parametrize(("family", "seed"), few_fast(CASES[::-1], 3))
+def test_what_the_fewest_bytes_meet_is_met(family, seed):
+    """Whatever budget lies above the smallest plan by lines; where the first try meets it, it runs no more layers by lines than that."""
+    problem, settings = FAMILIES[family](seed), settings_of(seed)
+    most = StreamPlanner(False, 10**12).plan(problem, settings).arena_bytes
+    least = StreamPlanner(False).plan(problem, settings).arena_bytes
+    missed = 0
+    for part in range(9):
+        budget = least + (most - least) * part // 8
+        first = StreamPlanner(False, budget).plan(problem, settings)
+        plan = plan_mode(problem, settings, "Small", budget=budget)
+        assert plan.arena_bytes <= budget and check_plan(problem, plan) == []
+        missed += first.arena_bytes > budget
+        if first.arena_bytes <= budget and plan.options["MemoryMode"] == "Small":
+            assert len(plan.streamed) == len(first.streamed)
+    assert missed
+
+
+@pytest.mark.parametrize(("family", "seed"), few_fast(CASES[::-1], 3))
+def test_points_of_a_curve_of_budgets(family, seed):
+    """From the plan without lines to the smallest one, each with fewer bytes; ten at the most."""
+    problem, settings = FAMILIES[family](seed), settings_of(seed)
+    points = budget_curve(problem, settings)
+    assert 2 <= len(points) <= 10 and points[0][1] == 0
+    sizes = [size for size, _ in points]
+    assert sizes == sorted(set(sizes), reverse=True)
+    least = StreamPlanner(False).plan(problem, settings)
+    assert points[-1] == (least.arena_bytes, len(least.streamed))
+
+
+def _streamed(net: Net) -> set[str]:
+    problem = net.done()
+    plan = PooledPlanner().plan(problem, Settings())
+    assert check_plan(problem, plan) == []
+    return set(plan.streamed)
+
+
+def test_tiny_yolo_needs_a_quarter_by_default():
+    problem = networks.tiny_yolo_v2()
+    plan = plan_memory(problem)
+    assert check_plan(problem, plan) == [] and plan.strategy == "OptimizeOverlap"
+    assert OverlapPlanner().plan(problem, Settings()).arena_bytes == 804_608
+    assert plan.arena_bytes == 208_096 < 255_334
+    assert plan_mode(problem, Settings(), "Balanced").arena_bytes == plan.arena_bytes
+    assert not plan_mode(problem, Settings(), "Speed").streamed
+
+
+@every("name", ["resnet8", "vww", "ds_cnn", "unet", "squeezenet11", "googlenet"])
+def test_other_plans_stay_as_they_are(name):
+    problem = getattr(networks, name)()
+    plan = PooledPlanner().plan(problem, Settings())
+    assert not plan.streamed and plan.arena_bytes == OverlapPlanner().plan(problem, Settings()).arena_bytes
+
+
+def test_element_wise_layers_between_run_along():
+    net = Net(40, 40, 3)
+    net.conv(net.pool(net.ew(net.conv(net.input, 32, 3)), 2, 2), 8, 3)
+    assert _streamed(net) == {"conv0", "ew1", "pool2"}
+
+
+def test_windows_that_overlap_are_not_run_line_by_line():
+    net = Net(40, 40, 3)
+    net.conv(net.pool(net.conv(net.input, 32, 3), 3, 2), 8, 3)
+    assert _streamed(net) == set()
+
+
+def test_a_result_with_another_reader_is_whole():
+    net = Net(40, 40, 3)
+    x = net.conv(net.input, 32, 3)
+    net.concat(net.pool(x, 2, 2), net.conv(x, 8, 3, 2))
+    assert _streamed(net) == set()
+
+
+@needs_tools
+def test_compiled(tmp_path):
+    folder = export("pooled", tmp_path, "")
+    found = memory_map(folder)
+    turns = [step for step in found["schedule"] if step.get("rows")]
+    assert {step["op"] for step in turns} >= {"conv1", "pool1"}
+    assert "pool2" not in {step["op"] for step in turns}
+    assert_exact(folder)
+    assert arena_symbol(folder) < 40 * 48 * 24

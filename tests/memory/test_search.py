@@ -1,26 +1,35 @@
-"""The order of operators, the solver, the report of all strategies."""
+"""The searches: the order of operators, the solver, settled arenas, and small networks in which every address and direction is tried."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from support.memory_compiled import NETWORKS
+from support import memory_networks as networks
+from support.memory_compiled import NETWORKS as FILES
 from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
+from support.memory_plans import check
 from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.layer import same_place
+from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import MODES
+from n2d2py.memory.packing import Packing, Pair, Placement
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.memory.reorder import best_order
-from n2d2py.memory.search import OptimalPlanner
+from n2d2py.memory.relax import overlap_cost, relax
+from n2d2py.memory.reorder import ReorderPlanner, best_order
+from n2d2py.memory.search import OptimalPlanner, OverlapPlanner, best_packing, improve, quick
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
+from n2d2py.memory.stream import StreamPlanner
 
 
 def two_branches():
@@ -130,7 +139,7 @@ def test_without_the_solver_the_remedy_is_named(monkeypatch):
 
 def test_the_report_names_every_strategy(capsys, tmp_path):
     words = ("-memory-report", "-export", "CPP_MCU")  # whose kernels have no scratch in the arena
-    assert main([str(NETWORKS["MobileNet"]), "-w", "/dev/null", *words, "-quiet", "-o", str(tmp_path)]) == 0
+    assert main([str(FILES["MobileNet"]), "-w", "/dev/null", *words, "-quiet", "-o", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = {line.split()[0]: line.split()[1] for line in lines[4 : lines.index("")]}
     assert list(rows) == [
@@ -141,3 +150,233 @@ def test_the_report_names_every_strategy(capsys, tmp_path):
     ]
     assert rows["OptimizeMaxLifetimeMaxSizeFirst"] == "8,704" and rows["OptimizeOverlap"] == "8,448"
     assert list(tmp_path.iterdir()) == []
+
+
+UNITS = 6
+"""Addresses are multiples of so small a part of the largest tensor that all of them can be tried."""
+
+
+def small(seed: int, ops: int = 7) -> Packing:
+    problem = random_problem(seed, ops=ops)
+    unit = max(1, max(tensor.bytes for tensor in problem.tensors.values()) // UNITS)
+    return Packing(Buffers(problem, Settings(clock="op", buffer_alignment=unit), ()))
+
+
+def apart(packing: Packing, i: int, at: int, j: int, other: int) -> bool:
+    """Whether block `i` at address `at` and block `j` at `other` have no byte in common."""
+    return at + packing.blocks[i].size <= other or other + packing.blocks[j].size <= at
+
+
+def ways(pair: Pair, distance: int) -> set[bool]:
+    """The directions of the operator in which its output may lie so far above its input."""
+    return ({False} if distance <= pair.reach.ahead else set()) | ({True} if distance >= pair.reach.backward else set())
+
+
+class Exhaustive:
+    """All placements of a packing in an arena whose overlapping layers cost less than a limit."""
+
+    def __init__(self, packing: Packing, arena: int, limit: float):
+        self.packing, self.arena, self.limit = packing, arena, limit
+        self.order = sorted(range(len(packing.blocks)), key=lambda i: (-packing.blocks[i].size, packing.blocks[i].birth))
+        self.at: dict[int, int] = {}
+
+    def found(self) -> bool:
+        return next(self._from(0, {}, frozenset()), False)
+
+    def _from(self, n: int, directions: dict[int, set[bool]], paid: frozenset[int]) -> Iterator[bool]:
+        if n == len(self.order):
+            yield True
+            return
+        i, packing = self.order[n], self.packing
+        for at in range(0, self.arena - packing.blocks[i].size + 1, packing.step):
+            chosen, costs = dict(directions), set(paid)
+            if self._fits(i, at, chosen, costs) and sum(map(packing.cost, costs)) < self.limit:
+                self.at[i] = at
+                yield from self._from(n + 1, chosen, frozenset(costs))
+                del self.at[i]
+
+    def _fits(self, i: int, at: int, chosen: dict[int, set[bool]], costs: set[int]) -> bool:
+        """Beside the blocks that are placed; narrows the directions and adds the operators that overlap."""
+        for j, pair in self.packing.neighbours[i].items():
+            if j not in self.at or apart(self.packing, i, at, j, self.at[j]):
+                continue
+            if pair is None:
+                return False
+            distance = (at - self.at[j]) * (1 if i == pair.output else -1)
+            left = chosen.get(pair.op, {False, True}) & ways(pair, distance)
+            if not left:
+                return False
+            chosen[pair.op] = left
+            if not (pair.exact and distance == 0):
+                costs.add(pair.op)
+        return True
+
+
+def overlapping_work(packing: Packing, placement: Placement) -> int:
+    """The work of the layers that overlap, of a placement that keeps every rule."""
+    overlapping = set()
+    for i, near in enumerate(packing.neighbours):
+        for j, pair in near.items():
+            at, other = placement.offsets[i], placement.offsets[j]
+            if apart(packing, i, at, j, other):
+                continue
+            assert pair is not None, (i, j)
+            distance = placement.offsets[pair.output] - placement.offsets[pair.source]
+            assert placement.backwards[pair.op] in ways(pair, distance), (i, j, distance)
+            if not (pair.exact and distance == 0):
+                overlapping.add(pair.op)
+    ends = [at + block.size for at, block in zip(placement.offsets, packing.blocks, strict=True)]
+    assert min(placement.offsets) >= 0 and max(ends) <= placement.bytes
+    return sum(map(packing.cost, overlapping))
+
+
+SEEDS = [seed for seed in range(150) if 2 < len(small(seed).blocks) <= 8]
+
+
+@every("seed", SEEDS)
+def test_no_smaller_arena_and_no_cheaper_placement_in_it(seed):
+    packing = small(seed)
+    placement = improve(packing)
+    assert packing.bound <= placement.bytes
+    if placement.bytes > packing.bound:
+        assert not Exhaustive(packing, placement.bytes - packing.step, float("inf")).found()
+    for room in (0, packing.step):
+        given = Placement(placement.offsets, placement.backwards, placement.bytes + room)
+        relaxed = relax(packing, given)
+        cost = overlapping_work(packing, relaxed)
+        assert (
+            overlapping_work(packing, placement) == overlap_cost(packing, placement) >= overlap_cost(packing, relaxed) == cost
+        )
+        assert relaxed.bytes <= given.bytes
+        assert cost == 0 or not Exhaustive(packing, given.bytes, cost).found()
+
+
+def test_the_networks_are_such_that_overlapping_less_matters():
+    """Some begin cheap, some are made cheaper, some must overlap."""
+    before, after = [], []
+    for packing in map(small, SEEDS):
+        placement = improve(packing)
+        before.append(overlap_cost(packing, placement))
+        after.append(overlap_cost(packing, relax(packing, placement)))
+    less = sum(a < b for a, b in zip(after, before, strict=True))
+    assert less > 10 and sum(cost > 0 for cost in after) > 20 and after.count(0) > 30
+
+
+@pytest.mark.parametrize("seed", SEEDS[::4])
+def test_the_solver_proves_the_same_arena(seed):
+    pytest.importorskip("ortools")
+    from n2d2py.memory.search import solve
+
+    packing = small(seed)
+    best = improve(packing)
+    forwards = packing.first_fit(list(range(len(packing.blocks))), [False] * len(packing.ops))
+    found = solve(packing, forwards)
+    assert overlapping_work(packing, found) >= 0 and found.bytes == best.bytes == packing.bound
+
+
+NETWORKS = {
+    "resnet8": networks.resnet8,
+    "vww": networks.vww,
+    "kws": networks.ds_cnn,
+    "mobilenet_v2": lambda: networks.mobilenet_v2(1.0, 224),
+    "resnet50": networks.resnet50,
+    "squeezenet": networks.squeezenet11,
+    "unet": networks.unet,
+}
+
+
+def forced(packing, arena: int) -> set[str]:
+    """The operators whose live bytes do not fit side by side, but those that can store over their own operands."""
+    exact = {pair.op for pair in packing.pairs if pair.exact}
+    return {
+        packing.ops[pair.op].name
+        for pair in packing.pairs
+        if pair.op not in exact and packing.live(packing.blocks[pair.output].birth) > arena
+    }
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_only_what_must_overlaps(name):
+    problem = NETWORKS[name]()
+    packing, placement = best_packing(problem, replace(Settings(), clock="op"), improve)
+    relaxed = relax(packing, placement)
+    assert relaxed.bytes == placement.bytes
+    plan = packing.plan("OptimizeOverlap", relaxed)
+    assert check_plan(problem, plan) == []
+    apart = {op.name for op in packing.ops if not plan.overlaps(problem, op.name)}
+    added = {
+        op.name
+        for op in packing.ops
+        if op.layer == "ElemWise" and any(same_place(plan.planes[name], plan.planes[op.output]) for name in op.inputs)
+    }
+    assert {op.name for op in packing.ops} - apart - added == forced(packing, relaxed.bytes)
+    assert relax(packing, placement) == relaxed
+
+
+def test_the_live_bytes_of_every_clock():
+    for seed in range(20):
+        packing, _ = best_packing(random_problem(seed, ops=18), replace(Settings(), clock="op"), quick)
+        last = max(block.death for block in packing.blocks)
+        for clock in range(-1, last + 3):
+            assert packing.live(clock) == sum(block.size for block in packing.blocks if block.birth <= clock <= block.death)
+        assert packing.live(last) > 0 == packing.live(last + 1)
+
+
+def test_random_networks_keep_their_arena_and_their_bytes():
+    less = overlapping = 0
+    for seed in range(40):
+        problem = random_problem(seed, ops=18)
+        packing, placement = best_packing(problem, replace(Settings(), clock="op"), improve)
+        relaxed = relax(packing, placement)
+        assert relaxed.bytes <= placement.bytes
+        before, after = overlap_cost(packing, placement), overlap_cost(packing, relaxed)
+        assert after <= before
+        plan = packing.plan("OptimizeOverlap", relaxed)
+        assert check_plan(problem, plan) == [], seed
+        assert run(problem, plan) == run(problem, None), seed
+        less += after < before
+        overlapping += after > 0
+    assert less > 10 and overlapping > 10, (less, overlapping)
+
+
+def test_a_sum_goes_over_its_own_operand_and_not_beside_it():
+    """Two maps of 1,024 bytes are live when the sum is stored over one of them: no third place, no order of its lines."""
+    net = Net(16, 16, 4)
+    net.add(net.conv(net.input, 4, 1), net.input)
+    problem = net.done()
+    plan = plan_memory(problem, strategy="OptimizeOverlap")
+    (total,) = [op for op in problem.ops if op.layer == "ElemWise"]
+    assert plan.arena_bytes == 2048 and check_plan(problem, plan) == []
+    assert any(same_place(plan.planes[name], plan.planes[total.output]) for name in total.inputs)
+
+
+def test_segments_that_run_by_lines_overlap_for_nothing():
+    problem = networks.vww()
+    plan = plan_memory(problem, strategy="OptimizeStream")
+    before = {op.name for op in problem.ops if plan.overlaps(problem, op.name)} - set(plan.streamed)
+    assert check_plan(problem, plan) == [] and len(before) < 6, before
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_what_has_nothing_in_the_arena_has_no_bytes(layers):
+    """Input and output are of the caller: a layer alone has no blocks to place, two have one between them."""
+    net = Net(4, 4, 2)
+    x = net.input
+    for _ in range(layers):
+        x = net.conv(x, 3, 3)
+    problem = net.done(x)
+    settings = Settings(include_input=False, include_output=False)
+    for planner in (StreamPlanner(), StreamPlanner(pooled=True), OverlapPlanner(), ReorderPlanner()):
+        plan = planner.plan(problem, settings)
+        assert (plan.arena_bytes > 0) == (layers == 2) and check_plan(problem, plan) == []
+
+
+@pytest.mark.parametrize("seed", [223, *range(3000, 3004)])  # 223: a tensor that is read under two names
+def test_every_optimization_on_and_off(seed):
+    assert check(seed) >= 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_more_networks(block):
+    assert sum(check(seed) for seed in range(4000 + 10 * block, 4010 + 10 * block)) > 250

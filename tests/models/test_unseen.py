@@ -13,7 +13,7 @@ from support.unseen_networks import UNSEEN, build
 from n2d2py import load_export
 from n2d2py.cli import main
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.quant.float_fallback import float_layers
+from n2d2py.quant.types.float_fallback import float_layers
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 

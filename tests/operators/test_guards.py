@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, parser, save_model
 from support.e2e_run import compiled_at_once
+from support.onnx_models import decibels
 from support.tables import every
 
 import n2d2py
@@ -153,11 +154,6 @@ def samples() -> np.ndarray:
     x = np.random.default_rng(5).normal(size=(4, 8, 3, 4)).astype(np.float32)
     ends = [np.zeros((1, 8, 3, 4), np.float32), np.full((1, 8, 3, 4), 0.5, np.float32)]
     return np.concatenate([*(np.float32(level) * x for level in LEVELS.values()), *ends])
-
-
-def decibels(found: np.ndarray, want: np.ndarray) -> float:
-    error = float(np.square(found.astype(np.float64) - want).sum())
-    return 10 * np.log10(float(np.square(want.astype(np.float64)).sum()) / max(error, 1e-30))
 
 
 @every("opset", [11, 13, 17])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import numpy_helper, parser
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -19,15 +19,8 @@ FOUR = [0.5, -2.0, 1.0, 3.0]
 
 def model(shape: tuple[int, ...], body: str, constants: dict[str, Any]) -> onnx.ModelProto:
     """A network of these nodes, of a free batch."""
-    ends = f"(float[N,{','.join(map(str, shape))}] x) => (float[N] y)"
-    made = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g {ends} {{ {body} }}')
-    made.graph.output[0].type.tensor_type.ClearField("shape")
-    for name, values in constants.items():
-        array = np.asarray(values)
-        made.graph.initializer.append(
-            numpy_helper.from_array(array.astype(np.float32) if array.dtype.kind == "f" else array, name)
-        )
-    return made
+    held = {name: np.float32(value) if np.asarray(value).dtype.kind == "f" else value for name, value in constants.items()}
+    return text_model(f"float[N,{','.join(map(str, shape))}] x => float[N] y", body, held, has_shapes=False)
 
 
 def column(values: list[float], axes: int) -> np.ndarray:

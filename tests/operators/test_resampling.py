@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
-from onnx import helper
+from support.onnx_models import node_model, onnx_results
 from support.tables import every
 
 from n2d2py.arithmetic import FloatRescale, NumType
@@ -98,21 +96,11 @@ def test_deconv_padding_that_leaves_nothing_is_refused():
 
 # ---- resampling -------------------------------------------------------------------------------
 def onnx_resize(x, size, coordinates, mode):
-    one = helper.make_node(
-        "Resize", ["x", "", "", "s"], ["y"], mode=mode, nearest_mode="floor", coordinate_transformation_mode=coordinates
+    given = {"mode": mode, "nearest_mode": "floor", "coordinate_transformation_mode": coordinates}
+    file = node_model(
+        [("Resize", ["x", "", "", "s"], "y", given)], {"s": np.array([1, x.shape[1], *size])}, ["N", *x.shape[1:]]
     )
-    model = helper.make_model(
-        helper.make_graph(
-            [one],
-            "g",
-            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)],
-            [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-            [onnx.numpy_helper.from_array(np.array([*x.shape[:2], *size], np.int64), "s")],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-    )
-    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    return onnx_results(file, x).reshape(*x.shape[:2], *size)
 
 
 @every("size", [(10, 12), (3, 9), (7, 2), (1, 6), (5, 6)])

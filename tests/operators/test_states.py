@@ -1,6 +1,6 @@
 """States that are kept between calls: found, refused, as ONNX Runtime computes them call by call, compiled as simulated.
 
-They look at `n2d2py.quant.recurrent_state_types`.
+They look at `n2d2py.quant.types.recurrent_states`.
 """
 
 from __future__ import annotations

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import decibels, float_results, integer_graph, integer_results, onnx_results, quantized_on
 from support.tables import every
-
-from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph import Graph
-from n2d2py.passes import fuse
-from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference.engine import FloatEngine
 
 ROWS, HEADS, SIZE = 9, 2, 8
 WIDTH = HEADS * SIZE
@@ -97,70 +89,50 @@ def block(norm: str, form: str) -> bytes:
     return model.file(model.linear(model.norm(total, norm), WIDTH, WIDTH))
 
 
-def fused(file: bytes, tmp_path) -> Graph:
-    """The graph of a file as an integer export gets it."""
-    path = tmp_path / "attention.onnx"
-    path.write_bytes(file)
-    return fuse(import_onnx(path), integer=True)[0]
-
-
-def real_outputs(file: bytes, x: np.ndarray) -> np.ndarray:
-    """What ONNX Runtime gives, (N, elements)."""
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    return np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]).reshape(1, -1) for one in x])
-
-
 BLOCKS = [("node", "split"), ("node", "three"), ("spelled", "split"), ("rms", "three"), ("rms, divides 1", "three")]
 
 
 @every("norm, form", BLOCKS)
-def test_a_block_has_no_moves_and_no_floating_point(norm, form, tmp_path):
+def test_a_block_has_no_moves_and_no_floating_point(norm, form):
     file = block(norm, form)
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     kinds = [node.op.kind for node in graph.nodes]
     assert kinds.count("ArrayMatMul") == 2 and kinds.count("Normalize") == 2 and kinds.count("ElemWise") == 1
     assert not {"ArrayMap", "ArrayReduce", "IndexSelect", "Transpose"} & set(kinds), kinds
     x = np.random.default_rng(5).normal(size=(48, ROWS, WIDTH)).astype(np.float32)
-    real = real_outputs(file, x)
-    (output,) = graph.outputs
-    assert np.allclose(FloatEngine(graph).run(x)[output].reshape(len(x), -1), real, rtol=1e-4, atol=1e-5)
-    made = prepare(graph, True, True)
-    typed, _ = quantize_observed(observe(made, [x], [x], {}, False, ""), QuantOptions(input_bits=16, output_bits=16))
+    real = onnx_results(file, x)
+    assert np.allclose(float_results(graph, x), real, rtol=1e-4, atol=1e-5)
+    typed = quantized_on(graph, x, input_bits=16, output_bits=16)
     assert all(typed.is_integer(node) for node in typed.nodes)
-    stored = simulate(typed, quantize_inputs(typed, [x]))[output]
-    found = typed.type(output).dequantize(stored).reshape(len(x), -1).astype(np.float64)
-    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 32
+    assert decibels(integer_results(typed, x), real) > 32
 
 
-def test_two_divided_by_the_deviation(tmp_path):
+def test_two_divided_by_the_deviation():
     file = block("rms, divides 2", "three")
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     x = np.random.default_rng(5).normal(size=(2, ROWS, WIDTH)).astype(np.float32)
-    (output,) = graph.outputs
-    assert np.allclose(FloatEngine(graph).run(x)[output].reshape(len(x), -1), real_outputs(file, x), rtol=1e-4, atol=1e-5)
+    assert np.allclose(float_results(graph, x), onnx_results(file, x), rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_read_elsewhere_stays(tmp_path):
+def test_what_is_read_elsewhere_stays():
     """Transposed matrices that are a result of the network as well are still made."""
     model = Model()
     turned = model.node("Transpose", "x", perm=[0, 2, 1])
     product = model.node("MatMul", "x", turned)
     file = model.file(model.node("MatMul", product, model.node("Transpose", model.node("Relu", turned), perm=[0, 2, 1])))
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     x = np.random.default_rng(6).normal(size=(1, ROWS, WIDTH)).astype(np.float32)
-    (output,) = graph.outputs
-    assert np.allclose(FloatEngine(graph).run(x)[output].reshape(1, -1), real_outputs(file, x), rtol=1e-4, atol=1e-5)
+    assert np.allclose(float_results(graph, x), onnx_results(file, x), rtol=1e-4, atol=1e-5)
 
 
-def test_factors_that_are_not_positive_stay(tmp_path):
+def test_factors_that_are_not_positive_stay():
     model = Model()
     product = model.node(
         "MatMul", model.node("Mul", "x", model.const(np.float32(-2))), model.node("Transpose", "x", perm=[0, 2, 1])
     )
     file = model.file(product)
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     (node,) = [node for node in graph.nodes if node.op.kind == "ArrayMatMul"]
     assert node.op.scale == 1
     x = np.random.default_rng(7).normal(size=(1, ROWS, WIDTH)).astype(np.float32)
-    (output,) = graph.outputs
-    assert np.allclose(FloatEngine(graph).run(x)[output].reshape(1, -1), real_outputs(file, x), rtol=1e-4, atol=1e-5)
+    assert np.allclose(float_results(graph, x), onnx_results(file, x), rtol=1e-4, atol=1e-5)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
+import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from support.conformance_build import compiled
+from support.onnx_models import decibels, float_results, integer_graph, integer_results, node_model, onnx_results, quantized_on
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph import Graph, Precision, QuantGraph
+from n2d2py.graph import Precision
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.passes import fuse
-from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.float_fallback import float_layers
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.quant.types.float_fallback import float_layers
 
 ROWS, WIDTH = 6, 5
 SHAPE = (1, 2, ROWS, WIDTH)
@@ -69,58 +66,23 @@ CONSTANTS = {
 }
 
 
-def model(nodes: list) -> bytes:
-    """An ONNX file from x to y."""
-    used = {word for _, inputs, *_ in nodes for word in inputs}
-    arrays = [
-        numpy_helper.from_array(v if v.dtype == np.int64 else np.asarray(v, np.float32), k)
-        for k, v in CONSTANTS.items()
-        if k in used
-    ]
-    made = [helper.make_node(kind, inputs, [output], **(more[0] if more else {})) for kind, inputs, output, *more in nodes]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", SHAPE), ("y", None)))
-    graph = helper.make_graph(made, "rows", [x], [y], arrays)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
-
-
-def fused(file: bytes, tmp_path) -> Graph:
-    """The graph of an ONNX file as an integer export gets it."""
-    path = tmp_path / "rows.onnx"
-    path.write_bytes(file)
-    return fuse(import_onnx(path), integer=True)[0]
-
-
-def real_outputs(file: bytes, x: np.ndarray) -> np.ndarray:
-    """What ONNX Runtime gives, stimulus by stimulus."""
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    return np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]) for one in x]).reshape(len(x), -1)
-
-
-def integers(graph: Graph, x: np.ndarray) -> QuantGraph:
-    """The quantized graph, calibrated on x."""
-    return quantize_observed(observe(prepare(graph, True, True), [x], [x], {}, False, ""), QuantOptions())[0]
-
-
 @every("name", NETWORKS)
-def test_they_have_integers(name, tmp_path):
-    file = model(NETWORKS[name])
-    graph = fused(file, tmp_path)
+def test_they_have_integers(name):
+    file = node_model(NETWORKS[name], CONSTANTS, SHAPE)
+    graph = integer_graph(file)
     kinds = [node.op.kind for node in graph.nodes]
     assert "ArrayMap" not in kinds and "ArrayReduce" not in kinds and not float_layers(graph), kinds
     x = np.random.default_rng(4).normal(size=(40, *SHAPE[1:])).astype(np.float32)
-    real, (output,) = real_outputs(file, x), graph.outputs
-    assert np.allclose(FloatEngine(graph).run(x)[output].reshape(len(x), -1), real, rtol=1e-4, atol=1e-5)
-    typed = integers(graph, x)
-    stored = simulate(typed, quantize_inputs(typed, [x]))[typed.outputs[0]]
-    found = typed.type(typed.outputs[0]).dequantize(stored).reshape(len(x), -1).astype(np.float64)
-    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 30
+    real = onnx_results(file, x)
+    assert np.allclose(float_results(graph, x), real, rtol=1e-4, atol=1e-5)
+    assert decibels(integer_results(quantized_on(graph, x), x), real) > 30
 
 
 @pytest.mark.compiles
 @every("name", ["divided by a row", "in a difference", "bias and factor", "mean apart", "sum of rows"])
 def test_compiled_integers_are_those_of_python(name, tmp_path):
     x = np.random.default_rng(5).normal(size=(10, *SHAPE[1:])).astype(np.float32)
-    typed = integers(fused(model(NETWORKS[name]), tmp_path), x)
+    typed = quantized_on(integer_graph(node_model(NETWORKS[name], CONSTANTS, SHAPE)), x)
     stored = quantize_inputs(typed, [x])
     problem = memory_problem(typed)
     found = compiled(typed, tmp_path / "export", plan=plan_memory(problem), problem=problem)
@@ -130,9 +92,11 @@ def test_compiled_integers_are_those_of_python(name, tmp_path):
         assert np.array_equal(np.asarray(got).reshape(-1), want[index].reshape(-1))
 
 
-def test_a_factor_in_a_product_or_a_sum_costs_nothing(tmp_path):
+def test_a_factor_in_a_product_or_a_sum_costs_nothing():
     for name in ("in a sum", "in a product", "bias and factor"):
-        assert not any(node.op.kind == "Affine" for node in fused(model(NETWORKS[name]), tmp_path).nodes), name
+        assert not any(
+            node.op.kind == "Affine" for node in integer_graph(node_model(NETWORKS[name], CONSTANTS, SHAPE)).nodes
+        ), name
 
 
 @pytest.mark.parametrize(
@@ -144,14 +108,12 @@ def test_a_factor_in_a_product_or_a_sum_costs_nothing(tmp_path):
     ],
     ids=["behind", "before", "two before"],
 )
-def test_a_gain_beside_floating_point_stays_there(nodes, tmp_path):
-    assert "Affine" not in [node.op.kind for node in fused(model(nodes), tmp_path).nodes]
+def test_a_gain_beside_floating_point_stays_there(nodes):
+    assert "Affine" not in [node.op.kind for node in integer_graph(node_model(nodes, CONSTANTS, SHAPE)).nodes]
 
 
-def test_layers_that_are_to_stay_in_floating_point_stay(tmp_path):
-    path = tmp_path / "rows.onnx"
-    path.write_bytes(model(NETWORKS["mean of rows"]))
-    network = import_onnx(path)
+def test_layers_that_are_to_stay_in_floating_point_stay():
+    network = import_onnx(onnx.load_from_string(node_model(NETWORKS["mean of rows"], CONSTANTS, SHAPE)))
     network.precisions = {node.name: Precision(quantize=False) for node in network.nodes}
     assert "ArrayReduce" in [node.op.kind for node in fuse(network, integer=True)[0].nodes]
 
@@ -160,11 +122,7 @@ def test_layers_that_are_to_stay_in_floating_point_stay(tmp_path):
 def test_the_widest_rows_of_several_axes(rows, columns, taken):
     """4096 elements have gains of their own, 4097 only where they are the last axis."""
     gain = np.random.default_rng(0).normal(size=(rows, columns)).astype(np.float32)
-    nodes = [helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("Mul", ["r", "w"], ["y"])]
-    held = [numpy_helper.from_array(np.array([1, 3, 1, rows, columns]), "s"), numpy_helper.from_array(gain, "w")]
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", [1, 3 * gain.size]), ("y", None))
-    )
-    graph = helper.make_graph(nodes, "rows", [x], [y], held)
-    found = fuse(import_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)), integer=True)
+    nodes = [("Reshape", ["x", "s"], "r"), ("Mul", ["r", "w"], "y")]
+    file = node_model(nodes, {"s": np.array([1, 3, 1, rows, columns]), "w": gain}, [1, 3 * gain.size])
+    found = fuse(import_onnx(onnx.load_from_string(file)), integer=True)
     assert ("gains-of-rows" in found[1].counts) == taken

@@ -1,22 +1,24 @@
-"""Masks of attention are part of the softmax: what does not count gives exactly 0, and takes no steps from the scores that do."""
+"""Softmax of channels and of masked rows, and softplus with a linear tail, as exporters spell them: what has integers, what disappears."""
 
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import decibels, float_results, integer_graph, integer_results, onnx_results, quantized_on
 from support.tables import every
 
-from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph import Graph, Precision
+from n2d2py.graph import Precision
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.functions import Clip, Softplus
+from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes import fuse
 from n2d2py.passes.masked_softmax import RemoveNanGuard
-from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.options import QuantOptions
+from n2d2py.passes.softplus_tail import RemoveSoftplusTail
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.quant.types.float_fallback import float_layers
 
 HEADS, ROWS, WIDTH = 2, 5, 8
 CAUSAL = np.tril(np.ones((ROWS, ROWS), bool))
@@ -73,38 +75,22 @@ FORMS = {
 }
 
 
-def fused(file: bytes, tmp_path, precisions: dict | None = None) -> Graph:
-    path = tmp_path / "attention.onnx"
-    path.write_bytes(file)
-    graph = import_onnx(path)
-    graph.precisions.update(precisions or {})
-    return fuse(graph, integer=True)[0]
-
-
-def real_outputs(file: bytes, x: np.ndarray) -> np.ndarray:
-    """What ONNX Runtime gives, (N, elements)."""
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    return np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]).reshape(1, -1) for one in x])
-
-
 @every("guard", [False, True], ids=["plain", "guarded"])
 @every("form", FORMS)
-def test_masks_are_part_of_the_softmax(form, guard, tmp_path):
+def test_masks_are_part_of_the_softmax(form, guard):
     mask, rows, adds_more = FORMS[form]
     file, x = attention(mask, guard), np.random.default_rng(3).normal(0, 0.8, (24, HEADS, ROWS, WIDTH)).astype(np.float32)
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     (softmax,) = [node for node in graph.nodes if isinstance(node.op, MaskedSoftmax)]
     assert softmax.params["mask"].shape == (rows, ROWS)
     kinds = [node.op.kind for node in graph.nodes]
     assert kinds.count("ArrayMatMul") == 2 and "ArrayMap" not in kinds and ("Affine" in kinds) == adds_more, kinds
-    real, (output,) = real_outputs(file, x), graph.outputs
-    for engine in (FloatEngine(graph), FloatEngine(graph, dtype=np.float64)):
-        assert np.allclose(engine.run(x)[output].reshape(len(real), -1), real, rtol=1e-4, atol=1e-5)
-    made = prepare(graph, True, True)
-    typed, _ = quantize_observed(observe(made, [x], [x], {}, False, ""), QuantOptions(input_bits=16, output_bits=16))
+    real = onnx_results(file, x)
+    for dtype in (np.float32, np.float64):
+        assert np.allclose(float_results(graph, x, dtype=dtype), real, rtol=1e-4, atol=1e-5)
+    typed = quantized_on(graph, x, input_bits=16, output_bits=16)
+    assert decibels(integer_results(typed, x), real) > 35
     stored = simulate(typed, quantize_inputs(typed, [x]), keep=True)
-    found = typed.type(output).dequantize(stored[output]).reshape(len(real), -1).astype(np.float64)
-    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 35
     shares = stored[softmax.output].reshape(len(real), -1, rows, ROWS)
     assert (shares[:, :, ~softmax.params["mask"]] == typed.type(softmax.output).zero_point).all()
 
@@ -120,19 +106,19 @@ NO_MASK = {
 
 
 @every("form", NO_MASK)
-def test_others_stay(form, tmp_path):
-    graph = fused(attention(NO_MASK[form]), tmp_path)
+def test_others_stay(form):
+    graph = integer_graph(attention(NO_MASK[form]))
     assert "MaskedSoftmax" not in {node.op.kind for node in graph.nodes}
 
 
-def test_a_guard_stays_where_a_line_may_be_empty(tmp_path):
-    graph = fused(attention(NO_MASK["a line of minus infinity"], guard=True), tmp_path)
+def test_a_guard_stays_where_a_line_may_be_empty():
+    graph = integer_graph(attention(NO_MASK["a line of minus infinity"], guard=True))
     assert [node.op.function for node in graph.nodes if node.op.kind == "ArrayMap"] == ["Add", "IsNaN", "Where"]
 
 
-def test_one_that_the_user_wants_in_floating_point_stays(tmp_path):
+def test_one_that_the_user_wants_in_floating_point_stays():
     mask = FORMS["minus infinity"][0]
-    graph = fused(attention(mask), tmp_path, {"shares": Precision(quantize=False)})
+    graph = integer_graph(attention(mask), {"shares": Precision(quantize=False)})
     assert "MaskedSoftmax" not in {node.op.kind for node in graph.nodes}
 
 
@@ -149,3 +135,58 @@ def test_only_a_guard_against_what_is_no_number_of_the_softmax_itself_goes(build
     graph = b.done("w")
     match = RemoveNanGuard().match(graph, graph.node("w"))
     assert (match is not None and match.found == "s") == (condition == "its own")
+
+
+def network(b, op: Softmax):
+    b.layer("s", op)
+    b.layer("last", Activation(Clip(0.125)), "s")
+    return b.done("last")
+
+
+@every("shape, group", [((8, 2, 3), 0), ((8, 2, 3), 4), ((8, 5), 0), ((6,), 0)])
+@pytest.mark.parametrize("rows", [True, False])
+def test_in_integers_where_the_target_takes_them(build, kinds, shape, group, rows):
+    after, _ = fuse(network(build(*shape), Softmax(group)), integer=True, rows=rows)
+    assert kinds(after) == [("s", "Softmax"), ("last", "Activation")]
+    assert float_layers(after) == (set() if rows else {"s", "last"})
+
+
+def test_logarithms_stay_in_floating_point(build):
+    after, _ = fuse(network(build(8, 2, 3), Softmax(log=True)), integer=True)
+    assert "s" in float_layers(after)
+
+
+def test_a_plain_one_that_the_user_wants_in_floating_point_stays(build):
+    graph = network(build(8, 2, 3), Softmax())
+    graph.precisions["s"] = Precision(quantize=False)
+    assert "s" in float_layers(fuse(graph, integer=True)[0])
+
+
+_DIMS = (1, 2, 3, 4)
+
+
+def with_tail(b, threshold: float, other: bool = False):
+    b.layer("a", Reshape((24,)))
+    params = {"operand1": np.array([threshold], np.float32)}
+    b.layer("above", ArrayMap("Greater", _DIMS, (_DIMS, (1, 1, 1, 1)), (0, -1), "bool"), "a", params)
+    b.layer("plus", Activation(Softplus()))
+    b.layer("p", Reshape((24,)), "plus")
+    b.layer("y", ArrayMap("Where", _DIMS, (_DIMS, _DIMS, _DIMS), (0, 1, 2)), ["above", "p" if other else "a", "p"])
+    return b.done("y")
+
+
+@pytest.mark.parametrize("threshold", [15.0, 20.0])
+def test_it_disappears(build, run, run_all, kinds, threshold):
+    graph = with_tail(build(2, 3, 4), threshold)
+    after, _ = run(graph, RemoveSoftplusTail())
+    assert kinds(after) == [("plus", "Activation"), ("p", "Reshape"), ("y", "Identity")]
+    assert "ArrayMap" not in [kind for _, kind in kinds(run_all(graph, integer=True)[0])]
+
+
+def test_a_low_threshold_stays(build, run, reason):
+    after, report = run(with_tail(build(2, 3, 4), 3.0), RemoveSoftplusTail())
+    assert reason(report) == "y: the threshold is below 15" and after.node("y").op.kind == "ArrayMap"
+
+
+def test_another_tensor_stays(build, run, kinds):
+    assert len(kinds(run(with_tail(build(2, 3, 4), 20.0, other=True), RemoveSoftplusTail())[0])) == 5

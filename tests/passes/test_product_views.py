@@ -1,15 +1,25 @@
-"""Products of two arrays take in what moves or scales their operands and their result, and nothing that does more."""
+"""Products of arrays become those of matrices and convolutions, which have integers, and take in what moves or scales their operands."""
 
 from __future__ import annotations
 
-import re
+from math import prod
 
 import numpy as np
-from onnx import numpy_helper, parser
+from support.onnx_models import text_model
 from support.tables import every
 
+from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.quantize import Quantize
+from n2d2py.passes.array_elemwise import OuterProduct
+from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.quant.types.float_fallback import float_layers
 
 CONSTANTS = {
     "half": np.array(0.5, np.float32),
@@ -30,15 +40,8 @@ CONSTANTS = {
 
 def graph_of(body: str, outputs: str = "y"):
     results = ", ".join(f"float[N] {name}" for name in outputs.split())
-    model = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 17]> g (float[1,2,1,4,6] x, float[1,2,1,6,3] z) => ({results}) {{ {body} }}'
-    )
-    model.graph.initializer.extend(
-        numpy_helper.from_array(value, name) for name, value in CONSTANTS.items() if re.search(rf"\b{name}\b", body)
-    )
-    for value in model.graph.output:
-        value.type.tensor_type.ClearField("shape")
-    return import_onnx(model)
+    ends = f"float[1,2,1,4,6] x, float[1,2,1,6,3] z => {results}"
+    return import_onnx(text_model(ends, body, CONSTANTS, has_shapes=False))
 
 
 def products(graph) -> list[tuple[int, float, bool]]:
@@ -105,3 +108,160 @@ def test_a_result_that_others_read_stays(run):
         before = graph_of(body, outputs)
         after, _ = run(before, ProductResult())
         assert products(after) == products(before)
+
+
+def grouped(b, left, right):
+    b.layer("p", ArrayMatMul(left, right, (0, -1)), params={"operand1": b.array(*right)})
+    b.layer("last", Activation(Clip(0.125)), "p")
+    return b.done("last")
+
+
+@every(
+    "left, right, groups",
+    [
+        ((3, 5, 7), (3, 7, 4), 3),
+        ((1, 3, 5, 7), (1, 3, 7, 4), 3),
+        ((2, 3, 5, 7), (2, 3, 7, 4), 6),
+        ((3, 2, 5, 7), (3, 1, 7, 4), 3),
+        ((3, 1, 7), (3, 7, 4), 3),
+        ((3, 5, 1), (3, 1, 1), 3),
+        ((5, 5, 5), (5, 5, 5), 5),
+    ],
+)
+def test_groups_are_a_convolution(build, run, run_all, left, right, groups):
+    graph = grouped(build(prod(left)), left, right)
+    after, report = run(graph, GroupedMatMul())
+    assert not report.refused
+    conv = after.node("p")
+    assert conv.op.kind == "Conv" and conv.op.groups == groups
+    fused, _ = run_all(graph, integer=True)
+    assert fused.node("p").op.kind == "Conv" and float_layers(fused) == set()
+
+
+@every(
+    "left, right",
+    [((2, 3, 5, 7), (1, 3, 7, 4)), ((1, 3, 5, 7), (2, 3, 7, 4)), ((1, 5, 7), (3, 7, 4)), ((2, 1, 5, 7), (2, 3, 7, 4))],
+    ids=["inner groups", "rows repeated outside", "one matrix of rows", "rows repeated inside"],
+)
+def test_other_groups_stay(build, run, reason, left, right):
+    graph = grouped(build(prod(left)), left, right)
+    assert reason(run(graph, GroupedMatMul())[1]) == "p: its matrices do not belong to the outermost groups of its rows"
+
+
+def test_a_single_row_is_fully_connected(build, run, kinds, run_all):
+    graph = grouped(build(7), (1, 1, 7), (1, 7, 4))
+    after, _ = run(graph, MatMulToConv())
+    assert kinds(after) == [("p", "Fc"), ("last", "Activation")]
+    fused, _ = run_all(graph, integer=True)
+    assert float_layers(fused) == set()
+
+
+def turned(b, left, right):
+    b.layer("p", ArrayMatMul(left, right, (-1, 0)), params={"operand0": b.array(*left)})
+    b.layer("last", Activation(Clip(0.125)), "p")
+    return b.done("last")
+
+
+@every(
+    "left, right",
+    [
+        ((5, 7), (7, 3)),
+        ((1, 7), (7, 3)),
+        ((5, 1), (1, 3)),
+        ((1, 5, 7), (4, 7, 3)),
+        ((1, 1, 5, 7), (2, 2, 7, 1)),
+        ((5, 5), (5, 5)),
+    ],
+)
+def test_it_computes_the_same_as_a_convolution(build, run, run_all, kinds, left, right):
+    size = 1
+    for dim in right:
+        size *= dim
+    graph = turned(build(size), left, right)
+    after, report = run(graph, LeftMatMul())
+    assert not report.refused
+    assert kinds(after) == [
+        ("p_operand_image", "MemoryView"),
+        ("p_operand_turned", "Transpose"),
+        ("p_operand_rows", "MemoryView"),
+        ("p", "ArrayMatMul"),
+        ("p_product_image", "MemoryView"),
+        ("p_product_turned", "Transpose"),
+        ("p_view", "MemoryView"),
+        ("last", "Activation"),
+    ]
+    fused, _ = run_all(graph, integer=True)
+    assert fused.node("p").op.kind == "Conv" and float_layers(fused) == set()
+
+
+def test_a_vector_is_not_turned(build, run, run_all, kinds):
+    graph = turned(build(7), (5, 7), (7, 1))
+    after, _ = run(graph, LeftMatMul())
+    assert kinds(after) == [("p", "ArrayMatMul"), ("last", "Activation")]
+    fused, _ = run_all(graph, integer=True)
+    assert fused.node("p").op.kind == "Fc" and float_layers(fused) == set()
+
+
+def test_a_matrix_for_each_product_stays(build, run, reason):
+    graph = turned(build(4 * 7 * 3), (4, 5, 7), (4, 7, 3))
+    assert reason(run(graph, LeftMatMul())[1]) == "p: it has a matrix for each of several products"
+
+
+def test_networks_that_come_quantized_keep_it(build, run, reason):
+    """Their rounding is that of the file, which has the matrix on the left."""
+    b = build(21)
+    b.layer("q", Quantize(NumType(8, scale=0.125)), "x")
+    b.layer("p", ArrayMatMul((5, 7), (7, 3), (-1, 0)), "q", params={"operand0": b.array(5, 7)})
+    assert reason(run(b.done("p"), LeftMatMul())[1]) == "p: it computes in integers of the file"
+
+
+def repeating(b, dims, shapes, slots=(0, 1), function="Mul"):
+    for number, shape in enumerate(shapes):
+        b.layer(f"f{number}", Fc(), params={"weights": b.array(prod(shape), 6), "bias": b.array(prod(shape))})
+    b.layer("y", ArrayMap(function, dims, shapes, slots), [f"f{slots.index(0)}", f"f{slots.index(1)}"])
+    b.layer("last", Activation(Clip(0.125)), "y")
+    return b.done("last")
+
+
+@every("slots", [(0, 1), (1, 0)])
+@every(
+    "dims, shapes",
+    [
+        ((3, 4), ((3, 1), (1, 4))),
+        ((3, 4), ((1, 4), (3, 1))),
+        ((1, 5, 2, 3), ((1, 5, 1, 1), (1, 1, 2, 3))),
+        ((2, 3, 4), ((2, 3, 1), (2, 1, 4))),
+        ((2, 1, 3, 4), ((2, 1, 1, 4), (2, 1, 3, 1))),
+    ],
+)
+def test_operands_that_repeat_each_other(build, run, run_all, dims, shapes, slots):
+    graph = repeating(build(6), dims, shapes, slots)
+    after, report = run(graph, OuterProduct())
+    assert not report.refused and after.node("y").op.kind == "ArrayMatMul"
+    fused, _ = run_all(graph, integer=True)
+    assert fused.node("y").op.kind == "ArrayMatMul" and float_layers(fused) == set()
+
+
+@every(
+    "dims, shapes, function",
+    [
+        ((3, 4), ((3, 1), (1, 4)), "Add"),
+        ((3, 4), ((3, 4), (1, 4)), "Mul"),
+        ((3, 4), ((3, 4), (3, 4)), "Mul"),
+        ((3, 4, 2), ((3, 1, 2), (1, 4, 2)), "Mul"),
+        ((2, 3, 4), ((1, 3, 1), (2, 1, 4)), "Mul"),
+        ((2, 3, 4), ((2, 1, 4), (1, 3, 1)), "Mul"),
+    ],
+    ids=["sum", "a line", "equals", "shared behind", "other before", "turned"],
+)
+def test_other_products_stay(build, run, dims, shapes, function):
+    after, report = run(repeating(build(6), dims, shapes, function=function), OuterProduct())
+    assert after.node("y").op.kind == "ArrayMap" and not report.done
+
+
+def test_beside_a_layer_without_integers_it_stays(build, run, reason):
+    b = build(3)
+    b.layer("f", ArrayMap("Sin", (3,), ((3,),), (0,)))
+    b.layer("y", ArrayMap("Mul", (3, 3), ((3, 1), (1, 3)), (0, 1)), ["f", "x"])
+    after, report = run(b.done("y"), OuterProduct())
+    assert reason(report) == "y: it follows f, which has no integers" and after.node("y").op.kind == "ArrayMap"

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
+import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import decibels, float_results, integer_graph, integer_results, node_model, onnx_results, quantized_on
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
 from n2d2py.passes import fuse
-from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference.engine import FloatEngine
 
 ROWS, DEPTH, WIDTH = 5, 6, 7
 
 
 def model(nodes: list, constants: dict, shape=(1, ROWS, DEPTH)) -> bytes:
-    """An ONNX file from x of `shape` to y."""
-    arrays = [numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()]
-    made = [helper.make_node(kind, inputs, [output]) for kind, inputs, output in nodes]
-    ends = (helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", shape), ("y", None)))
-    graph = helper.make_graph(made, "rows", [next(ends)], [next(ends)], arrays)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
-
-
-def fused(file: bytes, tmp_path) -> Graph:
-    """The graph of an ONNX file as an integer export gets it."""
-    path = tmp_path / "rows.onnx"
-    path.write_bytes(file)
-    return fuse(import_onnx(path), integer=True)[0]
+    return node_model(nodes, {name: np.float32(value) for name, value in constants.items()}, shape, opset=13)
 
 
 def kinds(graph: Graph) -> list[str]:
@@ -43,10 +27,7 @@ def kinds(graph: Graph) -> list[str]:
 def check(file: bytes, graph: Graph, shape=(1, ROWS, DEPTH)) -> None:
     """The rewritten graph gives what ONNX Runtime gives for the file."""
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
-    (real,) = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    (output,) = graph.outputs
-    found = FloatEngine(graph).run(x)[output]
-    assert np.allclose(found.reshape(-1), np.asarray(real).reshape(-1), rtol=1e-4, atol=1e-5)
+    assert np.allclose(float_results(graph, x), onnx_results(file, x), rtol=1e-4, atol=1e-5)
 
 
 def weights(seed: int, *shape: int) -> np.ndarray:
@@ -58,9 +39,9 @@ LINEAR = [("MatMul", ["x", "w"], "p"), ("Add", ["p", "b"], "y")]
 CONSTANTS = {"w": weights(2, DEPTH, WIDTH), "b": weights(3, WIDTH)}
 
 
-def test_a_linear_layer_is_a_convolution_with_bias(tmp_path):
+def test_a_linear_layer_is_a_convolution_with_bias():
     file = model(LINEAR, CONSTANTS)
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     assert kinds(graph).count("Conv") == 1 and "ArrayMatMul" not in kinds(graph) and "ArrayMap" not in kinds(graph)
     (conv,) = [node for node in graph.nodes if node.op.kind == "Conv"]
     assert np.allclose(conv.params["bias"], CONSTANTS["b"]) and conv.params["weights"].shape == (WIDTH, DEPTH, 1, 1)
@@ -82,17 +63,17 @@ def test_a_linear_layer_is_a_convolution_with_bias(tmp_path):
     ],
     ids=["bias first", "no bias", "a number", "a column", "difference", "read twice", "rank 4", "two matrices", "left"],
 )
-def test_only_what_is_a_linear_layer_is_rewritten(nodes, constants, convolutions, shape, tmp_path):
+def test_only_what_is_a_linear_layer_is_rewritten(nodes, constants, convolutions, shape):
     file = model(nodes, constants, shape)
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     assert kinds(graph).count("Conv") == convolutions
     check(file, graph, shape)
 
 
-def test_floating_point_exports_have_the_convolution_too(tmp_path):
+def test_floating_point_exports_have_the_convolution_too():
     file = model(LINEAR, CONSTANTS)
-    integer = fused(file, tmp_path)
-    real = fuse(import_onnx(tmp_path / "rows.onnx"), integer=False)[0]
+    integer = integer_graph(file)
+    real = fuse(import_onnx(onnx.load_from_string(file)), integer=False)[0]
     assert kinds(real).count("Conv") == kinds(integer).count("Conv") > 0
     check(file, real)
 
@@ -118,40 +99,40 @@ GELU_CONSTANTS = {"r": np.sqrt(2), "one": 1.0, "half": 0.5, "three": 3.0, "cube"
 
 
 @every("name", GELU)
-def test_functions_of_several_nodes_are_one_layer(name, tmp_path):
+def test_functions_of_several_nodes_are_one_layer(name):
     constants = {**CONSTANTS, **GELU_CONSTANTS}
     used = {word for _, inputs, _ in GELU[name] for word in inputs} | {"w", "b"}
     nodes = [("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU[name]]
     file = model(nodes, {key: value for key, value in constants.items() if key in used})
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     assert "ArrayMap" not in kinds(graph) and kinds(graph).count("Activation") == 1, kinds(graph)
     check(file, graph)
 
 
 @pytest.mark.parametrize("shift, factor", [(0.9, 0.5), (1.0, 0.4)])
-def test_what_is_nearly_gelu_is_not(shift, factor, tmp_path):
+def test_what_is_nearly_gelu_is_not(shift, factor):
     nodes = [("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU["torch"]]
     file = model(nodes, {**CONSTANTS, "r": np.sqrt(2), "one": shift, "half": factor})
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     assert not any(node.op.kind == "Activation" and node.op.function.kind == "Gelu" for node in graph.nodes)
     check(file, graph)
 
 
 @every("changed", [{"cube": 0.045}, {"s2pi": 0.8}, {"three": 3.5}, {"one": 0.9}])
 @every("name", ["tanh", "tanh, products"])
-def test_what_is_nearly_gelu_by_tanh_is_not(name, changed, tmp_path):
+def test_what_is_nearly_gelu_by_tanh_is_not(name, changed):
     used = {word for _, inputs, _ in GELU[name] for word in inputs} | {"w", "b"}
     if not changed.keys() <= used:
         pytest.skip("it has no such constant")
     constants = {key: value for key, value in {**CONSTANTS, **GELU_CONSTANTS, **changed}.items() if key in used}
     file = model([("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU[name]], constants)
-    graph = fused(file, tmp_path)
+    graph = integer_graph(file)
     assert not any(node.op.kind == "Activation" and node.op.function.kind == "GeluTanh" for node in graph.nodes)
     if "three" not in changed:  # powers of negative numbers are none
         check(file, graph)
 
 
-def test_a_block_of_two_linear_layers_is_all_integer(tmp_path):
+def test_a_block_of_two_linear_layers_is_all_integer():
     """A transformer's feed-forward block: no layer is left in floating point, and the integers are near ONNX Runtime's reals."""
     nodes = [
         ("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU["torch"][:-1], ("Mul", ["m", "half"], "g"),
@@ -160,12 +141,6 @@ def test_a_block_of_two_linear_layers_is_all_integer(tmp_path):
     constants = {**CONSTANTS, "r": np.sqrt(2), "one": 1.0, "half": 0.5, "v": weights(7, WIDTH, DEPTH), "c": weights(8, DEPTH)}
     file = model(nodes, constants)
     x = np.random.default_rng(9).normal(size=(64, ROWS, DEPTH)).astype(np.float32)
-    graph = prepare(fused(file, tmp_path), True, True)
-    typed, _ = quantize_observed(observe(graph, [x], [x], {}, False, ""), QuantOptions(input_bits=16, output_bits=16))
+    typed = quantized_on(integer_graph(file), x, input_bits=16, output_bits=16)
     assert all(typed.is_integer(node) for node in typed.nodes)
-    stored = simulate(typed, quantize_inputs(typed, [x]))
-    (output,) = typed.outputs
-    found = typed.type(output).dequantize(stored[output]).reshape(len(x), -1).astype(np.float64)
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    real = np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]) for one in x]).reshape(len(x), -1)
-    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 35
+    assert decibels(integer_results(typed, x), onnx_results(file, x)) > 35

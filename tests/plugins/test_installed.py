@@ -20,12 +20,10 @@ class Installed(Operator):
         return x
 """
 
-KERNEL = """from n2d2py.plugin import Kernel, kernel
-@kernel
-class Zeros(Kernel):
-    operator, isa, header, tag = "Pool", "Avx2", "zeros.hpp", "zeros::Tag"
-    def fits(self, layer):
-        return True if layer.op.kernel == (2, 2) else f"its windows are {layer.op.kernel}"
+KERNEL = """from n2d2py.plugin import kernel, plugin_header
+@kernel("Pool", "zeros::Tag", plugin_header(__file__, "zeros.hpp"), isa="Avx2")
+def fits(layer):
+    return True if layer.op.kernel == (2, 2) else f"its windows are {layer.op.kernel}"
 """
 
 ZEROS = """#ifndef ZEROS_HPP

@@ -13,13 +13,15 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.isa import condition, having, instruction_sets
 from n2d2py.plugin.load import isolated, load_plugin
 
-ROW = """from n2d2py.plugin import Instructions, instructions
-@instructions
-class Toy(Instructions):
-    name, title, tag, macro, header = "toy", "the toy", "Toy", "N2D2_TOY", "toy.hpp"
-    when, flags, present = "defined(TOY_MACHINE)", ("-DTOY_MACHINE",), "true"
-    has = ("convolution", "fullyConnected", "runs")
-    tiles = ((0, 0, 0), (2, 1, 4096))
+ROW = """from n2d2py.plugin import InstructionSet, plugin_header, register_instruction_set
+HEADER = plugin_header(__file__, "toy.hpp")
+register_instruction_set(InstructionSet(
+    "toy", "the toy", "Toy", "N2D2_TOY", HEADER, "the test", "defined(TOY_MACHINE)",
+    has=frozenset(("convolution", "fullyConnected", "runs")),
+    tiles=((0, 0, 0), (2, 1, 4096)),
+    flags=("-DTOY_MACHINE",),
+    present="true",
+))
 """
 
 HEADER = """// The kernels of the toy: a multiply tile in plain C++, and runs of sums, which it counts.
@@ -142,10 +144,10 @@ def test_a_plug_in_s_row_is_the_first_of_the_table(tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ('"toy", "the toy"', '"avx2", "the toy"', "its name 'avx2' is taken"),
-        ('"fullyConnected"', '"pool"', "has names 'pool'"),
+        ('"toy", "the toy"', '"avx2", "the toy"', "its name avx2 is taken"),
+        ('"fullyConnected"', '"pool"', "has names pool"),
         ('"toy.hpp"', '"other.hpp"', "'other.hpp' does not exist"),
-        ("tiles =", "extends, tiles = 'mmx',", "extends names 'mmx'"),
+        ("tiles=", "extends='mmx', tiles=", "extends names mmx"),
     ],
 )
 def test_a_wrong_row_is_refused(tmp_path, old, new, message):

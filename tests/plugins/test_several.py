@@ -1,4 +1,4 @@
-"""Operators, functions, recipes and kernels of a plug-in: compiled, imported, refused."""
+"""Operators, functions, chains and kernels of a plug-in: compiled, imported, refused."""
 
 from __future__ import annotations
 
@@ -131,14 +131,14 @@ Limit=0.25
     assert "required property 'PoolDims' " in capsys.readouterr().err
 
 
-def test_recipe_says_why_not():
+def test_chain_says_why_not():
     graph = Graph("net")
     graph.add_input("x", (1, 8, 2, 2))
     graph.add(Node("a", made("Shuffle", groups=2), ["x"], ["a"]))
     graph.add(Node("b", made("Shuffle", groups=4), ["a"], ["b"]))
     graph.outputs = ["b"]
     _, report = fuse(graph, integer=True)
-    assert [entry.text for entry in report.refused if entry.rewrite == "ShuffleTwice"] == [
+    assert [entry.text for entry in report.refused if entry.rewrite == "fuse-shuffles"] == [
         "2 and 4 groups are two shuffles",
         "the result of b is read by nothing, not by a Shuffle alone",
     ]

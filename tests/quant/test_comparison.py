@@ -19,13 +19,13 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import FUNCTIONS, Clip
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.compare import Accumulator, Difference, first_difference
-from n2d2py.quant.float_fallback import insert_conversions
-from n2d2py.quant.level_counts import LevelCounts
+from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
+from n2d2py.quant.observe.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.compare import compare_stage
 

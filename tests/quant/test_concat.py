@@ -14,10 +14,10 @@ from n2d2py.graph.forms import Moved, Rescaled
 from n2d2py.operators.concat import Concat
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.reference.engine import FloatEngine
 
 

@@ -15,18 +15,18 @@ from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Abs, ChannelClip, Clip
-from n2d2py.quant import layerwise
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
-from n2d2py.quant.channels import channel_factors, scale_channels
-from n2d2py.quant.covariance import DenseCovariance, shrunk
+from n2d2py.quant.correct.channels import channel_factors, scale_channels
 from n2d2py.quant.forming import activation_clamp
-from n2d2py.quant.moments import Moments, observe
-from n2d2py.quant.narrow import with_weight_bits
+from n2d2py.quant.observe import layerwise
+from n2d2py.quant.observe.covariance import DenseCovariance, shrunk
+from n2d2py.quant.observe.moments import Moments, observe
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.weights.narrow import with_weight_bits
+from n2d2py.quant.weights.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.reference.engine import FloatEngine
 
 

@@ -12,10 +12,10 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
-from n2d2py.quant.compare import Accumulator, Difference, first_difference
-from n2d2py.quant.equalize import equalize
-from n2d2py.quant.ranges import interval_type
-from n2d2py.quant.weights import quantize_weights, round_nearest
+from n2d2py.quant.correct.equalize import equalize
+from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
+from n2d2py.quant.types.ranges import interval_type
+from n2d2py.quant.weights.integers import quantize_weights, round_nearest
 
 BYTE = NumType(8)
 

@@ -26,7 +26,7 @@ from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
-from n2d2py.quant.float_fallback import float_layers, float_tensors, insert_conversions
+from n2d2py.quant.types.float_fallback import float_layers, float_tensors, insert_conversions
 
 SHAPE = (1, 3, 4, 4)
 

@@ -18,13 +18,13 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.channels import channel_factors, scale_channels
-from n2d2py.quant.float_fallback import float_tensors, insert_conversions
-from n2d2py.quant.float_regions import with_target_forms
-from n2d2py.quant.layerwise import LayerwiseRun, expected_error
+from n2d2py.quant.correct.channels import channel_factors, scale_channels
+from n2d2py.quant.observe.layerwise import LayerwiseRun, expected_error
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import float_tensors, insert_conversions
+from n2d2py.quant.types.float_regions import with_target_forms
 from n2d2py.reference.engine import FloatEngine
 
 RANGES = {"x": (-1.0, 1.0)}

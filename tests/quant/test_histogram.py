@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.quant.histogram import BINS, Histogram
+from n2d2py.quant.observe.histogram import BINS, Histogram
 
 
 def _filled(parts):

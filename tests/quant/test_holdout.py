@@ -8,12 +8,12 @@ from support.branched_networks import data, network
 from support.tables import every
 
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
-from n2d2py.quant.holdout import gain, split
-from n2d2py.quant.layerwise import SAMPLE_BATCH
+from n2d2py.quant.correct.holdout import gain, split
+from n2d2py.quant.observe.layerwise import SAMPLE_BATCH
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.reference.engine import FloatEngine
 
 

@@ -19,7 +19,7 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.resize import Resize
-from n2d2py.quant.insert_requantize import complete, real_range
+from n2d2py.quant.types.insert_requantize import complete, real_range
 from n2d2py.reference.executor import run_graph
 
 BYTE, FINER, COARSER = NumType(8, scale=0.1), NumType(8, scale=0.05), NumType(8, scale=0.3)

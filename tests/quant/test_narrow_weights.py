@@ -1,6 +1,6 @@
 """Weights of fewer than 8 bits without training: rounding, ranges, which layers, and the search for bits under a budget.
 
-They look at `n2d2py.quant.correct` and `n2d2py.quant.narrow`.
+They look at `n2d2py.quant.correct.layers` and `n2d2py.quant.weights.narrow`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
-from n2d2py.quant.bit_search import WidthChoice, front
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.covariance import DenseCovariance, shrunk
-from n2d2py.quant.moments import Moments
-from n2d2py.quant.narrow import narrowed, with_weight_bits
+from n2d2py.quant.observe.covariance import DenseCovariance, shrunk
+from n2d2py.quant.observe.moments import Moments
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.rounding import CompensatedRounding, descend, round_compensated
+from n2d2py.quant.search.bits import WidthChoice, front
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
-from n2d2py.quant.weights import quantize_weights
+from n2d2py.quant.weights.integers import quantize_weights
+from n2d2py.quant.weights.narrow import narrowed, with_weight_bits
+from n2d2py.quant.weights.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.reference.engine import FloatEngine
 
 

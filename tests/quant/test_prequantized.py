@@ -15,10 +15,10 @@ from n2d2py.graph import Node
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.quantize import Quantize, is_quantized
 from n2d2py.passes import fuse
-from n2d2py.quant.insert_requantize import real_range
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized, without_rounding
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.types.insert_requantize import real_range
 from n2d2py.reference.engine import FloatEngine
 
 pytest.importorskip("onnxruntime")

@@ -13,11 +13,11 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.functions import Clip
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.layerwise import expected_error
+from n2d2py.quant.observe.histogram import Histogram
+from n2d2py.quant.observe.layerwise import expected_error
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.ranges import Counts, interval_type, least_error_interval, least_error_reach
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.types.ranges import Counts, interval_type, least_error_interval, least_error_reach
 
 
 def silu(x: np.ndarray) -> np.ndarray:

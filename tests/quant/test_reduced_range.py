@@ -12,7 +12,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.weights import quantize_weights
+from n2d2py.quant.weights.integers import quantize_weights
 
 RNG = np.random.default_rng
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.quant import covariance, moments
-from n2d2py.quant.covariance import DenseCovariance
-from n2d2py.quant.moments import products
-from n2d2py.quant.rounding import Remembered, round_compensated
+from n2d2py.quant.observe import covariance, moments
+from n2d2py.quant.observe.covariance import DenseCovariance
+from n2d2py.quant.observe.moments import products
+from n2d2py.quant.weights.rounding import Remembered, round_compensated
 
 
 @every("levels", [127, 3])

@@ -19,11 +19,11 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, form_integers
 from n2d2py.quant.statistics import Statistics
-from n2d2py.quant.types import TensorTypes
+from n2d2py.quant.types.choose import TensorTypes
 
 RELU, ABOVE, BELOW = Clip(0.0), Clip(0.5, 2.0), Clip(-1.0, 2.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.statistics import Statistics
 
 

@@ -15,10 +15,10 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip, Logistic
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.isolation import Tail, isolated
-from n2d2py.quant.mixed import rounding_costs, wide_tensors
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.sensitivity import LayerLoss, layer_losses
+from n2d2py.quant.search.isolation import Tail, isolated
+from n2d2py.quant.search.mixed import rounding_costs, wide_tensors
+from n2d2py.quant.search.sensitivity import LayerLoss, layer_losses
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
 

@@ -11,9 +11,9 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.correct.sequential import refinable_tensors, refined_type
+from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.statistics import collect
 
 NODE = Node("a", Conv(), ["x"], ["a"])

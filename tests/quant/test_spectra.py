@@ -18,11 +18,11 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.quant.spectra import power_layers, wide_tensors
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
+from n2d2py.quant.types.spectra import power_layers, wide_tensors
 from n2d2py.reference.executor import run_graph
 from n2d2py.report.in_float import float_layers_in
 

@@ -12,8 +12,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Sqrt
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.statistics import Statistics, collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 
 
 def stored(statistics: Statistics, path) -> bytes:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.quant.histogram import BINS, Histogram
-from n2d2py.quant.thresholds import (
+from n2d2py.quant.observe.histogram import BINS, Histogram
+from n2d2py.quant.observe.thresholds import (
     CLIPPING_MODES,
     WEIGHT_CLIPPING_MODES,
     activation_threshold,
@@ -17,7 +17,7 @@ from n2d2py.quant.thresholds import (
     mse_threshold,
     quantile_threshold,
 )
-from n2d2py.quant.weights import quantize_weights
+from n2d2py.quant.weights.integers import quantize_weights
 
 
 def _histogram(values):

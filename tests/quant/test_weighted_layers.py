@@ -1,4 +1,4 @@
-"""Layers of weighted sums against real arithmetic: integers of files, zero points, bounds of accumulators (`n2d2py.quant.weighted`)."""
+"""Layers of weighted sums against real arithmetic: integers of files, zero points, bounds of accumulators (`n2d2py.quant.weights.weighted`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from n2d2py.graph import Node
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.contract import LayerTypes, prequantize_layer, quantize_layer
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.weighted import WeightedQuantizer, zero_point_terms
+from n2d2py.quant.weights.weighted import WeightedQuantizer, zero_point_terms
 
 SIGNED, UNSIGNED = NumType(8, scale=0.5), NumType(8, False, scale=0.25)
 INPUTS = {

@@ -11,7 +11,7 @@ from n2d2py.graph import Node
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.weights import MAX_ACCUMULATOR, quantize_weights
+from n2d2py.quant.weights.integers import MAX_ACCUMULATOR, quantize_weights
 
 
 def _weights(outputs=4, inputs=9, seed=0):

@@ -14,9 +14,9 @@ from n2d2py.graph import Node, Precision
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.calibration import choose, observe, prepare, quantize_observed, settle
 from n2d2py.quant.contract import LayerTypes, quantize_layer
-from n2d2py.quant.mixed import Roundings
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.wide_weights import weight_costs, wide_layers
+from n2d2py.quant.search.mixed import Roundings
+from n2d2py.quant.search.wide_weights import weight_costs, wide_layers
 from n2d2py.stages.options import CalibrationOptions, QuantizationOptions, quant_options
 
 BEST = QuantOptions(input_bits=16, output_bits=16, adaptive_rounding=True, mixed=True, wide_weights=True)

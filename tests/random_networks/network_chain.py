@@ -21,7 +21,7 @@ from n2d2py.exports.cpp.library import Export
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
-from n2d2py.quant.compare import first_difference
+from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph

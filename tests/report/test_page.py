@@ -17,8 +17,8 @@ import pytest
 from support import report_networks as networks
 
 from n2d2py.graph.inputs import InputContract, PixelMap
-from n2d2py.quant.sensitivity import LayerLoss
-from n2d2py.quant.worst import stimulus_picture
+from n2d2py.quant.observe.worst import stimulus_picture
+from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report import Footprint, InputImage, write_report
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.drawing import draw_network

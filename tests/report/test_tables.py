@@ -14,11 +14,11 @@ from support import report_networks as networks
 from n2d2py.arithmetic import NumType
 from n2d2py.exports import KernelChoice
 from n2d2py.files import json_text
-from n2d2py.quant.compare import Difference, LayerComparison
-from n2d2py.quant.corrections import BiasCorrections
-from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.level_counts import LevelCounts
-from n2d2py.quant.worst import StimulusComparison
+from n2d2py.quant.observe.compare import Difference, LayerComparison
+from n2d2py.quant.observe.corrections import BiasCorrections
+from n2d2py.quant.observe.histogram import Histogram
+from n2d2py.quant.observe.level_counts import LevelCounts
+from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.report import side_by_side
 from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text

@@ -18,6 +18,7 @@ from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
 from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import Op
@@ -266,7 +267,7 @@ class Arrays:
             for largest in (False, True):
                 if next(turn) == 0:
                     made.append(self.order(kind, largest))
-        return made
+        return made + self.suppressions()
 
     def order(self, kind: str, largest: bool) -> Case:
         outer, size, inner = (int(n) for n in self.rng.integers(1, 9, 3))
@@ -274,6 +275,25 @@ class Arrays:
         x = self.values(outer * size * inner, kind, str(self.rng.choice(["", "small", "wide"])))
         x = np.round(x) if kind in REALS else x  # so that some are equal
         return self.case(op, [x], [element(kind)], element("int64"), f"{kind} {op}")
+
+    def suppressions(self) -> list[Case]:
+        """Boxes of few sizes, so that limits are met exactly, and scores that are equal, infinite or no numbers."""
+        made = []
+        for kind, centered, constant, overlap, least in (
+            ("float32", False, False, 0.5, 0.25),
+            ("float32", True, False, 0.0, -np.inf),
+            ("float64", True, True, 1 / 3, -np.inf),
+            ("float64", False, False, 1.0, 0.9),
+        ):
+            images, classes, boxes = (int(n) for n in self.rng.integers(1, (3, 4, 30)))
+            slots = (-1, 0) if constant else (0, 1)
+            count = int(self.rng.integers(1, boxes, endpoint=True))
+            op = ArrayNonMaxSuppression(images, classes, boxes, count, overlap, least, centered, slots)
+            given = np.round(self.rng.uniform(0, 6, images * boxes * 4)).astype(kind)
+            scores = np.round(self.rng.uniform(0, 1, images * classes * boxes), 1).astype(kind)
+            scores[:3] = [np.nan, np.inf, 1][: scores.size]
+            made.append(self.case(op, [given, scores], [element(kind)] * 2, element("int64"), f"{kind} {op}"))
+        return made
 
     def reduction(self, function: str, kind: NumType, result: str) -> Case:
         dims = self.dims()

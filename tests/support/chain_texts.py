@@ -6,7 +6,9 @@ import re
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, parser
+from onnx import numpy_helper
+
+from support.onnx_models import text_model
 
 CONV = "<pads = [1,1,1,1]>"
 TEXTS: dict[str, str] = {
@@ -150,8 +152,7 @@ def model(name: str) -> onnx.ModelProto:
 
 def network(text: str) -> onnx.ModelProto:
     """The model of a text."""
-    built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g (float[1,4,8,8] x) => (float[N] y) {{ {text} }}')
-    built.graph.output[0].type.tensor_type.ClearField("shape")
+    built = text_model("float[1,4,8,8] x => float[N] y", text, has_shapes=False)
     rng = np.random.default_rng(len(text))
     made = {output for node in built.graph.node for output in node.output}
     words = dict.fromkeys(word for node in built.graph.node for word in node.input if word and word not in made)

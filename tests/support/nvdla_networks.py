@@ -16,10 +16,10 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.reference.engine import FloatEngine
 from n2d2py_nvdla import Program, parse_loadable, write_loadable
 from n2d2py_nvdla.check import notes, violations

@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, parser
+
+from support.onnx_models import text_model
 
 F = np.float32
 CONSTANTS = {
@@ -221,9 +222,4 @@ CONSTANTS |= MORE
 def model(opset: int, body: str) -> onnx.ModelProto:
     """The model of a text that makes y of r, which is (2, 2, 3, 2, 2); its output is flat."""
     body = f"{FIVE}{re.sub(r'(?<![a-z0-9])y(?=[ ,])', 't5', body)}\n y = Reshape (t5, flat)"
-    built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[1,48] x) => (float[N] y) {{ {body} }}')
-    built.graph.output[0].type.tensor_type.ClearField("shape")
-    words = re.split(r"[ (),\n]+", body)
-    held = (numpy_helper.from_array(value, name) for name, value in CONSTANTS.items() if name in words)
-    built.graph.initializer.extend(held)
-    return built
+    return text_model("float[1,48] x => float[N] y", body, CONSTANTS, opset=opset, has_shapes=False)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import onnx
-from onnx import numpy_helper, parser
+
+from support.onnx_models import text_model
 
 F = np.float32
 rng = np.random.default_rng(4)
@@ -247,11 +246,4 @@ CONSTANTS |= {"size_hw": np.array([7, 9])}
 
 def model(opset: int, body: str) -> onnx.ModelProto:
     """The model of a text that makes y of an image x of 4 channels, 5 lines and 6 columns."""
-    built = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[N,4,5,6] x) => (float[N] y) {{ {body} }}'
-    )
-    built.graph.output[0].type.tensor_type.ClearField("shape")
-    words = re.split(r"[ (),\n]+", body)
-    held = (numpy_helper.from_array(value, name) for name, value in CONSTANTS.items() if name in words)
-    built.graph.initializer.extend(held)
-    return built
+    return text_model("float[N,4,5,6] x => float[N] y", body, CONSTANTS, opset=opset, has_shapes=False)

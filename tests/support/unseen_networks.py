@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, parser
+
+from support.onnx_models import text_model
 
 __all__ = ["UNSEEN", "build"]
 
@@ -12,16 +13,7 @@ __all__ = ["UNSEEN", "build"]
 def build(name: str) -> onnx.ModelProto:
     """The network called `name`."""
     signature, body, constants, opset = UNSEEN[name]
-    inputs, outputs = signature.split("=>")
-    model = parser.parse_model(
-        f'<ir_version: 9, opset_import: ["": {opset}]> {name} ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
-    )
-    rng = np.random.default_rng(len(name))
-    for key, value in constants.items():
-        if isinstance(value, tuple):
-            fan = int(np.prod(value[1:])) if len(value) > 1 else 4
-            value = rng.normal(size=value, scale=(2 / fan) ** 0.5).astype(np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), key))
+    model = text_model(signature, body, constants, opset=opset, seed=len(name), fan_in=True)
     onnx.checker.check_model(model)
     return model
 

@@ -10,26 +10,37 @@ from pathlib import Path
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.isa import InstructionSet
 from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
+from n2d2py.registry import Registry
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTILINE)
 
 _BESIDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _MARK = re.compile(r"^#define N2D2_BIND_(\w+)$", re.MULTILINE)
 _PART = re.compile(r"#if defined\(N2D2_BIND_(\w+)\)$")
-_PLUGINS: dict[str, Path] = {}
+PLUGIN_FOLDERS: Registry[Path] = Registry("headers in")
+"""The folders of plug-ins by what an export calls them."""
 
 
-def plugin_header(folder: Path, name: str) -> str:
-    """Path by which an export includes the header `name` of a plug-in's folder: "plugins/<folder>/<name>"."""
+def plugin_header(file: str | None, name: str) -> str:
+    """Path by which an export includes the header `name` next to a plug-in's Python file (`__file__`): "plugins/<folder>/<name>".
+
+    Raises:
+        InternalError: when there is no such header.
+    """
+    folder = Path(file or "").resolve().parent
+    if not (folder / name).is_file():
+        raise InternalError(f"the header '{name}' does not exist in {folder}")
     prefix, number = f"plugins/{folder.name}", 1
-    while _PLUGINS.setdefault(prefix, folder) != folder:
+    while PLUGIN_FOLDERS.get(prefix) not in (None, folder):
         number += 1
         prefix = f"plugins/{folder.name}_{number}"
+    if prefix not in PLUGIN_FOLDERS:
+        PLUGIN_FOLDERS.add(prefix, folder)
     return f"{prefix}/{name}"
 
 
 def _source(header: str, kernels: Path) -> Path:
-    for prefix, folder in _PLUGINS.items():
+    for prefix, folder in PLUGIN_FOLDERS.snapshot().items():
         if header.startswith(f"{prefix}/"):
             return folder / header[len(prefix) + 1 :]
     return kernels / header

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from n2d2py.errors import InternalError
+from n2d2py.registry import Registry
 
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`forms/panels.py`)."""
@@ -371,28 +372,34 @@ _TABLE = (
     ),
 )
 
-_MORE: list[InstructionSet] = []
-"""Those of plug-ins, the last one first."""
+MORE_SETS: Registry[InstructionSet] = Registry("the instruction set")
+"""Those of plug-ins."""
 
 
 def register_instruction_set(row: InstructionSet) -> None:
     """Put a set before all others.
 
     Raises:
-        InternalError: when its name, tag or macro is taken, or it extends a set that does not exist.
+        InternalError: when its name, tag or macro is taken, or it names what does not exist.
     """
     known = (*instruction_sets(), PORTABLE)
     for what in ("name", "tag", "macro"):
         if getattr(row, what) in (getattr(one, what) for one in known):
             raise InternalError(f"instruction set {row.name}: its {what} {getattr(row, what)} is taken")
-    if row.extends and row.extends not in (one.name for one in known):
-        raise InternalError(f"instruction set {row.name}: it extends {row.extends}, which does not exist")
-    _MORE.insert(0, row)
+    for what, names, choices in (
+        ("has", row.has, KERNELS),
+        ("signed", row.signed, row.has),
+        ("extends", filter(None, [row.extends]), [one.name for one in known]),
+        ("family", filter(None, [row.family]), [one.name for one in FAMILIES]),
+    ):
+        if unknown := [name for name in names if name not in choices]:
+            raise InternalError(f"instruction set {row.name}: {what} names {unknown[0]}, not one of {', '.join(choices)}")
+    MORE_SETS.add(row.name, row)
 
 
 def instruction_sets() -> tuple[InstructionSet, ...]:
     """All sets but the portable one, from the fastest to the slowest."""
-    return (*_MORE, *_TABLE)
+    return (*reversed(MORE_SETS.values()), *_TABLE)
 
 
 def having(kernel: str, signed: bool = False) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import tagged
+from n2d2py.exports.cpp.isa import tagged, tags
 from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs, PanelOrder
 from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import QuantGraph, QuantNode
@@ -358,11 +358,6 @@ def cpp(*kinds: str) -> Callable[[F], F]:
     return declare
 
 
-def layer_kinds() -> tuple[str, ...]:
-    """The operator kinds that have a C++ form."""
-    return tuple(LAYERS)
-
-
 def layer_code(
     node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, choices: ExportChoices = ExportChoices()
 ) -> LayerCode:
@@ -380,13 +375,16 @@ def layer_code(
             where=node.location,
             remedy="remove the layer, or add -fuse",
         )
-    if any(override.kind == node.op.kind for override in _OVERRIDES):
+    replaced = [one for one in REPLACED_KERNELS.values() if one.kind == node.op.kind]
+    if replaced:
         choices = replace(choices, packs_weights=False)
     code = function(Layer.of(node, graph, plan, identifiers, choices))
-    for override in _OVERRIDES:
-        if override.kind == node.op.kind:
-            code = override.applied(code, node)
+    for override in replaced:
+        code = override.applied(code, node)
     return code
+
+
+Fits = Callable[[QuantNode], bool | str]
 
 
 @dataclass(frozen=True)
@@ -397,7 +395,7 @@ class _Override:
     isa: str
     header: str
     tag: str
-    fits: Callable[[QuantNode], bool | str]
+    fits: Fits
 
     def applied(self, code: LayerCode, node: QuantNode) -> LayerCode:
         """The layer with this kernel where it fits, else with the reason why not."""
@@ -420,12 +418,25 @@ class _Override:
         return replace(code, headers=(*code.headers, self.header), selection=selection)
 
 
-_OVERRIDES: list[_Override] = []
+REPLACED_KERNELS: Registry[_Override] = Registry("the kernel")
+"""The kernels of plug-ins by their tag."""
 
 
-def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool | str]) -> None:
-    """Let layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
-    `isa` (its tag; "" for every one). Layers that run row by row or do a sum keep the kernels of the project. `fits` returns
-    whether, or the reason why not, for the report.
+def kernel(kind: str, tag: str, header: str, isa: str = "") -> Callable[[Fits], Fits]:
+    """Decorator of a function from a layer to whether it uses the kernel for `tag`, of `header`, or the reason why not, for the report.
+
+    `kind`: the operator. `isa`: the tag of an instruction set (`kernels/n2d2/isa.hpp`) that the compiler must build for, "" for
+    any. Layers that run row by row or do a sum keep the kernels of the project.
+
+    Raises:
+        InternalError: when there is no such operator or instruction set.
     """
-    _OVERRIDES.append(_Override(kind, isa, header, tag, fits))
+    for what, name, known in (("operator", kind, LAYERS), ("instruction set", isa, ("", *tags()))):
+        if name not in known:
+            raise InternalError(f"the kernel {tag} is for the {what} {name}, not one of {', '.join(known)}")
+
+    def declare(fits: Fits) -> Fits:
+        REPLACED_KERNELS.add(tag, _Override(kind, isa, header, tag, fits))
+        return fits
+
+    return declare

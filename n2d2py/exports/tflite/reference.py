@@ -16,8 +16,8 @@ from n2d2py.exports.tflite.file import int8_grid
 from n2d2py.exports.tflite.xnnpack import function_table, with_xnnpack
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom, Dequantized, Rescaled, Weighted
-from n2d2py.quant.file_rounding import doubling, mean_rescale, multiplied
 from n2d2py.quant.forming import peak
+from n2d2py.quant.weights.file_rounding import doubling, mean_rescale, multiplied
 
 
 def with_reference(graph: QuantGraph) -> QuantGraph:

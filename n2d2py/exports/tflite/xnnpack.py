@@ -33,7 +33,7 @@ from n2d2py.operators.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectif
 from n2d2py.operators.resize import Resize
 from n2d2py.quant.contract import QUANTIZERS
 from n2d2py.quant.forming import peak
-from n2d2py.quant.weighted import WeightedQuantizer
+from n2d2py.quant.weights.weighted import WeightedQuantizer
 
 _BITS = 31
 """Of multipliers, for the type of the rescale."""

@@ -148,6 +148,8 @@ def evaluate(
     """
     from onnx.reference import ReferenceEvaluator
 
+    if proto.op_type == "CumSum" and values[1] is not None and values[1].size == 1:
+        values = [values[0], values[1].reshape(())]  # torch.onnx writes the axis with one dimension
     _check_size(proto, values, room)
     if proto.op_type in _OF_AXES and opset < _OF_ONE_AXIS:
         return [_over_axes(proto, np.asarray(values[0]))]

@@ -8,10 +8,10 @@ from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Aligned, Dequantized
 from n2d2py.graph.node import TWICE
-from n2d2py.quant.byte_pairs import byte_form
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
-from n2d2py.quant.file_rounding import sums_rescale
 from n2d2py.quant.forming import common_multipliers, file_clamp, formed, peak, rescaled
+from n2d2py.quant.weights.byte_pairs import byte_form
+from n2d2py.quant.weights.file_rounding import sums_rescale
 
 
 @quantizer("ElemWise")

@@ -9,8 +9,8 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Dequantized, Rescaled, StoredSums
 from n2d2py.graph.node import INT8, TWICE, UINT8
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.file_rounding import mean_rescale, pool_rescale, stored_origin
 from n2d2py.quant.forming import file_clamp, file_rescale, formed, moved, peak, rescaled
+from n2d2py.quant.weights.file_rounding import mean_rescale, pool_rescale, stored_origin
 
 
 @quantizer("Pool")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.operators.windows import pad
-from n2d2py.plugin import Function, Integers, Kernel, Operator, Recipe, attribute, function, kernel, operator, recipe
+from n2d2py.plugin import Function, Integers, Operator, attribute, chain, function, kernel, operator, plugin_header
 
 
 @function
@@ -91,21 +91,11 @@ class Dot(Operator):
         return sum(int(w) * one for w, one in zip(weight, x, strict=True))
 
 
-@recipe
-class ShuffleTwice(Recipe):
-    """Two shuffles that undo each other become none."""
-
-    chain = ("Shuffle", "Shuffle")
-
-    def becomes(self, first, second):
-        return f"{first.op.groups} and {second.op.groups} groups are two shuffles"
+@chain("fuse-shuffles", "two shuffles that undo each other", ("Shuffle", "Shuffle"))
+def fuse_shuffles(first, second):
+    return f"{first.op.groups} and {second.op.groups} groups are two shuffles"
 
 
-@kernel
-class OtherPool(Kernel):
-    """A max pool of its own."""
-
-    operator, header, tag = "Pool", "several.hpp", "several::OtherPool"
-
-    def fits(self, layer):
-        return layer.op.mode == "Max" and layer.op.kernel == (2, 2)
+@kernel("Pool", "several::OtherPool", plugin_header(__file__, "several.hpp"))
+def is_small_max_pool(layer):
+    return layer.op.mode == "Max" and layer.op.kernel == (2, 2)

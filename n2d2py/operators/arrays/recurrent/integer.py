@@ -9,7 +9,7 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Custom
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import peak, rescaled
-from n2d2py.quant.weights import range_nearest
+from n2d2py.quant.weights.integers import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
 _LEAST_FRACTION = 8

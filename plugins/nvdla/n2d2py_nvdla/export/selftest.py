@@ -24,10 +24,10 @@ from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py_nvdla import Program, write_loadable
 from n2d2py_nvdla.check import check_program
 from n2d2py_nvdla.config import HardwareConfig, config

@@ -1,0 +1,177 @@
+"""Boxes that do not overlap a better one of their class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import operands
+from n2d2py.operators.arrays.lowering import kernel_call, pointers
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.base import register
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+
+@register
+@dataclass(frozen=True)
+class ArrayNonMaxSuppression(ArrayOp):
+    """Rows (image, class, box) of the boxes kept, from boxes (images, boxes, 4) and scores (images, classes, boxes).
+
+    By image, then by class: the box of the highest score first, at most `count` of them. A box is kept with a score above
+    `least`, where its intersection with each box kept before it, divided by their union, is at most `overlap`. Of equal scores
+    the lower position comes first; NaN does not count as a score. Rows after the last one hold -1.
+
+    Attributes:
+        centered: a box is (x, y of its center, width, height), else two opposite corners (y, x, y, x).
+    """
+
+    images: int
+    classes: int
+    boxes: int
+    count: int
+    overlap: float
+    least: float = float("-inf")
+    centered: bool = False
+    slots: tuple[int, ...] = (0, 1)
+    result: str = "int64"
+    kind: ClassVar[str] = "ArrayNonMaxSuppression"
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result."""
+        return self.images * self.classes * self.count
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return self.images * self.boxes * 4, self.images * self.classes * self.boxes
+
+    def output_size(self) -> int:
+        return 3 * self.rows
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.rows * self.boxes
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        given = self.operands(inputs, node)
+        count = max(map(len, given))
+        boxes, scores = (np.broadcast_to(values, (count, values.shape[1])) for values in given)
+        corners = self._corners(boxes.reshape(count, self.images, self.boxes, 4))
+        scores = scores.reshape(count, self.images, self.classes, self.boxes)
+        found = np.full((count, self.rows, 3), -1, np.int64)
+        for sample in range(count):
+            rows = [
+                (image, number, box)
+                for image in range(self.images)
+                for number in range(self.classes)
+                for box in self._kept(corners[sample, image], scores[sample, image, number])
+            ]
+            found[sample, : len(rows)] = np.reshape(rows, (-1, 3))
+        return self.typed(found, inputs)
+
+    def _corners(self, boxes: np.ndarray) -> np.ndarray:
+        """Boxes as (least y, least x, greatest y, greatest x)."""
+        first, second = boxes[..., :2], boxes[..., 2:]
+        if self.centered:
+            half = second / 2
+            first, second = (first - half)[..., ::-1], (first + half)[..., ::-1]
+        return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
+
+    def _kept(self, corners: np.ndarray, scores: np.ndarray) -> list[int]:
+        """The boxes of one class that are kept, in order."""
+        kept: list[int] = []
+        candidates = np.flatnonzero(scores > self.least)
+        for box in candidates[np.argsort(-scores[candidates], kind="stable")]:
+            if len(kept) == self.count:
+                break
+            if not (_overlaps(corners[box], corners[kept]) > self.overlap).any():
+                kept.append(int(box))
+        return kept
+
+
+def _overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Intersection divided by union of a box (4) and others (N, 4), 0 where it is empty: (N)."""
+    sides = np.minimum(one[2:], others[:, 2:]) - np.maximum(one[:2], others[:, :2])
+    shared = np.where((sides > 0).all(1), sides.astype(float).prod(1), 0)
+    union = np.add((one[2:] - one[:2]).astype(float).prod(), (others[:, 2:] - others[:, :2]).astype(float).prod(1)) - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
+
+
+@onnx_array("NonMaxSuppression")
+def _suppress(a: Arrays) -> None:
+    """NonMaxSuppression with known numbers; its result has as many rows as there can be."""
+    boxes, scores = a.value(0), a.value(1)
+    images, classes, count = scores.dims
+    if boxes.dims != (images, count, 4) or boxes.kind or scores.kind:
+        raise Unsupported(f"boxes of {boxes.dims} do not match scores of {scores.dims}, or one of them is an integer")
+    most, overlap, least = (
+        float(a.node.constant(index, name).item()) if a.has(index) else absent
+        for index, name, absent in (
+            (2, "max_output_boxes_per_class", 0.0),
+            (3, "iou_threshold", 0.0),
+            (4, "score_threshold", float("-inf")),
+        )
+    )
+    kept = int(min(most, count))
+    if kept < 1:
+        raise Unsupported("max_output_boxes_per_class is 0, which keeps no box")
+    for index in (0, 1):
+        a.builder.guard_batch(a.node, index, 0, "orders")
+    op = ArrayNonMaxSuppression(
+        images, classes, count, kept, overlap, least, bool(a.node.attribute("center_point_box", 0)), a.slots([boxes, scores])
+    )
+    log.notice("%s: its result has %d rows, those after the last box hold -1", a.builder.model.place(a.node.name), op.rows)
+    a.bind(a.add(op, [boxes, scores], (op.rows, 3), label="kept"))
+
+
+@onnx_emitter("ArrayNonMaxSuppression")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    """The rows of all samples, each moved to the place of its sample."""
+    op = node.op
+    boxes, scores = operands(writer, node, ((op.images, op.boxes, 4), (op.images, op.classes, op.boxes)))
+    boxes = writer.emit("Reshape", [boxes, writer.constant([-1, op.boxes, 4])])
+    scores = writer.emit("Reshape", [scores, writer.constant([-1, op.classes, op.boxes])])
+    limits = [writer.constant([op.count]), *(writer.exact(np.array([x], np.float32)) for x in (op.overlap, op.least))]
+    rows = writer.emit("NonMaxSuppression", [boxes, scores, *limits], center_point_box=int(op.centered))
+    image, rest = writer.emit_all("Split", [rows, writer.constant([1, 2])], 2, axis=1)
+    images = writer.constant([op.images])
+    sample = writer.emit("Div", [image, images])
+    own = writer.emit("Concat", [writer.emit("Sub", [image, writer.emit("Mul", [sample, images])]), rest], axis=1)
+
+    def length(tensor: str, axis: int = 0) -> str:
+        return writer.emit("Gather", [writer.emit("Shape", [tensor]), writer.exact(np.array(axis))])
+
+    zero, one = writer.exact(np.array(0)), writer.exact(np.array(1))
+    samples = writer.emit("Div", [length(scores), writer.exact(np.array(op.images))])
+    earlier = writer.emit("Less", [sample, writer.emit("Range", [zero, samples, one])])
+    first = writer.emit("ReduceSum", [writer.emit("Cast", [earlier], to=7), writer.constant([0])], keepdims=0)
+    begun = writer.emit("Gather", [first, sample])
+    rank = writer.emit(
+        "Sub", [writer.emit("Unsqueeze", [writer.emit("Range", [zero, length(rows), one]), writer.constant([1])]), begun]
+    )
+    place = writer.emit("Add", [writer.emit("Mul", [sample, writer.constant([op.rows])]), rank])
+    total = writer.emit("Mul", [writer.emit("Unsqueeze", [samples, writer.constant([0])]), writer.constant([op.rows])])
+    shape = writer.emit("Concat", [total, writer.constant([3])], axis=0)
+    empty = writer.emit("Expand", [writer.constant([-1]), shape])
+    placed = writer.emit("ScatterND", [empty, place, own])
+    writer.emit("Reshape", [placed, writer.constant([-1, op.output_size()])], output)
+
+
+memory_access("ArrayNonMaxSuppression")(whole)
+
+
+@cpp("ArrayNonMaxSuppression")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of suppressed boxes."""
+    op = layer.op
+    numbers = (op.images, op.classes, op.boxes, op.count, op.centered)
+    least = "-HUGE_VAL" if np.isinf(op.least) else repr(op.least)
+    return kernel_call(layer, "non_max_suppression", "nonMaxSuppression", numbers, (*pointers(layer), repr(op.overlap), least))

@@ -1,0 +1,213 @@
+"""The base classes of a plug-in's operators and functions, and the integer form of an operator: sums that the tool rescales to the output's integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import N2D2Error
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+from n2d2py.operators.functions import FunctionRow, Functor, OnnxEmitter
+from n2d2py.plugin.attributes import crashed, failed
+from n2d2py.quant.forming import common_multipliers, peak
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Result of `Operator.quantize`.
+
+    Attributes:
+        scale: real value of 1 in a sum, such as the product of the scales of two factors.
+        bound: largest magnitude that a sum, or any part of it, can reach.
+        constants: whole numbers that `Operator.sums` and the kernel get, by name, in this order.
+    """
+
+    scale: float
+    bound: int
+    constants: Mapping[str, np.ndarray | int | Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts that `Operator.quantize` may use.
+
+    Attributes:
+        inputs: number type of each input: scale, zero_point, qmin, qmax, bits, signed.
+        output: that of the output.
+        params: the constants of the layer in floating point, by name.
+        bits: of the network, 8 or 16.
+    """
+
+    inputs: Sequence[NumType]
+    output: NumType
+    params: Mapping[str, np.ndarray]
+    bits: int
+
+    @property
+    def scale(self) -> float:
+        """Scale of the first input."""
+        return self.inputs[0].scale
+
+    def peak(self, index: int = 0) -> int:
+        """Largest magnitude of input `index`, without its zero point."""
+        return peak(self.inputs[index])
+
+    def aligned(self) -> tuple[list[int], float]:
+        """Whole multipliers m that bring all inputs to one scale, and that scale: m[i] * q[i] * scale is about real.
+
+        14 bits for 8-bit inputs.
+        """
+        multipliers, unit = common_multipliers(np.array([kind.scale for kind in self.inputs]), 14 if self.bits == 8 else 22)
+        return multipliers, unit
+
+
+class Operator(Op):
+    """An operator: annotated names are attributes of each layer, the others below say what holds for all of them.
+
+    Attributes:
+        kind: its name in the tool, by default that of the class.
+        onnx: "Operator" or "domain::Operator" that is imported as it; "" for none.
+        ini: the `Type=` of its sections; "" for none.
+        inputs: number of data inputs; 0 for any number from 1.
+        parameters: names of its constants: of the ONNX inputs after the data, and of the arrays given to `compute`.
+        header: file of the kernel, next to the Python file.
+        call: the kernel, with its namespace: `template <class Cfg> void call(const unsigned char* in0, ...,
+            unsigned char* out, const T* constant, ...)`.
+        access: how the kernel goes through memory. "whole": it may read any input until its last store. "pointwise":
+            it stores element i after it read elements i of the inputs, in order (`n2d2/pointwise.hpp`). "window": a
+            window of `kernel`, `stride`, `pads` (attributes of these names), output lines in order (Cfg::Serial).
+        moves_values: the output holds values of the first input, which have its number type; `compute` then also gets
+            integers, and `quantize` and `sums` are not needed.
+        nonnegative: no output is below zero, whatever the inputs.
+    """
+
+    onnx = ""
+    ini = ""
+    inputs = 1
+    parameters: ClassVar[tuple[str, ...]] = ()
+    header = ""
+    call = ""
+    access = "whole"
+    nonnegative = False
+
+    # ---- what a plug-in writes ----------------------------------------------------------------
+    def shape(self, *inputs: Shape) -> Shape:
+        """Shape (1, C, ...) of the output from those of the inputs; a ValueError says why it cannot take them."""
+        return inputs[0]
+
+    def compute(self, *inputs: np.ndarray, **params: np.ndarray) -> np.ndarray:
+        """The output (N, C, ...) in floating point."""
+        raise NotImplementedError
+
+    def quantize(self, layer: Facts) -> Integers | None:
+        """The constants of the integer form and the scale of its sums; None where there is none."""
+        return None
+
+    def sums(self, *inputs: np.ndarray, **constants: np.ndarray) -> np.ndarray:
+        """The sums (int64) from the inputs (int64, zero points taken off) and the constants of `quantize`."""
+        raise NotImplementedError
+
+    def cost(self, *inputs: Shape) -> int:
+        """Multiply-accumulates of one inference, for reports."""
+        return 0
+
+    def parameter_shapes(self, *inputs: Shape) -> dict[str, Shape]:
+        """Shapes of the constants, for layers of an INI; ONNX brings them."""
+        return {}
+
+    # ---- what the tool calls ------------------------------------------------------------------
+    def output_shapes(self, inputs: list[Shape], node: Any) -> list[Shape]:
+        result = self._call("shape", node, *inputs)
+        if not isinstance(result, tuple) or not all(isinstance(n, (int, np.integer)) for n in result) or result[:1] != (1,):
+            raise failed(self, node, f"its shape() returned {result!r}, which is no (1, C, ...)")
+        if self.access == "pointwise" and result not in inputs:
+            raise failed(
+                self,
+                node,
+                f"its access is pointwise, but no input has the shape {'x'.join(map(str, result[1:]))} of the output",
+            )
+        return [tuple(int(n) for n in result)]
+
+    def macs(self, inputs: list[Shape], output: Shape, node: Any) -> int:
+        return int(self._call("cost", node, *inputs))
+
+    def run(self, inputs: list[np.ndarray], node: Any) -> list[np.ndarray]:
+        params = {name: node.params[name].astype(inputs[0].dtype, copy=False) for name in node.params}
+        return [self._checked(self._call("compute", node, *inputs, **params), inputs, node, "compute")]
+
+    def run_integer(self, inputs: list[np.ndarray], node: Any, graph: Any) -> list[np.ndarray]:
+        kind = graph.type(node.output)
+        if self.moves_values:
+            result = self._checked(self._call("compute", node, *inputs), inputs, node, "compute")
+            return [np.clip(result, *node.clamp).astype(kind.dtype)]
+        x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs, strict=True)]
+        acc = self._call("sums", node, *x, **{name: a.astype(np.int64) for name, a in node.params.items()})
+        acc = np.asarray(acc)
+        if acc.dtype.kind not in "iu":
+            raise failed(self, node, f"its sums() are {acc.dtype}, no integers")
+        if np.abs(acc).max(initial=0) > node.bound:
+            raise failed(self, node, f"its sums() reach {int(np.abs(acc).max())}, beyond the bound {node.bound} of quantize()")
+        return [node.rescale.apply(acc, *node.clamp).astype(kind.dtype)]
+
+    def _checked(self, result: Any, inputs: list[np.ndarray], node: Any, what: str) -> np.ndarray:
+        declared = self.output_shapes([(1, *x.shape[1:]) for x in inputs], node)[0]
+        result = np.asarray(result)
+        if result.shape != (len(inputs[0]), *declared[1:]):
+            raise failed(
+                self,
+                node,
+                f"its {what}() returned the shape {result.shape}, its shape() says {(len(inputs[0]), *declared[1:])}",
+            )
+        return result.astype(inputs[0].dtype, copy=False)
+
+    def _call(self, method: str, node: Any, *arguments: Any, **named: Any) -> Any:
+        """A method of the plug-in; whatever it raises becomes one error with its line."""
+        try:
+            return getattr(self, method)(*arguments, **named)
+        except N2D2Error:
+            raise
+        except ValueError as error:
+            if method == "shape":
+                raise failed(self, node, str(error)) from error
+            raise crashed(self, node, method, error) from error
+        except Exception as error:  # whatever foreign code raises
+            raise crashed(self, node, method, error) from error
+
+
+class Function(FunctionRow):
+    """A function of single values: a separate layer, in integers by table.
+
+    Attributes:
+        kind, onnx, ini: as of an Operator.
+        header, call: the C++ form, `template <class T, class Parameters> struct call { static T apply(T x); }`
+            with the attributes as static functions of Parameters; only a floating-point export runs it.
+        nonnegative: no result is below zero.
+        place: how an export includes the header; the tool sets it.
+    """
+
+    onnx = ""
+    ini = ""
+    header = ""
+    call = ""
+    place = ""
+
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        """f(x), element by element."""
+        raise NotImplementedError
+
+    def functor(self) -> Functor:
+        return Functor(self.call, self._values(), (), self.place)
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        raise ValueError(f"the function {self.kind} has no ONNX nodes")
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        try:
+            return np.asarray(self.compute(x)).astype(x.dtype, copy=False)
+        except Exception as error:  # whatever foreign code raises
+            raise crashed(self, None, "compute", error) from error

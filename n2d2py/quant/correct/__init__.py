@@ -1,0 +1,1 @@
+"""Changes weights, biases and ranges so that the integers lose less."""

@@ -1,0 +1,224 @@
+"""Equalization of activation ranges: the channels of a tensor between two layers brought near one range.
+
+Scaling output k of a layer by f_k and what its readers make of channel k by 1 / f_k changes nothing
+in floating point. In integers, the steps of channel k become f_k times finer, at no cost where a scale
+for each output absorbs the factor: in the first layer always, in a reader where it is depthwise.
+A dense reader gets coarser weights instead, so f_k = (widest range / range_k)^a with the exponent a
+that the least error is expected from. The idea is that of M. Nagel et al., ICCV 2019, and of
+G. Xiao et al., "SmoothQuant", ICML 2023.
+
+The first layer is a normalisation of lines, whose gains and shifts take the factors, or a convolution or fully connected: with a rectifier,
+or linear before products with other tensors, such as values before attention and the projection next to a gate. A clipping rectifier becomes
+one with a limit for each channel, whose lowest limit no range may exceed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.concurrency import ordered_map
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.layout import in_memory_order
+from n2d2py.graph.precision import TargetForm
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.convert import Convert
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import ChannelClip, Clip
+from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_readers
+from n2d2py.operators.normalize import Normalize
+from n2d2py.quant.correct.equalize import takes_channels
+from n2d2py.reference.engine import FloatEngine
+
+_EXPONENTS = (0.0, 0.25, 0.5)
+"""Below 1, so that values larger than those of the samples keep some room."""
+_NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
+"""Of a normalisation, whose values do not grow with those of its input."""
+_GAIN, _NORM_GAIN = 0.98, 0.7
+"""Share of the expected error that is left where equalization pays; values of a normalisation that samples do not show are clipped."""
+_LARGEST = 256.0
+"""No channel becomes finer than this."""
+_UNSIGNED, _SIGNED = 255.0, 127.0
+"""Steps of an activation, of a signed one and a weight."""
+
+
+@dataclass(frozen=True)
+class _Scalable:
+    """A layer whose output channels can be scaled, the layers with weights that alone read them, and the tensor that these read."""
+
+    node: Node
+    readers: WeightedReaders
+    read: str
+
+    @property
+    def is_signed(self) -> bool:
+        return self.node.activation is None
+
+    def by_channel(self, values: np.ndarray) -> np.ndarray:
+        """Return the values (n, ...) that are read as (rows, C)."""
+        if isinstance(self.node.op, Normalize):
+            return in_memory_order(values).reshape(-1, self.node.op.size)
+        rows = np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
+        return rows if self.read == self.node.output else rows[:, np.argsort(self.readers[0][1])]
+
+    def scale(self, factors: np.ndarray) -> None:
+        """Multiply the channels by factors (C), and divide what reads them."""
+        node, params = self.node, self.node.params
+        if isinstance(node.op, Normalize):
+            size = node.op.size
+            roles = {"gain": np.ones(size, np.float32), "shift": np.zeros(size, np.float32)}
+            node.params = {role: (params.get(role, plain) * factors).astype(np.float32) for role, plain in roles.items()}
+        else:
+            weights, bias = params["weights"], params["bias"]
+            shape = (-1,) + (1,) * (weights.ndim - 1)
+            params["weights"] = (weights * factors.reshape(shape)).astype(weights.dtype)
+            params["bias"] = (bias * factors).astype(bias.dtype)
+            if isinstance(node.activation, Clip) and node.activation.high != np.inf:
+                node.activation = ChannelClip(0.0, tuple(float(v) for v in node.activation.high * factors))
+        for reader, numbers in self.readers:
+            scale_inputs(reader, 1.0 / factors[numbers])
+
+
+def _scalables(graph: Graph) -> list[_Scalable]:
+    found: dict[str, _Scalable] = {}
+    for node in graph.nodes:
+        if graph.precision(node).quantize is False:
+            continue
+        if node.activation is None and isinstance(node.op, (Conv, Fc)):
+            readers = _of_multiplied(graph, node)
+            if readers:  # of two factors of a product, one
+                found.setdefault(readers[0][0].name, _Scalable(node, readers, readers[0][0].inputs[0]))
+            continue
+        readers = _of_norm(graph, node) if isinstance(node.op, Normalize) else _of_rectified(graph, node)
+        if readers:
+            found[node.name] = _Scalable(node, readers, node.output)
+    return list(found.values())
+
+
+def _of_multiplied(graph: Graph, node: Node) -> WeightedReaders:
+    """The only reader of the products of a linear layer and other tensors, each of whose channels has the gain of one channel of the layer."""
+    if graph.precision(node).target is TargetForm.SUMS or "weight_scales" in node.params:
+        return []
+    shape = graph.shape(node.output)
+    numbers = np.broadcast_to(np.arange(shape[1]).reshape(-1, *(1,) * (len(shape) - 2)), shape)
+    readers = weighted_readers(graph, node.output, numbers, products=True)
+    if isinstance(readers, str) or len(readers) > 1 or not isinstance(weighted_readers(graph, node.output, numbers), str):
+        return []
+    ((reader, gains),) = readers
+    takes = isinstance(reader.op, (Conv, Fc)) and getattr(reader.op, "groups", 1) == 1
+    return readers if takes and sorted(gains) == list(range(shape[1])) else []
+
+
+def _of_norm(graph: Graph, node: Node) -> WeightedReaders:
+    if node.op.part or node.activation is not None:
+        return []
+    readers = weighted_readers(graph, node.output, node.op.channel_numbers(graph.shape(node.output)))
+    if isinstance(readers, str) or any(isinstance(one.op, Conv) and one.op.groups > 1 for one, _ in readers):
+        return []
+    return readers
+
+
+def _of_rectified(graph: Graph, node: Node) -> WeightedReaders:
+    """The only reader of the rectified output of a layer, which takes channel by channel what the layer gives."""
+    rectifier = node.activation
+    if not isinstance(node.op, (Conv, Fc)) or not isinstance(rectifier, Clip) or rectifier.low != 0:
+        return []
+    if node.output in graph.outputs or (isinstance(node.op, Fc) and rectifier.high != np.inf):
+        return []
+    tensor, reader = node.output, graph.sole_consumer(node.output)
+    if graph.precision(node).target is TargetForm.SUMS:  # its results are rounded where they are read
+        if reader is None or not isinstance(reader.op, Convert) or rectifier.high != np.inf:
+            return []
+        tensor, reader = reader.output, graph.sole_consumer(reader.output)
+    if reader is None or not takes_channels(reader, tensor):
+        return []
+    channels = graph.shape(tensor)[1]
+    inputs = channels if isinstance(reader.op, Conv) else reader.params["weights"].shape[1]
+    return [(reader, np.repeat(np.arange(channels), inputs // channels))]
+
+
+def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Tensor name -> factors (C), at least 1, for the tensors of a float graph that gain by them."""
+    scalables = _scalables(graph)
+    if not scalables or not batches:
+        return {}
+    names = [one.node.output for one in scalables]
+    engine = FloatEngine(graph, taps=[one.read for one in scalables], threads=1)
+
+    def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int]]:
+        values = engine.run(batch)
+        found = []
+        for one in scalables:
+            rows = one.by_channel(values[one.read])
+            power = np.einsum("nc,nc->c", rows, rows).astype(np.float64)
+            largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_signed else rows.max(axis=0)
+            found.append((largest.astype(np.float64), power, len(rows)))
+        return found
+
+    parts = list(ordered_map(measure, batches))
+
+    def choose(index: int) -> np.ndarray | None:
+        largest = np.max([part[index][0] for part in parts], axis=0)
+        power = np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
+        return _factors(scalables[index], largest, power)
+
+    chosen = zip(names, ordered_map(choose, range(len(scalables))), strict=True)
+    return {name: factors for name, factors in chosen if factors is not None}
+
+
+def _factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.ndarray | None:
+    """The best factors for channels of these largest values and mean squares; None when none help.
+
+    The ranges of a normalisation are multiples of its deviations: the largest values of few samples would leave the others no room.
+    """
+    ranges = np.sqrt(power) if scalable.is_signed else largest
+    if not (0 < largest.max() < np.inf and np.isfinite(power).all()):
+        return None
+    wanted = np.clip(np.divide(ranges.max(), ranges, out=np.ones_like(ranges), where=ranges > 0), 1.0, _LARGEST)
+    candidates = [wanted**exponent for exponent in (_NORM_EXPONENTS if scalable.is_signed else _EXPONENTS)]
+    steps = [float((largest * factors).max()) / (_SIGNED if scalable.is_signed else _UNSIGNED) for factors in candidates]
+    errors = [
+        sum(_expected_error(reader, factors[numbers], step, power[numbers]) for reader, numbers in scalable.readers)
+        for factors, step in zip(candidates, steps, strict=True)
+    ]
+    best = int(np.argmin(errors))
+    return candidates[best] if errors[best] < (_NORM_GAIN if scalable.is_signed else _GAIN) * errors[0] else None
+
+
+def _expected_error(reader: Node, factors: np.ndarray, step: float, power: np.ndarray) -> float:
+    """Expected squared error of a reader's outputs from rounding its inputs in steps, and, if it is dense, its weights.
+
+    factors, power: of each input channel (of a Fc input) the factor and the mean square before it.
+    """
+    weights = reader.params["input_weights" if isinstance(reader.op, ArrayRecurrent) else "weights"].astype(np.float64)
+    channels = len(factors)
+    if isinstance(reader.op, Conv) and reader.op.groups > 1:  # its scales take the factors up
+        size = np.square(weights).reshape(channels, -1).sum(axis=1)
+        return float(np.sum(size * np.square(step / factors)))
+    shaped = weights.reshape(len(weights), channels, -1)
+    scaled = shaped / factors[:, None]
+    steps = np.maximum(np.maximum(scaled.max(axis=(1, 2), keepdims=True), -scaled.min(axis=(1, 2), keepdims=True)), 1e-30)
+    steps /= _SIGNED
+    rounded = scaled / steps
+    np.rint(rounded, out=rounded)
+    rounded *= steps
+    scaled -= rounded
+    scaled *= factors[:, None]
+    lost = np.einsum("ocp,ocp->c", scaled, scaled)
+    size = np.einsum("ocp,ocp->c", shaped, shaped)
+    return float(np.sum(size * np.square(step / factors)) / 12 + np.sum(lost * power))
+
+
+def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:
+    """A copy of the graph, equal to it, in which these tensors are scaled channel by channel."""
+    result = graph.copy()
+    for one in _scalables(result):
+        if one.node.output in factors:
+            one.scale(factors[one.node.output])
+    if factors:
+        log.notice("equalization of activation ranges: %d tensors", len(factors))
+    return result

@@ -1,0 +1,197 @@
+"""Corrections of the integers, layer after layer, on stimuli that pass through the layers already formed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.concurrency import together
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node, QuantNode
+from n2d2py.quant.contract import LayerTypes, quantize_layer
+from n2d2py.quant.correct.holdout import Holdout, gain, split
+from n2d2py.quant.correct.sequential import refinable_tensors, refined_type
+from n2d2py.quant.observe.corrections import BiasCorrections
+from n2d2py.quant.observe.layerwise import LayerwiseRun, expected_error
+from n2d2py.quant.observe.moments import has_moments
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import form_layer, layer_types, typed_graph
+from n2d2py.quant.types.choose import TensorTypes
+from n2d2py.quant.types.guards import coarse_tensors
+from n2d2py.quant.weights.narrow import has_narrow
+from n2d2py.quant.weights.rounding import CompensatedRounding, Remembered
+
+_ENOUGH = 64
+"""Stimuli that correct; with fewer, those that were held back correct too once it is known what to keep."""
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """The types of all tensors, and by name the layers whose integers were formed for the least error of their outputs."""
+
+    types: TensorTypes
+    layers: Mapping[str, QuantNode] = field(default_factory=dict)
+
+
+def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions) -> Corrected:
+    """Round the weights of each layer, corrects its bias and chooses its range again, as the options ask for.
+
+    Without samples nothing is corrected; so is what follows a layer that has no integers, which `form_integers` refuses.
+    """
+    if not samples or not options.needs_samples:
+        return Corrected(types)
+    if not options.correct_bias:
+        return _pass(graph, types, samples, options, None)
+    fitted, held = split(samples)
+    biases = _Biases(Holdout(graph, typed_graph(graph, types, options), held), graph)
+    result = _pass(graph, types, fitted, options, biases)
+    found = biases.result()
+    if held and sum(len(batch) for batch in fitted) < _ENOUGH:
+        log.detail("corrected again on all %d stimuli", sum(len(batch) for batch in samples))
+        again = _Biases(Holdout(graph, typed_graph(graph, types, options), []), graph, frozenset(found.shifts))
+        result = _pass(graph, types, samples, options, again)
+        found = replace(found, shifts=again.shifts)
+    elif not found.used:
+        result = Corrected(result.types, {**result.layers, **biases.plain})
+    log.notice("%s", found.line())
+    log.detail("biases corrected: %s; not: %s", ", ".join(found.kept), ", ".join(found.dropped))
+    return Corrected(replace(result.types, biases=found), result.layers)
+
+
+def _pass(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases | None
+) -> Corrected:
+    """One way of the samples through the network, layer after layer; `biases` takes what was corrected, None corrects none."""
+    types = replace(types, types=dict(types.types), thresholds=dict(types.thresholds), biases=None)
+    typed = typed_graph(graph, types, options)
+    refinable = refinable_tensors(graph, types) if options.sequential else {}
+    layers: dict[str, QuantNode] = {}
+    narrow = has_narrow(graph)
+    compared = biases is not None and biases.only != frozenset()
+    run = LayerwiseRun(graph, typed, samples, real=narrow or bool(refinable) or compared)
+    for node in graph.nodes:
+        if not set(node.outputs).isdisjoint(refinable):
+            kind = refined_type(node, types.types[node.output], run.reached(node))
+            for name in refinable[node.output]:
+                types.types[name] = kind
+                typed.tensors[name] = replace(typed.tensors[name], type=kind)
+            types.thresholds[node.output] = kind.reach
+        layer = layer_types(graph, node, types, options)
+        try:
+            layers[node.name] = (
+                _corrected(node, layer, run, biases, narrow) if layer else _advanced(node, form_layer(node, None), run, biases)
+            )
+        except N2D2Error:
+            break
+        run.forget()
+        if biases is not None:
+            biases.held.finish(node)
+    return Corrected(types, layers)
+
+
+class _Biases:
+    """The corrections of biases so far, and the layers unchanged without."""
+
+    def __init__(self, held: Holdout, graph: Graph, only: frozenset[str] | None = None):
+        """`only`: the layers that may be corrected, where that is known; then none is held back.
+
+        What divisors and guarded logarithms are made of is never shifted: next to nothing, a mean error is much.
+        """
+        self.held, self.only, self._fixed = held, only, coarse_tensors(graph)
+        self.plain: dict[str, QuantNode] = {}
+        self.shifts: dict[str, np.ndarray] = {}
+        self._dropped: list[str] = []
+
+    def may_correct(self, node: Node) -> bool:
+        """True if the bias of a layer may become another."""
+        return node.output not in self._fixed and (self.only is None or node.name in self.only)
+
+    def add(self, node: Node, plain: QuantNode, shift: np.ndarray, better: bool) -> None:
+        """A layer whose bias can be corrected."""
+        self.plain[node.name] = plain
+        if better and shift.any():
+            self.shifts[node.name] = shift
+        else:
+            self._dropped.append(node.name)
+
+    def result(self) -> BiasCorrections:
+        """Correction at the outputs of the network."""
+        corrected, plain = self.held.errors()
+        worse = self.held.stimuli > 0 and corrected >= plain
+        return BiasCorrections(
+            self.held.stimuli, tuple(self.shifts), tuple(self._dropped), corrected, plain, {} if worse else self.shifts
+        )
+
+
+def alternatives(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, widths: Mapping[str, Sequence[int]]
+) -> dict[str, dict[int, QuantNode]]:
+    """Forms of layers by name and by the bits of their weights, those of `widths`, the largest first.
+
+    Each is formed on the inputs that layers of the largest width before it give.
+    """
+    narrow = any(bits < 8 for each in widths.values() for bits in each)
+    run = LayerwiseRun(graph, typed_graph(graph, types, options), samples, real=narrow)
+    found: dict[str, dict[int, QuantNode]] = {}
+    for node in graph.nodes:
+        layer = layer_types(graph, node, types, options)
+        if layer is not None and node.name in widths:
+            if options.adaptive_rounding and has_moments(node):
+                rounding = CompensatedRounding(run.moments(node, narrow))
+                layer = replace(layer, rounding=rounding, ranging=rounding.magnitudes)
+            found[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
+            run.advance(next(iter(found[node.name].values())))
+        else:
+            run.advance(form_layer(node, layer))
+        run.advance_real(node)
+        run.forget()
+    return found
+
+
+def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun, biases: _Biases | None) -> QuantNode:
+    run.advance_real(node)
+    run.advance(typed)
+    if biases is not None:
+        biases.held.advance_real(node)
+        biases.held.advance(node, typed)
+    return typed
+
+
+def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases | None, narrow: bool) -> QuantNode:
+    """The integer form of the next layer of the run, with the corrections that the options ask for; `narrow`: the network
+    has low-bit weights. The float network runs meanwhile."""
+
+    def formed() -> tuple[LayerTypes, QuantNode]:
+        rounded = layer
+        if layer.options.adaptive_rounding and has_moments(node):
+            rounding = CompensatedRounding(run.moments(node, narrow))
+            rounded = replace(layer, rounding=Remembered(rounding), ranging=rounding.magnitudes)
+        return rounded, quantize_layer(node, rounded)
+
+    def real() -> None:
+        run.advance_real(node)
+        if biases is not None:
+            biases.held.advance_real(node)
+
+    (layer, typed), _ = together(formed, real, run.large)
+    if biases is None or not biases.may_correct(node):
+        run.advance(typed)
+        if biases is not None:
+            biases.held.advance(node, typed)
+        return typed
+
+    held = biases.held
+    found, judged = together(lambda: run.advance_with_errors(node, typed), lambda: held.advance(node, typed), run.large)
+    if found is None or judged is None:
+        return typed
+    error = expected_error(*(np.concatenate(values) for values in zip(*found, strict=True)))
+    better = not judged or gain(error, judged) > 0
+    biases.add(node, typed, error, better)
+    if not better or not error.any():
+        return typed
+    corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), layer)
+    together(lambda: run.advance(corrected), lambda: held.correct(corrected), run.large)
+    return corrected

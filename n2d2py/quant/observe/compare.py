@@ -1,0 +1,212 @@
+"""Layer by layer: the float network against the integers, and the integers against a compiled export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.quant.observe.level_counts import LevelCounts
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element at which two stored arrays differ: index (n, c, y, x), expected and found values.
+
+    `sample`: what the input was if it was no compared stimulus; the index is then (c, y, x).
+    """
+
+    index: tuple[int, ...]
+    expected: float
+    found: float
+    sample: str = ""
+
+    @property
+    def place(self) -> str:
+        """The index, and of which sample."""
+        return f"{list(self.index)}{' of ' if self.sample else ''}{self.sample}"
+
+
+@dataclass(frozen=True)
+class LayerComparison:
+    """One layer over all compared stimuli.
+
+    Attributes:
+        sqnr_db: 10 log10 of signal power over error power; inf without error.
+        cosine: cosine of the angle between float and dequantized values.
+        max_error: largest |float - dequantized|.
+        saturated: share of stored values at an end of the range of their type, 0..1.
+        identical: whether the compiled export gave the simulated integers; None when it was not run.
+        difference: the first difference, when not identical.
+        missing: elements of a stimulus that the compiled export leaves out, as no layer reads them.
+        alone_db, alone_error: SQNR and largest error of the layer on the float network's inputs, rounded to their
+            types: its own loss, without that of the layers before. None where that was not computed.
+        unused: share of the range of the type that no stored value reaches, 0..1.
+        merged: the layers after it that it does too; what is compared is their result.
+        exact: whether `identical` holds without slack too: integers equal, floating point as on targets without slack.
+        worst, worst_db: the stimulus with the lowest SQNR of this layer, by its position, and that SQNR.
+        levels: float and stored values over the same steps; None for floating-point types.
+    """
+
+    layer: str
+    tensor: str
+    sqnr_db: float
+    cosine: float
+    max_error: float
+    saturated: float
+    identical: bool | None = None
+    difference: Difference | None = None
+    alone_db: float | None = None
+    alone_error: float | None = None
+    unused: float = 0.0
+    worst: int | None = None
+    worst_db: float | None = None
+    levels: LevelCounts | None = None
+    missing: int = 0
+    merged: tuple[str, ...] = ()
+    exact: bool | None = None
+
+
+def decibels(signal: float, error: float) -> float:
+    """10 log10 of signal power over error power; inf without error."""
+    return float("inf") if error == 0 else float(10 * np.log10(max(signal, 1e-300) / error))
+
+
+@dataclass
+class Accumulator:
+    """Sums of one layer over batches."""
+
+    layer: str
+    tensor: str
+    type: NumType
+    signal: float = 0.0
+    power: float = 0.0
+    cross: float = 0.0
+    error: float = 0.0
+    max_error: float = 0.0
+    saturated: int = 0
+    count: int = 0
+    identical: bool | None = None
+    difference: Difference | None = field(default=None)
+    stimuli: int = 0
+    alone_power: float | None = None
+    alone_error: float = 0.0
+    worst: int | None = None
+    worst_db: float = float("inf")
+    levels: LevelCounts | None = None
+    missing: int = 0
+    merged: tuple[str, ...] = ()
+    exact: bool | None = None
+
+    @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
+    def add(
+        self,
+        real: np.ndarray,
+        stored: np.ndarray,
+        compiled: np.ndarray | None = None,
+        slack: float = 0.0,
+        alone: np.ndarray | None = None,
+    ) -> None:
+        """Add a batch (n, ...) of float values, stored values and, if run, compiled stored values and stored values
+        of the layer in isolation."""
+        exact = np.asarray(real, np.float64)
+        restored = self.type.dequantize(stored).astype(np.float64)
+        self.signal += float(np.sum(exact * exact))
+        self.power += float(np.sum(restored * restored))
+        self.cross += float(np.sum(exact * restored))
+        self.error += float(np.sum((exact - restored) ** 2))
+        self.max_error = float(np.maximum(self.max_error, np.max(np.abs(exact - restored), initial=0.0)))
+        if not (self.type.is_float or self.type.plain):
+            self.saturated += int(
+                np.count_nonzero((stored >= self.type.qmax) | ((stored <= self.type.qmin) if self.type.signed else False))
+            )
+            self.levels = self.levels or LevelCounts(self.type)
+            self.levels.add(real, stored)
+        self.count += stored.size
+        self._rate(exact, restored)
+        if alone is not None:
+            lost = exact - self.type.dequantize(alone)
+            self.alone_power = (self.alone_power or 0.0) + float(np.sum(lost * lost))
+            self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
+        if compiled is not None:
+            self.missing = int(np.ma.count_masked(compiled[:1]))
+            found = self.check(stored, compiled, slack)
+            if self.difference is None and found is not None:
+                self.difference = replace(found, index=(found.index[0] + self.stimuli, *found.index[1:]))
+        self.stimuli += len(stored)
+
+    def check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
+        """Note whether a batch of compiled values is that of stored ones; the first difference."""
+        found = first_difference(stored, compiled, self.type, slack)
+        self.identical = found is None and self.identical is not False
+        strict = first_difference(stored, compiled, self.type) if slack else found
+        self.exact = strict is None and self.exact is not False
+        return found
+
+    def check_samples(self, stored: np.ndarray, compiled: np.ndarray, samples: Sequence[str]) -> None:
+        """Check that a batch of named samples is equal; it does not count in the other figures."""
+        found = self.check(stored, compiled)
+        if self.difference is None and found is not None:
+            self.difference = replace(found, index=found.index[1:], sample=samples[found.index[0]])
+
+    def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
+        """Looks for the stimulus that this layer's integers hold worst."""
+        axes = tuple(range(1, exact.ndim))
+        for position, (signal, error) in enumerate(
+            zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes), strict=True)
+        ):
+            if signal > 0 and (rated := decibels(signal, error)) < self.worst_db:
+                self.worst, self.worst_db = self.stimuli + position, rated
+
+    def result(self) -> LayerComparison:
+        """The figures of all batches."""
+        with np.errstate(invalid="ignore"):
+            norm = np.sqrt(self.signal * self.power)
+            cosine = 1.0 if self.error == 0 else 0.0 if norm == 0 else self.cross / norm
+        alone = None if self.alone_power is None else decibels(self.signal, self.alone_power)
+        return LayerComparison(
+            self.layer,
+            self.tensor,
+            decibels(self.signal, self.error),
+            float(cosine),
+            self.max_error,
+            self.saturated / max(self.count, 1),
+            self.identical,
+            self.difference,
+            alone,
+            None if alone is None else self.alone_error,
+            self.levels.unused if self.levels else 0.0,
+            self.worst,
+            None if self.worst is None else self.worst_db,
+            self.levels,
+            self.missing,
+            self.merged,
+            self.exact,
+        )
+
+
+def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:
+    """The first element that differs, None when none does; floats may differ by 1e-4 of the largest finite magnitude.
+
+    Equal infinities are equal, and NaN is equal to NaN only. Masked elements of `found`, which the export does not compute, are
+    left out. `slack` is the share of the range by which values may differ, integers by one at least: after layers in floating point, and on targets
+    with arithmetic of their own.
+    """
+    missing, found = np.ma.getmaskarray(found), np.ma.getdata(found)
+    if kind.is_float:
+        finite = np.isfinite(expected)
+        tolerance = max(1e-4, slack) * max(float(np.max(np.abs(expected), initial=0.0, where=finite)), 1e-6)
+        with np.errstate(invalid="ignore"):
+            near = np.abs(expected.astype(np.float64) - found) <= tolerance
+        wrong = ~(near & finite | (expected == found) | (np.isnan(expected) & np.isnan(found)))
+    elif slack:
+        wrong = np.abs(expected.astype(np.int64) - found) > max(1, slack * (kind.qmax - kind.qmin))
+    else:
+        wrong = expected != found
+    wrong &= ~missing
+    if not wrong.any():
+        return None
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return Difference(index, float(expected[index]), float(found[index]))

@@ -1,0 +1,219 @@
+"""Covariances of the inputs of a layer, and their triangular factors, from all products of two inputs or from few samples.
+
+Few samples say little about correlations: the covariance is shrunk towards its diagonal. Of P samples and K inputs with P much smaller
+than K it is a diagonal and a product of rank P, whose factor takes 4 K P^2 operations instead of K^3 / 3.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from n2d2py.concurrency import together
+from n2d2py.quant.observe.moments import Moments
+
+BLOCK = 32
+"""Inputs that are rounded between two products of matrices; `Factor` is read in such blocks, in order."""
+_LINES = 96
+"""Lines of a triangle that are computed together."""
+_SHARED = 1024
+"""Inputs from which on two threads make a triangle."""
+_DAMPING = 0.01
+
+
+class Sums(Protocol):
+    """Sums of the errors e (G, K, O) of some outputs, weighed by the values of a factor M."""
+
+    def pending(self, start: int, stop: int) -> np.ndarray:
+        """Sums of e_j M_jk over the errors j added so far, for k from `start` to `stop` (G, B, O)."""
+        ...
+
+    def add(self, start: int, stop: int, errors: np.ndarray) -> None:
+        """Take the errors (G, B, O) of the inputs from `start` to `stop`."""
+        ...
+
+
+class Factor(Protocol):
+    """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in some order."""
+
+    def block(self, start: int, stop: int) -> np.ndarray:
+        """The square (G, B, B) of M on its diagonal from `start` to `stop`."""
+        ...
+
+    def sums(self, outputs: int) -> Sums:
+        """Those of the errors of so many outputs, none added yet."""
+        ...
+
+
+class Covariance(Protocol):
+    """Covariance (G, K, K) of K inputs, of G groups; its `diagonal` is (G, K)."""
+
+    diagonal: np.ndarray
+
+    def matrix(self) -> np.ndarray:
+        """All of it (G, K, K)."""
+        ...
+
+    def factor(self, order: np.ndarray) -> Factor:
+        """The factor of the inputs in that order (G, K)."""
+        ...
+
+
+def shrinkage(moments: Moments) -> float:
+    """Share by which the covariance is shrunk towards its diagonal, 0 to 1."""
+    held = moments.square if moments.square is not None else moments.columns
+    assert held is not None
+    return held.shape[-1] / (held.shape[-1] + moments.count)
+
+
+def shrunk(moments: Moments) -> Covariance:
+    """The covariance of what was sampled, shrunk and damped."""
+    share = shrinkage(moments)
+    if moments.columns is not None:
+        columns = moments.columns.astype(np.float64)
+        own = np.square(columns).sum(axis=1) / moments.count
+        added = share * own + _damping(own, moments.mixed)
+        return ThinCovariance(columns * np.sqrt((1 - share) / moments.count), added, own * (1 - share) + added)
+    assert moments.square is not None
+    matrix = np.divide(moments.square, moments.count, dtype=np.float64)
+    own = np.einsum("gkk->gk", matrix).copy()
+    matrix *= 1 - share
+    matrix[:, np.arange(own.shape[1]), np.arange(own.shape[1])] += share * own + _damping(own, moments.mixed)
+    return DenseCovariance(matrix)
+
+
+def _damping(diagonal: np.ndarray, mixed: bool) -> np.ndarray:
+    return _DAMPING * (diagonal if mixed else diagonal.mean(axis=1, keepdims=True)) + 1e-9
+
+
+class DenseCovariance:
+    """A covariance whose values are all there."""
+
+    def __init__(self, matrix: np.ndarray):
+        """`matrix` (G, K, K), symmetric and positive definite."""
+        self._matrix = matrix
+        self.diagonal = np.einsum("gkk->gk", matrix)
+
+    def matrix(self) -> np.ndarray:
+        """As Covariance."""
+        return self._matrix
+
+    def factor(self, order: np.ndarray) -> Factor:
+        """As Covariance."""
+        upper = _upper(self._matrix, order[:, ::-1])
+        return _DenseFactor(upper[:, ::-1, ::-1].transpose(0, 2, 1))
+
+
+def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The upper triangular U (G, K, K) with U^T U the matrix (G, K, K) of its inputs in that order (G, K), some lines after the other:
+    nearly all of it is products of matrices, which are faster than the factorization that NumPy has for a large one."""
+    groups, size = np.arange(len(order))[:, None], order.shape[1]
+    result = np.zeros_like(matrix)
+
+    def fill(lines: np.ndarray, rows: np.ndarray, start: int, first: int, last: int) -> None:
+        """The columns [first, last) of the lines that start in line `start`, without what the lines before them give."""
+        part = lines[:, :, first - start : last - start]
+        part[:] = np.take_along_axis(rows, order[:, None, first:last], axis=2)
+        if start:
+            part -= np.matmul(
+                result[:, :start, start : start + lines.shape[1]].transpose(0, 2, 1), result[:, :start, first:last]
+            )
+
+    for start in range(0, size, _LINES):
+        stop = min(start + _LINES, size)
+        lines, rows = np.empty((len(order), stop - start, size - start)), matrix[groups, order[:, start:stop]]
+        middle = (start + size) // 2 if size >= _SHARED else size
+        together(
+            partial(fill, lines, rows, start, start, middle), partial(fill, lines, rows, start, middle, size), middle < size
+        )
+        square = np.linalg.cholesky(lines[:, :, : stop - start])
+        result[:, start:stop, start:stop] = square.transpose(0, 2, 1)
+        if stop < size:
+            np.matmul(np.linalg.inv(square), lines[:, :, stop - start :], out=result[:, start:stop, stop:])
+    return result
+
+
+class _DenseFactor:
+    def __init__(self, upper: np.ndarray):
+        self._upper = upper
+
+    def block(self, start: int, stop: int) -> np.ndarray:
+        return self._upper[:, start:stop, start:stop]
+
+    def sums(self, outputs: int) -> Sums:
+        return _DenseSums(self._upper, outputs)
+
+
+class _DenseSums:
+    def __init__(self, upper: np.ndarray, outputs: int):
+        self._upper, self._errors = upper, np.zeros((*upper.shape[:2], outputs))
+
+    def pending(self, start: int, stop: int) -> np.ndarray:
+        return np.matmul(self._upper[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
+
+    def add(self, start: int, stop: int, errors: np.ndarray) -> None:
+        self._errors[:, start:stop] = errors
+
+
+class ThinCovariance:
+    """X^T X + D with few samples X and a diagonal D."""
+
+    def __init__(self, samples: np.ndarray, own: np.ndarray, diagonal: np.ndarray):
+        """X is `samples` (G, P, K), the values of D are `own` (G, K), above 0; `diagonal` (G, K) is that of the sum, as accurate as it
+        can be: inputs of equal variances keep their order."""
+        self._samples, self._own = samples, own
+        self.diagonal = diagonal
+
+    def matrix(self) -> np.ndarray:
+        """As Covariance."""
+        result = np.matmul(self._samples.transpose(0, 2, 1), self._samples)
+        inputs = np.arange(self._own.shape[1])
+        result[:, inputs, inputs] += self._own
+        return result
+
+    def factor(self, order: np.ndarray) -> Factor:
+        """As Covariance."""
+        samples = np.take_along_axis(self._samples, order[:, None, :], axis=2)
+        return _ThinFactor(samples, np.take_along_axis(self._own, order, axis=1))
+
+
+class _ThinFactor:
+    """The factor, block by block from the last one: with S the inverse of I + X D^-1 X^T over the inputs after a block b, what is left of
+    the covariance once these are eliminated is D + X^T S X (Woodbury). Its columns of b are X^T S X_b, so that with U the triangle of the
+    block and Z = S X_b U^-T those of M are X^T Z, and the next S is S - Z Z^T."""
+
+    def __init__(self, samples: np.ndarray, own: np.ndarray):
+        groups, count, size = samples.shape
+        self._samples, self._across = samples, np.empty_like(samples)
+        self._triangles: dict[int, np.ndarray] = {}
+        left = np.tile(np.eye(count), (groups, 1, 1))
+        for start in reversed(range(0, size, BLOCK)):
+            block = samples[:, :, start : start + BLOCK]
+            seen = np.matmul(left, block)
+            square = np.matmul(block.transpose(0, 2, 1), seen)
+            inputs = np.arange(square.shape[1])
+            square[:, inputs, inputs] += own[:, start : start + BLOCK]
+            upper = np.linalg.cholesky(square[:, ::-1, ::-1])[:, ::-1, ::-1]
+            across = np.linalg.solve(upper, seen.transpose(0, 2, 1)).transpose(0, 2, 1)
+            left -= np.matmul(across, across.transpose(0, 2, 1))
+            self._triangles[start], self._across[:, :, start : start + BLOCK] = upper, across
+
+    def block(self, start: int, stop: int) -> np.ndarray:
+        return self._triangles[start]
+
+    def sums(self, outputs: int) -> Sums:
+        return _ThinSums(self._samples, self._across, outputs)
+
+
+class _ThinSums:
+    def __init__(self, samples: np.ndarray, across: np.ndarray, outputs: int):
+        self._samples, self._across = samples, across
+        self._sums = np.zeros((*samples.shape[:2], outputs))
+
+    def pending(self, start: int, stop: int) -> np.ndarray:
+        return np.matmul(self._across[:, :, start:stop].transpose(0, 2, 1), self._sums)
+
+    def add(self, start: int, stop: int, errors: np.ndarray) -> None:
+        self._sums += np.matmul(self._samples[:, :, start:stop], errors)

@@ -1,0 +1,211 @@
+"""Stimuli on their way through a network, layer by layer, in floating point and in integers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.concurrency import ordered_map
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
+from n2d2py.graph.inputs import named_inputs
+from n2d2py.graph.shapes import elements
+from n2d2py.operators.functions import Clip, FunctionRow
+from n2d2py.quant.observe.moments import Moments, observe
+from n2d2py.quant.simulator import quantize_inputs, run_node
+
+SAMPLE_BATCH = 4
+"""Stimuli that one thread works on at a time."""
+
+_SAMPLE_ELEMENTS = 40_000_000
+"""Elements that may be alive at once, of 4 bytes in floating point and 1 in integers."""
+
+_LARGE = 100_000
+"""Elements of a tensor from which on each stimulus is worked on alone, so that few stimuli occupy all cores too."""
+
+_FEW = 16
+"""A mean of fewer values corrects nothing."""
+
+
+@dataclass
+class _Part:
+    """A batch: values of the live tensors."""
+
+    real: dict[str, np.ndarray]
+    stored: dict[str, np.ndarray]
+
+
+def sample_count(graph: Graph) -> int:
+    """Number of stimuli that can run together within the memory set for them; at least 8."""
+    last = _last_readers(graph)
+    alive, most = sum(elements(graph.shape(name)) for name in graph.inputs), 1
+    for index, node in enumerate(graph.nodes):
+        alive += sum(elements(graph.shape(name)) for name in node.outputs)
+        most = max(most, alive)
+        alive -= sum(elements(graph.shape(name)) for name in {*node.inputs, *node.outputs} if last.get(name, -1) <= index)
+    return max(8, _SAMPLE_ELEMENTS // most)
+
+
+def _last_readers(graph: Graph) -> dict[str, int]:
+    return {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+
+
+def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
+    """The inputs by name, those of a fixed type in it."""
+    inputs = named_inputs(graph, stimuli).items()
+    return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
+
+
+class LayerwiseRun:
+    """The values of the live tensors of all stimuli, after the layers advanced over so far.
+
+    Batches are worked on by all cores; nothing depends on their number.
+
+    Attributes:
+        large: whether a tensor is so large that each stimulus is worked on alone.
+    """
+
+    def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray], real: bool = True):
+        """`quantized` has the types of all tensors; its layers may still be missing. Stimuli come with their states.
+
+        Without `real` the integers alone are computed: nothing may ask for what the layers give in floating point, or for errors.
+        """
+        self._graph, self._quantized, self._real = graph, quantized, real
+        self._last = _last_readers(graph)
+        self._index = 0
+        self.large = any(elements(tensor.shape) >= _LARGE for tensor in graph.tensors.values())
+        self._batches = [[self._part(x[k : k + 1]) for k in range(len(x))] if self.large else [self._part(x)] for x in batches]
+        self._parts = [part for batch in self._batches for part in batch]
+        self._count = sum(len(x) for x in batches)
+
+    def _part(self, x: np.ndarray) -> _Part:
+        stored = quantize_inputs(self._quantized, [x])
+        return _Part(_real_inputs(self._graph, x), dict(zip(self._graph.inputs, stored, strict=True)))
+
+    def beside(self) -> LayerwiseRun:
+        """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
+
+        `advance` takes it on after that of this one, `forget` as this one.
+        """
+        other = LayerwiseRun(self._graph, self._quantized, [])
+        other._parts = [_Part(part.real, dict(part.stored)) for part in self._parts]
+        other._count = self._count
+        return other
+
+    def moments(self, node: Node, thorough: bool = False) -> Moments:
+        """Moments of the inputs of the next layer; `thorough`: of more positions, and next to the float network."""
+        kinds = [self._quantized.type(name) for name in node.inputs]
+
+        def observed(batch: list[_Part]) -> Moments:
+            stored = [np.concatenate([part.stored[name] for part in batch]) for name in node.inputs]
+            real = [np.concatenate([part.real[name] for part in batch]) for name in node.inputs] if thorough else None
+            return observe(node, stored, kinds, self._count, real)
+
+        found = ordered_map(observed, self._batches)
+        result = next(found)
+        for moments in found:
+            result.merge(moments)
+        return result
+
+    def reached(self, node: Node) -> list[tuple[np.ndarray, np.ndarray]]:
+        """By batch: the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
+
+        def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
+            kinds = [self._quantized.type(name) for name in node.inputs]
+            real = [part.real[name] for name in node.inputs]
+            stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs, strict=True)]
+            first, second = (node.op.run(values, node)[0] for values in (real, stored))
+            return (first, second) if node.activation is None else (node.activation(first), node.activation(second))
+
+        return list(ordered_map(run, self._parts))
+
+    def advance_real(self, node: Node) -> None:
+        """Compute the outputs of the next layer in floating point, where they are asked for."""
+
+        def run(part: _Part) -> None:
+            results = node.op.run([part.real[name] for name in node.inputs], node)
+            if node.activation is not None:
+                results = [node.activation(y) for y in results]
+            part.real.update(zip(node.outputs, results, strict=True))
+
+        if self._real:
+            _for_each(run, self._parts)
+
+    def advance(self, typed: QuantNode) -> None:
+        """Compute the integers of the next layer, or once more from another form of it."""
+        _for_each(lambda part: self._run_integers(part, typed), self._parts)
+
+    def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
+
+        Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer without bias.
+        """
+        if "bias" not in node.params or (typed.clamp is None and not self._quantized.sums_integers(typed)):
+            self.advance(typed)
+            return None
+
+        def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
+            self._run_integers(part, typed)
+            return self._errors(part, node, typed)
+
+        return list(ordered_map(run, self._parts))
+
+    def squares(self, name: str) -> tuple[float, float]:
+        """Of a live tensor: sum of the squares of its errors, and of its real values."""
+        kind, sums = self._quantized.type(name), np.zeros(2)
+        for part in self._parts:
+            real = part.real[name].astype(np.float64)
+            sums += np.square(kind.dequantize(part.stored[name]) - real).sum(), np.square(real).sum()
+        return float(sums[0]), float(sums[1])
+
+    def forget(self) -> None:
+        """Frees what no layer after the one just advanced over reads."""
+        node = self._graph.nodes[self._index]
+        for name in {*node.inputs, *node.outputs}:
+            if self._last.get(name, -1) <= self._index:
+                for part in self._parts:
+                    part.real.pop(name, None)
+                    part.stored.pop(name, None)
+        self._index += 1
+
+    def _run_integers(self, part: _Part, typed: QuantNode) -> None:
+        results = run_node(self._quantized, typed, [part.stored[name] for name in typed.inputs])
+        part.stored.update(zip(typed.outputs, results, strict=True))
+
+    def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
+        """(sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
+        real, stored = part.real[node.output], part.stored[node.output]
+        kind = self._quantized.type(node.output)
+        low, high = _open_interval(typed.activation) if kind.is_float else typed.limits
+        shape = (real.shape[0], real.shape[1], -1)
+        inside = ((stored > low) & (stored < high)).reshape(shape)
+        error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
+        return error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
+
+
+def _for_each(function: Callable[[_Part], None], parts: Sequence[_Part]) -> None:
+    for _ in ordered_map(function, parts):
+        pass
+
+
+def _open_interval(function: FunctionRow | None) -> tuple[float, float]:
+    """Between which real results no clamp cuts what a layer sums."""
+    low, high = (function.low, function.high) if isinstance(function, Clip) else (-np.inf, np.inf)
+    return low, high
+
+
+def expected_error(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Mean error of each channel (C), drawn towards 0 as far as the stimuli leave it uncertain.
+
+    `sums` and `counts` (n, C): of the errors of each stimulus, and of how many values they are. A channel of few values, and
+    every channel of a single stimulus, gets 0. The factor is that of a shrinkage estimator (W. James and C. Stein, 1961).
+    """
+    stimuli, total, count = len(sums), sums.sum(axis=0), counts.sum(axis=0)
+    mean = np.divide(total, count, out=np.zeros_like(total), where=count > _FEW)
+    if stimuli < 2:
+        return np.zeros_like(mean)
+    spread = np.square(sums - mean * counts).sum(axis=0) * stimuli / (stimuli - 1)
+    variance = np.divide(spread, np.square(count, dtype=np.float64), out=np.zeros_like(total), where=count > _FEW)
+    share = np.divide(variance, np.square(mean), out=np.ones_like(mean), where=mean != 0)
+    return mean * np.maximum(0.0, 1.0 - share)

@@ -1,0 +1,103 @@
+"""The stimuli whose outputs the integers hold worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.inputs import NO_CONTRACT, InputContract
+from n2d2py.quant.observe.compare import decibels
+
+_KEPT = 12
+_LARGEST_IMAGE = 256
+
+
+@dataclass(frozen=True)
+class StimulusComparison:
+    """One stimulus at the outputs of the network.
+
+    Attributes:
+        position: among the compared stimuli; name and label (-1: none) as the data give them.
+        error: mean |float - dequantized| over the outputs; sqnr_db of all of them together.
+        expected, found: largest element of the first output in floating point and in integers, -1 for one element.
+        image: what the network reads as bytes (H, W) or (H, W, 3), as `stimulus_picture`; None for vectors and other numbers of
+            channels.
+    """
+
+    position: int
+    name: str
+    label: int
+    error: float
+    sqnr_db: float
+    expected: int
+    found: int
+    image: np.ndarray | None = None
+
+
+class WorstStimuli:
+    """Keeps those with the largest error while batches pass."""
+
+    def __init__(self, quantized: QuantGraph, contract: InputContract = NO_CONTRACT):
+        self._contract = contract
+        self._outputs = {name: quantized.type(name) for name in quantized.outputs}
+        self._kept: list[StimulusComparison] = []
+        self._seen = 0
+
+    @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
+    def add(
+        self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray], stored: dict[str, np.ndarray]
+    ) -> None:
+        """Add a batch: the inputs (n, ...), and float and stored values of all tensors."""
+        exact = [real[name].reshape(len(x), -1).astype(np.float64) for name in self._outputs]
+        restored = [
+            kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64) for name, kind in self._outputs.items()
+        ]
+        lost, whole = (
+            np.concatenate(parts, axis=1) for parts in ([np.abs(a - b) for a, b in zip(exact, restored, strict=True)], exact)
+        )
+        several = exact[0].shape[1] > 1
+        for k in range(len(x)):
+            error = float(lost[k].mean())
+            if len(self._kept) == _KEPT and error <= self._kept[-1].error:
+                continue
+            tops = (int(exact[0][k].argmax()), int(restored[0][k].argmax())) if several else (-1, -1)
+            self._kept.append(
+                StimulusComparison(
+                    self._seen + k,
+                    names[k],
+                    int(labels[k]),
+                    error,
+                    decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))),
+                    *tops,
+                    stimulus_picture(x[k], self._contract),
+                )
+            )
+            self._kept = sorted(self._kept, key=lambda one: (-one.error, one.position))[:_KEPT]
+        self._seen += len(x)
+
+    def result(self) -> list[StimulusComparison]:
+        """The worst first; those without any error are left out."""
+        return [one for one in self._kept if one.error > 0]
+
+
+def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LARGEST_IMAGE) -> np.ndarray | None:
+    """A stimulus (C, H, W) as bytes (H, W) or (H, W, 3), of more than `largest` pixels a side every second, third, ... one.
+
+    The bytes are those that give these values, if `contract` says so; else black and white are the least and the largest value.
+    None for vectors and other numbers of channels.
+    """
+    if x.ndim != 3 or x.shape[0] not in (1, 3) or min(x.shape[1:]) < 2:
+        return None
+    every = -(-max(x.shape[1:]) // largest)
+    image = x[:, ::every, ::every].astype(np.float64)
+    pixels = contract.pixels
+    if pixels is not None and len(pixels.factors) == len(image):
+        offsets, factors = (np.reshape(values, (-1, 1, 1)) for values in (pixels.offsets, pixels.factors))
+        scaled = (image - offsets) / factors
+    else:
+        low, high = float(image.min()), float(image.max())
+        scaled = (image - low) * (255 / (high - low) if high > low else 0.0)
+    made = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+    return made[0] if len(made) == 1 else np.ascontiguousarray(made.transpose(1, 2, 0))

@@ -1,0 +1,61 @@
+"""Effect of one rounding alone: a layer in integers, or a tensor in steps, while all the rest is floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.graph.shapes import elements
+from n2d2py.quant.observe.judged import row_weights
+from n2d2py.quant.simulator import run_node
+from n2d2py.reference.engine import FloatEngine
+
+_ELEMENTS = 60_000_000
+"""Values of all tensors that a batch may hold at once."""
+
+
+def slices(graph: Graph, stimuli: np.ndarray) -> list[np.ndarray]:
+    """Stimuli (N, ...) in batches whose tensors fit into the memory set for them together."""
+    size = max(1, _ELEMENTS // sum(elements(tensor.shape) for tensor in graph.tensors.values()))
+    return [stimuli[start : start + size] for start in range(0, len(stimuli), size)]
+
+
+def output_weights(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Factors of squared errors that make rows of outputs comparable (quant/observe/judged.py), and outputs of any number of values."""
+    engine = FloatEngine(graph)
+    found = [engine.run(batch) for batch in batches]
+    values = {name: np.concatenate([part[name] for part in found]) for name in graph.outputs}
+    return {name: row_weights(each) / each[0].size for name, each in values.items()}
+
+
+def isolated(quantized: QuantGraph, node: QuantNode, real: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Stored values of the output of one layer whose inputs are the real numbers, rounded to their types."""
+    return run_node(quantized, node, [quantized.type(name).quantize(real[name]) for name in node.inputs])[0]
+
+
+class Tail:
+    """The layers of a float graph that some tensors reach: what the outputs become when these are replaced."""
+
+    def __init__(self, graph: Graph, replaced: Sequence[str]):
+        """`replaced`: tensors of the graph, inputs or results of layers."""
+        reached, nodes = set(replaced), []
+        for node in graph.nodes:
+            if reached.intersection(node.inputs) and not set(replaced).issuperset(node.outputs):
+                nodes.append(node)
+                reached.update(node.outputs)
+        made = {name for node in nodes for name in node.outputs}
+        part = Graph(graph.name)
+        for name in dict.fromkeys(name for node in nodes for name in node.inputs if name not in made):
+            part.add_input(name, graph.shape(name))
+        part.nodes, part.outputs = nodes, [name for name in graph.outputs if name in made]
+        part.tensors.update({name: graph.tensors[name] for name in made})
+        self._kept = [name for name in graph.outputs if name not in made]
+        self._part = part
+        self._engine = FloatEngine(part) if part.outputs else None
+
+    def outputs(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of the network from the values of all its tensors, the replaced ones included."""
+        found = self._engine.run({name: values[name] for name in self._part.inputs}) if self._engine else {}
+        return {**{name: values[name] for name in self._kept}, **found}

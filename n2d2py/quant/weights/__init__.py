@@ -1,0 +1,1 @@
+"""Makes integers of weights: scales, rounding, the forms of weighted sums."""

@@ -1,0 +1,146 @@
+"""Sums and products of two tensors of bytes in a pre-quantized network, in integers that give the same for every pair of bytes.
+
+Such a network rounds (scale_0 (q_0 - zero_0) + scale_1 (q_1 - zero_1)) / step, or the product, computed in float32, or it is one for TFLite's
+kernels, which round thrice. The integers of the sum are those of round((m_0 (q_0 - zero_0) + m_1 (q_1 - zero_1) + offset) / 2^shift), of the product those of
+round((q_0 - zero_0) (q_1 - zero_1) factor): constants near the real ones are tried until all pairs, 65,536 at most, agree. So nothing is
+divided, and a convolution can do the sum where it stores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, Rescale, StepRescale
+from n2d2py.quant.weights.file_rounding import sum_results
+
+__all__ = ["ByteForm", "byte_form"]
+
+_BITS = (20, 21, 22, 23)
+"""Bits of the larger multiplier that are tried: fewer hardly ever agree with all pairs, more do not fit."""
+_FAR = 12
+"""Distance from the real ratios within which multipliers and factors are tried, in units of their last place, each way."""
+_MOVES = sorted(
+    ((a, b) for a in range(-_FAR, _FAR + 1) for b in range(-_FAR, _FAR + 1)),
+    key=lambda move: (abs(move[0]) + abs(move[1]), move),
+)
+_LIMIT = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class ByteForm:
+    """multipliers: (2), offset: (1), int32, of `graph.forms.Aligned`. bound: the largest magnitude of a partial sum, or of the product."""
+
+    multipliers: np.ndarray
+    offset: np.ndarray
+    rescale: Rescale
+    bound: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """All pairs of stored integers less their zero points: first (N, 1), second (1, M); and the results (N, M) that are wanted of
+    them, within `limits`, zero point not added. `fixed`: in fixed point.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    wanted: np.ndarray
+    limits: tuple[int, int]
+    fixed: bool = False
+
+    def sums(self, factors: np.ndarray) -> np.ndarray:
+        """factors[0] first + factors[1] second, (N, M)."""
+        return self.first * factors[0] + self.second * factors[1]
+
+    def agree(self, sums: np.ndarray, rescale: Rescale) -> bool:
+        """True if all results are what is wanted."""
+        return np.array_equal(rescale.apply(sums.astype(np.int32), *self.limits), self.wanted)
+
+
+def byte_form(
+    operation: str,
+    scales: np.ndarray,
+    inputs: list[NumType],
+    output: NumType,
+    clamp: tuple[int, int],
+    fixed: bool = False,
+    tflite: bool = False,
+) -> ByteForm | None:
+    """The integers of a Sum or Prod of two tensors; None for other operations, where the tensors have more than 8 bits, and where no
+    constants that were tried agree.
+
+    Args:
+        operation: as of `ElemWise`.
+        scales: (2), float32: what the inputs, less their zero points, are multiplied by.
+        inputs: their types.
+        output: the type of the result, whose scale is the step.
+        clamp: the least and the largest stored result.
+        fixed: by a shift of the high word of a product, not in floating point; of a Sum.
+        tflite: the results are those of TFLite's kernels; of a Sum.
+    """
+    if operation not in ("Sum", "Prod") or len(inputs) != 2 or max(kind.bits for kind in inputs) > 8:
+        return None
+    ratios, step = np.asarray(scales, np.float64) / np.float64(np.float32(output.scale)), np.float32(output.scale)
+    if not np.isfinite(ratios).all() or not ratios.all():
+        return None
+    first, second = (np.arange(kind.qmin, kind.qmax + 1) - kind.zero_point for kind in inputs)
+    first, second = first[:, None], second[None, :]
+    terms = first.astype(np.float32) * np.float32(scales[0]), second.astype(np.float32) * np.float32(scales[1])
+    real = terms[0] + terms[1] if operation == "Sum" else terms[0] * terms[1]
+    limits = (clamp[0] - output.zero_point, clamp[1] - output.zero_point)
+    wanted = StepRescale(step).apply(real, *limits)
+    if tflite:
+        wanted = np.clip(sum_results(first, second, (np.float32(scales[0]), np.float32(scales[1])), step), *limits)
+    pairs = _Pairs(first, second, wanted, limits, fixed)
+    return _sum(pairs, ratios) if operation == "Sum" else _product(pairs, float(ratios[0] * np.float64(scales[1])))
+
+
+def _sum(pairs: _Pairs, ratios: np.ndarray) -> ByteForm | None:
+    """The form with the shortest multipliers."""
+    for bits in _BITS:
+        shift = bits - int(np.frexp(np.abs(ratios).max())[1])
+        found = _shifted_sum(pairs, ratios, shift) if pairs.fixed < shift < 31 else None
+        if found is not None:
+            return found
+    return None
+
+
+def _shifted_sum(pairs: _Pairs, ratios: np.ndarray, shift: int) -> ByteForm | None:
+    """The nearest multipliers to ratios * 2^shift for which an offset gives what is wanted of all pairs."""
+    unit = 1 << shift
+    nearest = np.rint(ratios * unit).astype(np.int64)
+    reach = np.array([np.abs(pairs.first).max(), np.abs(pairs.second).max()])
+    if (np.abs(nearest).sum() + 2 * _FAR) * 256 >= _LIMIT:
+        return None
+    # Multipliers are at most _FAR + 1 / 2 away from the real ones, so that results of other pairs than these cannot change.
+    close = np.abs(np.abs(pairs.sums(ratios) - pairs.wanted) - 0.5) * unit <= (_FAR + 1) * reach.sum()
+    x, y = (np.broadcast_to(each, close.shape)[close] for each in (pairs.first, pairs.second))
+    wanted = pairs.wanted[close].astype(np.int64)
+    above, below = wanted > pairs.limits[0], wanted < pairs.limits[1]
+    rescale: Rescale = FloatRescale(np.array([1 / unit]))
+    if pairs.fixed:
+        rescale = FixedPointRescale(np.array([1 << 32 - shift]), 32, 31)
+    half = unit >> 1
+    for move in _MOVES:
+        multipliers = nearest + move
+        away = wanted * unit - (x * multipliers[0] + y * multipliers[1])
+        least, most = int((away[above] - half).max(initial=-unit)), int((away[below] + half).min(initial=unit))
+        if least > most:
+            continue
+        offset = min(max(0, least + (most - least) // 4), most - (most - least) // 4)
+        if pairs.agree(pairs.sums(multipliers) + offset, rescale):
+            bound = int(np.abs(multipliers) @ reach) + abs(offset)
+            return ByteForm(multipliers.astype(np.int32), np.array([offset], np.int32), rescale, bound)
+    return None
+
+
+def _product(pairs: _Pairs, factor: float) -> ByteForm | None:
+    """The nearest factor that gives what is wanted of all pairs."""
+    products, nearest = pairs.first * pairs.second, np.float32(factor)
+    for move in sorted(range(-_FAR, _FAR + 1), key=abs):
+        rescale = FloatRescale(np.array([nearest + move * np.spacing(nearest)]))
+        if pairs.agree(products, rescale):
+            return ByteForm(np.ones(2, np.int32), np.zeros(1, np.int32), rescale, int(np.abs(products).max()))
+    return None

@@ -1,0 +1,175 @@
+"""Integer weights and biases with a scale for each output channel or for the layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic import PLACE_LIMIT, largest_place
+from n2d2py.quant.observe.histogram import LEAST_RANGE, Histogram
+from n2d2py.quant.observe.thresholds import kl_threshold
+
+MAX_ACCUMULATOR = 2**31 - 1
+
+_NARROW = 8
+"""Low-bit weights have few steps: what is clipped costs less than what a coarser step would."""
+
+
+Rounding = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""(weights (O, K), scales (O) of rows or (O, K) of all weights, levels) -> integers (O, K) of least_level(levels) to levels."""
+
+Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""(weights (O, K), largest magnitudes (O), levels) -> magnitudes (O) that `levels` stands for."""
+
+
+def least_level(levels: int) -> int:
+    """The smallest integer of weights whose largest is `levels`: below 8 bits the one that packed integers have more, -8 with 4 bits.
+
+    It is worth most where there are few: a fourth 2-bit value. 8-bit weights and more are symmetric.
+    """
+    return -levels if levels >= 127 else -levels - 1
+
+
+def round_nearest(rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
+    """Each weight to the nearest integer, ties to even."""
+    return np.clip(np.rint(rows / (scales[:, None] if scales.ndim == 1 else scales)), least_level(levels), levels)
+
+
+@dataclass(frozen=True)
+class QuantizedWeights:
+    """weights (as given, integers), bias (O) int64 in the accumulator's scale, scales (O) float64.
+
+    `bound` is the largest magnitude that any partial sum of any output can reach; `widened` counts
+    the outputs whose scale was enlarged to keep the accumulator within 32 bits; `reduced` is how much coarser
+    the weights of an output became at most, so that 8-bit products fit 16 bits.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    scales: np.ndarray
+    bound: int
+    widened: int
+    reduced: float = 1.0
+
+
+def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
+    """Threshold of each row (O, K) of weights for `-wt-clipping-mode`."""
+    largest = np.abs(rows).max(axis=1)
+    if mode == "None":
+        return largest
+    if mode == "KL-Divergence":
+        histogram = Histogram()
+        histogram.add(rows)
+        counts, edges = histogram.magnitudes()
+        return np.minimum(largest, kl_threshold(counts, edges, levels))
+    return range_nearest(rows, largest, levels)
+
+
+def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
+    """The magnitudes (O), at least half of the largest, with the least square error of weights (O, K) rounded to the nearest."""
+    best, best_error = largest.copy(), np.full(len(rows), np.inf)
+    for ratio in np.linspace(1.0, 0.5, 51):
+        step = np.maximum(largest * ratio / levels, 1e-300)[:, None]
+        error = ((rows - np.clip(np.rint(rows / step), least_level(levels), levels) * step) ** 2).sum(axis=1)
+        better = error < best_error * (1 - 1e-9)
+        best[better], best_error[better] = (largest * ratio)[better], error[better]
+    return best
+
+
+_COARSER = 2.0
+"""Weights may become this much coarser, in the mean square over the outputs, for 8-bit products that fit 16 bits: as the 7-bit ones."""
+
+
+def _excess(integers: np.ndarray, order: np.ndarray, words: int) -> np.ndarray:
+    """By what factor each output's weights are too large for its products to fit 16 bits; 1 where they are not."""
+    return np.maximum(largest_place(integers[:, order], words) / PLACE_LIMIT, 1.0)
+
+
+def _reduced(real: np.ndarray, scales: np.ndarray, levels: int, order: np.ndarray, per_output: bool) -> tuple[np.ndarray, int]:
+    """By what scales (O) have to grow so that 8-bit products fit 16 bits, and of how many words: of two unless that costs more than
+    7-bit weights would.
+    """
+    for words in (2, 1):
+        grown = np.ones(len(real))
+        while (excess := _excess(round_nearest(real, scales * grown, levels), order, words)).max() > 1:
+            grown = grown * _growth(excess, per_output)
+        if words == 1 or np.mean(grown**2) <= _COARSER**2:
+            break
+    return grown, words
+
+
+def _growth(excess: np.ndarray, per_output: bool) -> np.ndarray:
+    growth = np.where(excess > 1, np.maximum(excess * 1.004, 1.008), 1.0)
+    return growth if per_output else np.full(len(growth), growth.max())
+
+
+def quantize_weights(
+    weights: np.ndarray,
+    bias: np.ndarray,
+    input_scale: float,
+    input_peak: int,
+    *,
+    bits: int,
+    per_output: bool,
+    clipping: str = "None",
+    limit: int = MAX_ACCUMULATOR,
+    gain: np.ndarray | None = None,
+    rounding: Rounding = round_nearest,
+    ranging: Ranging = range_nearest,
+    reduced_order: np.ndarray | None = None,
+    scales: np.ndarray | None = None,
+) -> QuantizedWeights:
+    """Quantize weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
+
+    w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer), with less than max|w| by `ranging` below 8 bits;
+    b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged where the accumulator could
+    otherwise pass `limit`; `gain` (O) carries what a shift rescale cannot represent. With `reduced_order`, the place of each
+    weight of an output in the kernel's order, scales are enlarged until 8-bit products fit 16 bits. `scales` are those to
+    begin with.
+    """
+    rows = weights.reshape(len(weights), -1).astype(np.float64)
+    bias = bias.astype(np.float64)
+    levels = 2 ** (bits - 1) - 1
+    narrow = bits < _NARROW and clipping == "None"
+    magnitude = ranging(rows, np.abs(rows).max(axis=1), levels) if narrow else _clip_magnitudes(rows, clipping, levels)
+    if not per_output:
+        magnitude = np.full(len(rows), magnitude.max())
+    if scales is None:
+        scales = np.asarray(np.where(magnitude >= LEAST_RANGE, magnitude, max(float(magnitude.max()), 1.0)) / levels)
+    widened = np.zeros(len(rows), bool)
+    real = rows if gain is None else rows * gain[:, None]
+    gain = np.ones(len(rows)) if gain is None else gain
+    reduced, words = np.ones(len(rows)), 0
+    method = rounding if reduced_order is None else round_nearest
+    while True:
+        quantized = method(real, scales, levels)
+        quantized_bias = np.rint(bias * gain / (input_scale * scales))
+        bounds = np.abs(quantized).sum(axis=1) * input_peak + np.abs(quantized_bias)
+        over = bounds > limit
+        if over.any():
+            widened |= over
+            growth = np.where(over, np.maximum(bounds / limit * 1.01, 1.01), 1.0)
+            scales = scales * (growth if per_output else float(growth.max()))
+            continue
+        if reduced_order is None:
+            break
+        if not words:  # the scales for the accumulator come first
+            reduced, words = _reduced(real, scales, levels, reduced_order, per_output)
+            scales, method = scales * reduced, rounding
+            continue
+        excess = _excess(quantized, reduced_order, words)
+        if excess.max() <= 1:
+            break
+        growth = _growth(excess, per_output)
+        scales, reduced = scales * growth, reduced * growth
+    dtype = np.int8 if bits <= 8 else np.int16
+    return QuantizedWeights(
+        quantized.reshape(weights.shape).astype(dtype),
+        quantized_bias.astype(np.int64),
+        scales,
+        int(bounds.max()),
+        int(widened.sum()),
+        float(reduced.max()),
+    )
