@@ -12,22 +12,6 @@
 
 namespace n2d2 {
 
-// out[i] = exp(in[i]) for whole vectors of an instruction set; how many there are.
-template <class Isa>
-struct VectorExp {
-    template <int>
-    static N2D2_INLINE int run(const double*, double*) {
-        return 0;
-    }
-};
-
-}  // namespace n2d2
-
-#define N2D2_BIND_EXP
-#include "n2d2/bindings.hpp"
-
-namespace n2d2 {
-
 // x, rounded: a product that passes through here is not contracted with a sum into one operation.
 N2D2_INLINE double rounded(double x) {
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -41,6 +25,35 @@ N2D2_INLINE double rounded(double x) {
     return kept;
 #endif
 }
+
+// A product in double; of floats it is exact, so that it may be contracted with a sum.
+N2D2_INLINE double product(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
+N2D2_INLINE double product(double a, double b) { return rounded(a * b); }
+
+// Vectors of doubles of an instruction set.
+template <class Isa>
+struct NativeDoubles {
+    // out[i] = exp(in[i]) for whole vectors; how many there are.
+    template <int>
+    static N2D2_INLINE int run(const double*, double*) {
+        return 0;
+    }
+    // sums[i] += sum over k < Count of weights[i / 8][k][i % 8] * x[k] for i < 8 * Panels, from k = 0 on.
+    template <int Count, int Panels, class Real>
+    static N2D2_INLINE void addProducts(const Real* weights, const Real* x, double* sums) {
+        for (int panel = 0; panel < Panels; ++panel, sums += 8)
+            for (int k = 0; k < Count; ++k, weights += 8)
+                for (int i = 0; i < 8; ++i)
+                    sums[i] += product(weights[i], x[k]);
+    }
+};
+
+}  // namespace n2d2
+
+#define N2D2_BIND_EXP
+#include "n2d2/bindings.hpp"
+
+namespace n2d2 {
 
 namespace exact {
 
@@ -84,7 +97,7 @@ inline double exp(double x) {
 // out[i] = exp(in[i]) for i < Count.
 template <int Count>
 N2D2_INLINE void exps(const double* in, double* out) {
-    for (int i = VectorExp<Native>::template run<Count>(in, out); i < Count; ++i)
+    for (int i = NativeDoubles<Native>::template run<Count>(in, out); i < Count; ++i)
         out[i] = exp(in[i]);
 }
 
@@ -131,6 +144,31 @@ inline double tanh(double x) {
         return x;
     const double twice = expm1(-(std::fabs(x) + std::fabs(x)));
     return std::copysign(-twice / (2.0 + twice), x);
+}
+
+// x[i] = sigmoid(x[i]) for i < Count.
+template <int Count>
+N2D2_INLINE void sigmoids(double* x) {
+    double small[Count];
+    for (int i = 0; i < Count; ++i)
+        small[i] = -std::fabs(x[i]);
+    exps<Count>(small, small);
+    for (int i = 0; i < Count; ++i)
+        x[i] = (x[i] >= 0.0 ? 1.0 : small[i]) / (1.0 + small[i]);
+}
+
+// x[i] = tanh(x[i]) for i < Count.
+template <int Count>
+N2D2_INLINE void tanhs(double* x) {
+    double power[Count];
+    for (int i = 0; i < Count; ++i)
+        power[i] = -(std::fabs(x[i]) + std::fabs(x[i]));
+    exps<Count>(power, power);
+    for (int i = 0; i < Count; ++i) {
+        const double argument = -(std::fabs(x[i]) + std::fabs(x[i]));
+        const double twice = argument >= -0.25 ? expm1(argument) : power[i] - 1.0;
+        x[i] = x[i] != x[i] ? x[i] : std::copysign(-twice / (2.0 + twice), x[i]);
+    }
 }
 
 inline double softplus(double x) { return (x > 0.0 || x != x ? x : 0.0) + log1p(exp(-std::fabs(x))); }

@@ -17,7 +17,7 @@ from n2d2py.exports.cpp.parts import Array, Constants, Expression
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.emitting import typed
+from n2d2py.operators.arrays.emitting import take, typed
 from n2d2py.operators.arrays.lowering import loops
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
@@ -117,11 +117,13 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         if not chosen:
             writer.emit("Identity", node.inputs, output)
         return
+    size = writer.graph.shape(x)[1]
+    if not op.fills:
+        take(writer, x, size, [np.asarray(axis, np.int64) for axis in op.indices], output)
+        return
     positions, filled = op.positions()
-    if filled.any():
-        positions = np.where(filled, writer.graph.shape(x)[1], positions)
-        x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), typed(writer, np.array(op.fill), writer.graph.kind(x))])
-    writer.emit("Gather", [x, writer.constant(positions.tolist())], output, axis=1)
+    x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), typed(writer, np.array(op.fill), writer.graph.kind(x))])
+    writer.emit("Gather", [x, writer.exact(np.where(filled, size, positions))], output, axis=1)
 
 
 memory_access("IndexSelect")(whole)

@@ -6,13 +6,20 @@ Those of `n2d2py.operators.index_select`, `n2d2py.operators.arrays.gather`, `n2d
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
+import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 from support.single_array_nodes import F, node, weights
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.graph import Graph, Tensor
+from n2d2py.operators.arrays.emitting import take
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.reference.contract import OnnxWriter
 from n2d2py.reference.executor import run_graph
 
 X = (2, 3, 4, 5)
@@ -394,3 +401,29 @@ def test_an_upsample_that_makes_smaller_takes_the_line_before():
     model, feeds = node('y = Upsample <mode = "nearest"> (x, s)', 9, x=(2, 3, 8), s=np.array([1, 1, 0.4], F)).model()
     (found,) = run_graph(import_onnx(model), feeds).values()
     np.testing.assert_array_equal(found.reshape(2, 2, 3, 3), feeds["x_in"].reshape(2, 2, 3, 8)[..., [0, 2, 5]])
+
+
+@every("seed", range(40))
+def test_places_at_sums_of_offsets_as_onnx_runtime_takes_them(seed):
+    """Axes in any order, with gaps, repetitions and reversals; each third case has steps that are not nested."""
+    rng = np.random.default_rng(seed)
+    dims = rng.integers(1, 5, 3)
+    steps, size = [int(dims[1] * dims[2]), int(dims[2]), 1 + (seed % 3 == 0)], int(dims.prod()) + 3
+    axes = [rng.integers(0, max(1, n - 1), rng.integers(1, 6)) * step for n, step in zip(dims, steps, strict=True)]
+    axes += [np.arange(dims[0]) * steps[0], np.zeros(2, np.int64), np.array([seed % 2])]
+    axes = [axes[index] for index in rng.permutation(6) if index != seed % 2 * 3]
+    while sum(int(axis.max()) for axis in axes) >= size:
+        size *= 2
+    graph = Graph("moved")
+    graph.tensors["x"] = Tensor("x", (1, size))
+    writer = OnnxWriter(graph)
+    take(writer, "x", size, axes, "y")
+    ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", None])] for name in "xy"]
+    model = helper.make_model(
+        helper.make_graph(writer.nodes, "moved", *ends, writer.initializers),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    x = rng.normal(size=(2, size)).astype(np.float32)
+    (found,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_array_equal(found, x[:, reduce(np.add.outer, axes).reshape(-1)])

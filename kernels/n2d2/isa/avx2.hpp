@@ -83,7 +83,7 @@ struct Lookup<Cfg, Native> : avx2::Lookup<Cfg> {};
 #include "n2d2/panels/vector_exp.hpp"
 namespace n2d2 {
 template <>
-struct VectorExp<Native> : DoubleVectors<32> {};
+struct NativeDoubles<Native> : DoubleVectors<32> {};
 }  // namespace n2d2
 #endif
 

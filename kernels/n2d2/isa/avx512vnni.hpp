@@ -72,7 +72,7 @@ struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : Row
 #include "n2d2/panels/vector_exp.hpp"
 namespace n2d2 {
 template <>
-struct VectorExp<Native> : DoubleVectors<32> {};
+struct NativeDoubles<Native> : DoubleVectors<32> {};
 }  // namespace n2d2
 #endif
 

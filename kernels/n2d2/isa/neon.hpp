@@ -55,7 +55,7 @@ struct ResidualSum<Epilogue, Native> : neon::ResidualSum<Epilogue> {};
 #include "n2d2/panels/vector_exp.hpp"
 namespace n2d2 {
 template <>
-struct VectorExp<Native> : DoubleVectors<16> {};
+struct NativeDoubles<Native> : DoubleVectors<16> {};
 }  // namespace n2d2
 #endif
 

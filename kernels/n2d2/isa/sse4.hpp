@@ -66,7 +66,7 @@ struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
 #include "n2d2/panels/vector_exp.hpp"
 namespace n2d2 {
 template <>
-struct VectorExp<Native> : DoubleVectors<16> {};
+struct NativeDoubles<Native> : DoubleVectors<16> {};
 }  // namespace n2d2
 #endif
 

@@ -1,4 +1,4 @@
-// exp of n2d2/functions.hpp in vectors of doubles, operation by operation, in the vector types of GCC and Clang.
+// exp of n2d2/functions.hpp and products with vectors of doubles, operation by operation, in the vector types of GCC and Clang.
 #ifndef N2D2_PANELS_VECTOR_EXP_HPP
 #define N2D2_PANELS_VECTOR_EXP_HPP
 
@@ -7,8 +7,31 @@
 #include <limits>
 
 #include "n2d2/env.hpp"
+#if defined(__AVX__)
+#include "n2d2/x86/intrinsics.hpp"
+#endif
 
 namespace n2d2 {
+
+// Floats as a vector of `Bytes` of doubles.
+template <int Bytes>
+struct WideFloats {
+    typedef float Floats __attribute__((vector_size(Bytes / 2)));
+    typedef double Doubles __attribute__((vector_size(Bytes)));
+};
+template <int Bytes>
+N2D2_INLINE typename WideFloats<Bytes>::Doubles wideFloats(const float* x) {
+    typename WideFloats<Bytes>::Floats narrow;
+    std::memcpy(&narrow, x, sizeof(narrow));
+    return __builtin_convertvector(narrow, typename WideFloats<Bytes>::Doubles);
+}
+#if defined(__AVX__)
+// GCC 12 converts halves and joins them.
+template <>
+N2D2_INLINE WideFloats<32>::Doubles wideFloats<32>(const float* x) {
+    return _mm256_cvtps_pd(_mm_loadu_ps(x));
+}
+#endif
 
 // Bytes: those of a register, of AVX-512 of half a one: compilers prefer these, and a load waits for two stores that it covers.
 template <int Bytes>
@@ -77,6 +100,36 @@ struct DoubleVectors {
             std::memcpy(out + i, &x, sizeof(x));
         }
         return i;
+    }
+
+    // Products with a double, which a sum takes without another rounding: those of floats are exact.
+    static N2D2_INLINE Doubles products(const float* weights, Doubles x) { return wideFloats<Bytes>(weights) * x; }
+    static N2D2_INLINE Doubles products(const double* weights, Doubles x) {
+        Doubles wide;
+        std::memcpy(&wide, weights, sizeof(wide));
+        return rounded(wide * x);
+    }
+
+    // Four panels at a time: their sums hide the latency of each other.
+    template <int Count, int Panels, class Real>
+    static N2D2_INLINE void addProducts(const Real* weights, const Real* x, double* sums) {
+        int panel = 0;
+        for (; panel + 4 <= Panels; panel += 4)
+            addPanels<Count, 4>(weights + static_cast<long>(panel) * Count * 8, x, sums + panel * 8);
+        for (; panel < Panels; ++panel)
+            addPanels<Count, 1>(weights + static_cast<long>(panel) * Count * 8, x, sums + panel * 8);
+    }
+
+    template <int Count, int Panels, class Real>
+    static N2D2_INLINE void addPanels(const Real* weights, const Real* x, double* sums) {
+        Doubles total[Panels * 8 / Lanes];
+        std::memcpy(total, sums, sizeof(total));
+        for (int k = 0; k < Count; ++k, weights += 8) {
+            const Doubles factor = Doubles() + static_cast<double>(x[k]);
+            for (int i = 0; i < Panels * 8 / Lanes; ++i)
+                total[i] += products(weights + static_cast<long>(i * Lanes / 8) * Count * 8 + i * Lanes % 8, factor);
+        }
+        std::memcpy(sums, total, sizeof(total));
     }
 };
 

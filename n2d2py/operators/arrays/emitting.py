@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 import numpy as np
 
 from n2d2py.graph import Node
@@ -46,3 +49,38 @@ def operands(
             values = node.params[f"operand{index}"].reshape(1, *dims)
             found.append(typed(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
     return found
+
+
+def take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
+    """Write y[i, j, ...] = x[axes[0][i] + axes[1][j] + ...] of a vector (N, size), flat; all sums lie within x.
+
+    Where each axis goes in multiples of a step that divides the step of the one before, x is reshaped to these steps, so that no
+    constant is longer than an axis; else the places are one constant.
+    """
+    firsts = [int(axis.min()) for axis in axes]
+    steps = [int(np.gcd.reduce(axis - first)) for axis, first in zip(axes, firsts, strict=True)]
+    order = sorted(range(len(axes)), key=lambda k: -steps[k])
+    moving = [k for k in order if steps[k]]
+    rest, first = size, sum(firsts)
+    dims, chosen = [], []
+    for k in moving:
+        count, odd = divmod(rest, steps[k])
+        places = first // steps[k] + (axes[k] - firsts[k]) // steps[k]
+        if odd or places.max() >= count:
+            offsets = reduce(np.add.outer, axes).reshape(-1)
+            return writer.emit("Gather", [vector, writer.exact(offsets)], output, axis=1)
+        dims.append(count)
+        chosen.append(places)
+        rest, first = steps[k], first % steps[k]
+    still = [k for k in order if not steps[k]]
+    dims += [rest, *(1 for _ in still)]
+    chosen += [np.array([first]), *(np.zeros(len(axes[k]), np.int64) for k in still)]
+    made = writer.emit("Reshape", [vector, writer.constant([0, *dims])])
+    for axis, (count, places) in enumerate(zip(dims, chosen, strict=True), 1):
+        if not np.array_equal(places, np.arange(count)):
+            made = writer.emit("Gather", [made, writer.exact(places)], axis=axis)
+    where = [*moving, len(axes), *still]
+    perm = [0, *(1 + where.index(k) for k in range(len(axes) + 1))]
+    if perm != sorted(perm):
+        made = writer.emit("Transpose", [made], perm=perm)
+    return writer.emit("Reshape", [made, writer.constant([0, -1])], output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, operands, typed
+from n2d2py.operators.arrays.emitting import flat, operands, take, typed
 from n2d2py.operators.base import register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import peak, rescaled
@@ -83,12 +84,12 @@ class ArrayMatMul(ArrayOp):
     def _matrices(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
         left, right, _ = self.placed()
         a, b = self.operands(inputs, node)
-        return a[:, positions(left, self.left)], b[:, positions(right, self.right)]
+        return viewed(a, left, self.left), viewed(b, right, self.right)
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
         """The elements (N, dims) in the order of the vector that holds the result."""
         flat = np.empty((len(values), self.output_size()), values.dtype)
-        flat[:, positions(self.placed()[2], self.dims).reshape(-1)] = values.reshape(len(values), -1)
+        viewed(flat, self.placed()[2], self.dims)[:] = values
         return flat
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -117,10 +118,14 @@ class ArrayMatMul(ArrayOp):
 
 def positions(view: View, dims: tuple[int, ...]) -> np.ndarray:
     """Where each element of an array of `dims` lies."""
-    found = np.full((1,) * len(dims), view[1], np.int64)
-    for axis, (size, step) in enumerate(zip(dims, view[2:], strict=True)):
-        found = found + (np.arange(size) * step).reshape([-1 if i == axis else 1 for i in range(len(dims))])
-    return found
+    axes = (np.arange(size) * step for size, step in zip(dims, view[2:], strict=True))
+    return np.asarray(reduce(np.add.outer, axes, np.int64(view[1])))
+
+
+def viewed(vector: np.ndarray, view: View, dims: tuple[int, ...]) -> np.ndarray:
+    """The elements (N, dims) of a vector (N, size) where a view says that they lie, without a copy."""
+    steps = (step * vector.strides[1] for step in view[2:])
+    return np.lib.stride_tricks.as_strided(vector[:, view[1] :], (len(vector), *dims), (vector.strides[0], *steps))
 
 
 memory_access("ArrayMatMul")(whole)
@@ -157,13 +162,14 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     views = op.placed()
     parts = []
     vectors = operands(writer, node, ((views[0][0],), (views[1][0],)))
-    for vector, view, dims in zip(vectors, views, (op.left, op.right), strict=False):
-        places = writer.exact(positions(view, dims).reshape(-1))
-        taken = writer.emit("Gather", [vector, places], axis=1)
-        parts.append(writer.emit("Reshape", [taken, writer.constant([0, *dims])]))
+    for vector, (size, first, *steps), dims in zip(vectors, views, (op.left, op.right), strict=False):
+        axes = [np.arange(count) * step for count, step in zip(dims, steps, strict=True)]
+        made = take(writer, vector, size, [np.array([first]), *axes])
+        parts.append(writer.emit("Reshape", [made, writer.constant([0, *dims])]))
     made = writer.emit("MatMul", parts)
     if op.scale != 1:
         made = writer.emit("Mul", [made, typed(writer, np.array([op.scale]), "")])
     ordered = writer.emit("Reshape", [made, writer.constant([0, -1])])
-    back = np.argsort(positions(views[2], op.dims).reshape(-1))
-    writer.emit("Gather", [ordered, writer.exact(back)], output, axis=1)
+    axes = [np.arange(count) * prod(op.dims[axis + 1 :]) for axis, count in enumerate(op.dims)]
+    steps = views[2][2:]  # each element is named once: the steps are nested
+    take(writer, ordered, op.output_size(), [axes[k] for k in sorted(range(len(steps)), key=lambda k: -steps[k])], output)

@@ -49,7 +49,7 @@ def _lower(layer: Layer) -> LayerCode:
     if layer.node.rescale is None:
         roles, real = [role for role in _REALS if role not in others], layer.output
         reals = tuple(
-            _given(layer, role) if role in op.given else layer.array(role, layer.values(role).astype(real.dtype), real.cpp)
+            _given(layer, role) if role in op.given else layer.array(role, _real(layer, role).astype(real.dtype), real.cpp)
             for role in roles
         )
         if op.cell == "LSTM":
@@ -97,6 +97,16 @@ def _given(layer: Layer, role: str) -> str:
         return pointer
     kind, (multiplier, shift) = layer.inputs[slot], layer.values(f"given_{role[-1]}")
     return f"n2d2::BegunState<{kind.cpp}, {kind.zero_point}, {int(multiplier)}, {int(shift)}>{{{pointer}}}"
+
+
+def _real(layer: Layer, role: str) -> np.ndarray:
+    """A floating-point constant as the kernel reads it: rows of each gate in panels of 8, completed with zeros."""
+    values, hidden = layer.values(role), layer.op.hidden
+    if role.startswith("initial"):
+        return values
+    rows = values.reshape(-1, hidden, 1 if values.ndim == 1 else values.shape[1])
+    padded = np.pad(rows, ((0, 0), (0, -hidden % 8), (0, 0)))
+    return padded.reshape(len(rows), -1, 8, rows.shape[2]).swapaxes(2, 3)
 
 
 def _stored(layer: Layer, role: str) -> np.ndarray:
