@@ -1,8 +1,9 @@
-"""The two files of a plan as the checker sees them: names, shapes, addresses, faults found; and an arena of stamps, one for each byte of each tensor."""
+"""The two files of a plan as the checker sees them: names, shapes, addresses, faults found; and an arena of stamps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,6 @@ class Case:
         for op in reshapes:
             if op["inputs"][0] in self.outside:
                 self.outside.add(op["output"])
-        self._places: dict[str, np.ndarray] = {}
 
     def fault(self, kind: str, what: str, op: str | None = None, tensor: str | None = None, by: str | None = None) -> None:
         """Records a violation."""
@@ -53,73 +53,95 @@ class Case:
         memories = self.map.get("memories", ())
         return not memories or any(each["start"] <= begin and end <= each["start"] + each["bytes"] for each in memories)
 
-    def addresses(self, name: str) -> np.ndarray:
-        """int64[height, width, pixel bytes]: the arena address of each byte of a tensor."""
-        if name not in self._places:
-            plane = self.map["tensors"][name]
-            line = plane.get("pitch") or plane["stride"] * plane["length"]
-            slots = np.arange(plane["count"], dtype=np.int64) % (plane.get("ring_rows") or plane["count"])
-            starts = slots * line
-            limit = plane.get("limit")
-            if limit is not None:
-                starts = np.where(starts < limit, plane["offset"] + starts, plane.get("wrap_offset", 0) + starts - limit)
-            else:
-                starts = starts + plane["offset"]
-            pixels = np.arange(plane["length"], dtype=np.int64) * plane["stride"]
-            self._places[name] = (
-                starts[:, None, None] + pixels[None, :, None] + np.arange(plane["size"], dtype=np.int64)[None, None, :]
-            )
-        return self._places[name]
+    def lines(self, name: str) -> np.ndarray:
+        """int64[height]: the arena address of each line of a tensor."""
+        plane = self.map["tensors"][name]
+        line = plane.get("pitch") or plane["stride"] * plane["length"]
+        starts = np.arange(plane["count"], dtype=np.int64) % (plane.get("ring_rows") or plane["count"]) * line
+        limit = plane.get("limit")
+        if limit is None:
+            return starts + plane["offset"]
+        return np.where(starts < limit, plane["offset"] + starts, plane.get("wrap_offset", 0) + starts - limit)
+
+    def extent(self, name: str) -> tuple[int, int]:
+        """The first and the last address of a tensor."""
+        lines, plane = self.lines(name), self.map["tensors"][name]
+        return int(lines.min()), int(lines.max()) + (plane["length"] - 1) * plane["stride"] + plane["size"] - 1
+
+    def grain(self) -> int:
+        """The largest number of bytes in whose multiples all tensors and scratch buffers lie."""
+        tensors = self.graph["tensors"].values()
+        elements = {tensor.get("bytes", 1) for tensor in tensors}
+        parts = [part for step in self.map["schedule"] for part in step.get("scratch", ())]
+        sizes = [plane.get(key) or 0 for plane in self.map["tensors"].values() for key in _BYTES]
+        sizes += [part[key] for part in parts for key in ("offset", "size")]
+        return gcd(self.size, *sizes, *(elements if len(elements) > 1 else ())) or 1
+
+
+_BYTES = ("offset", "size", "stride", "limit", "wrap_offset", "pitch")
+"""Fields of a plane in bytes."""
 
 
 class Stamps:
-    """Content of each byte of the arena; stores put stamps, comparisons add faults to the case."""
+    """Content of the arena; stores put stamps, comparisons add faults to the case.
+
+    A stamp stands for `grain` bytes, which are read and written together. Where elements differ in size a grain is not larger than one, so
+    that it has one time in the order of elements.
+    """
 
     def __init__(self, case: Case):
         self.case, self.graph = case, case.graph
         self.names = list(case.graph["tensors"])
-        sizes = [height * width * pixel for height, width, pixel in case.shape.values()]
+        self.grain = case.grain()
+        self.shape = {name: (h, w, size // self.grain) for name, (h, w, size) in case.shape.items()}
+        sizes = [prod(shape) for shape in self.shape.values()]
         self.starts = np.cumsum([0] + sizes[:-1], dtype=np.int64)
         self.base = {name: int(start) for name, start in zip(self.names, self.starts, strict=True)}
         self.total = sum(sizes)
-        self.arena = np.full(case.size, -1, dtype=np.int64)
-        self.known: dict[str, np.ndarray] = {}
+        self.size = case.size // self.grain
+        self.arena = np.full(self.size, -1, dtype=np.int64)
+        self.views: dict[str, tuple[list[str], int]] = {}
+        """Tensor -> the tensors whose bytes it shows, and the axis along which they are joined."""
         self._touched: dict[tuple[str, int, int], bool] = {}
 
-    def own(self, name: str) -> np.ndarray:
-        """int64[height, width, pixel bytes]: the stamps that the bytes of a tensor must bear."""
-        if name not in self.known:
-            height, width, pixel = self.case.shape[name]
-            first = self.base[name]
-            self.known[name] = np.arange(first, first + height * width * pixel, dtype=np.int64).reshape(height, width, pixel)
-        return self.known[name]
+    def addresses(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
+        """int64[rows, columns, pixel]: the places in the arena of a tensor, or of some of its lines and pixels, in grains."""
+        plane = self.case.map["tensors"][name]
+        lines, pixels = self.case.lines(name)[rows], np.arange(plane["length"], dtype=np.int64)[columns] * plane["stride"]
+        places = (lines[:, None] + pixels) // self.grain
+        return places[:, :, None] + np.arange(plane["size"] // self.grain, dtype=np.int64)
 
-    def store(self, name: str) -> None:
-        """Write a tensor as a whole; a plane that lies over itself is caught by its next read."""
+    def own(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
+        """int64[rows, columns, pixel]: the stamps that a tensor must bear, or some of its lines and pixels."""
+        height, width, pixel = self.shape[name]
+        if name in self.views:
+            sources, axis = self.views[name]
+            whole = np.concatenate([self.own(source) for source in sources], axis)
+            return whole.reshape(self.shape[name])[rows][:, columns]
+        lines = np.arange(height, dtype=np.int64)[rows] * width
+        starts = self.base[name] + (lines[:, None] + np.arange(width, dtype=np.int64)[columns]) * pixel
+        return starts[:, :, None] + np.arange(pixel, dtype=np.int64)
+
+    def store(self, name: str, rows: slice = slice(None)) -> None:
+        """Write a tensor, or some of its lines in order; a plane that lies over itself is caught by its next read."""
         if name not in self.case.outside:
-            self.arena[self.case.addresses(name)] = self.own(name)
-
-    def store_lines(self, name: str, first: int, stop: int) -> None:
-        """Write lines [first, stop) one after the other."""
-        if name in self.case.outside:
-            return
-        for y in range(first, stop):
-            self.arena[self.case.addresses(name)[y]] = self.own(name)[y]
+            self.arena[self.addresses(name, rows)] = self.own(name, rows)
 
     def compare(self, name: str, op: str | None, reader: str, reads: np.ndarray | None = None) -> None:
         """Check a tensor in the arena; `reads` masks [height, width] pixels, None for all."""
         if name in self.case.outside:
             return
-        wrong = self.arena[self.case.addresses(name)] != self.own(name)
+        held = self.arena[self.addresses(name)]
+        wrong = held != self.own(name)
         if reads is not None:
             wrong &= reads[:, :, None]
         if wrong.any():
             y, x, byte = (int(i) for i in np.argwhere(wrong)[0])
-            holder = self._holder(int(self.arena[self.case.addresses(name)[y, x, byte]]))
+            holder = self._holder(int(held[y, x, byte]))
             self.case.fault(
                 "overwritten",
-                f"{int(wrong.sum())} bytes of {name} are lost before {reader} reads them, "
-                f"first line {y}, pixel {x}, byte {byte}: {holder or 'nothing'} is there",
+                f"{int(wrong.sum()) * self.grain} bytes of {name} are lost before {reader} reads them, "
+                f"first line {y}, pixel {x}, byte {byte * self.grain}: {holder or 'nothing'} is there",
                 op=op,
                 tensor=name,
                 by=holder,
@@ -128,8 +150,7 @@ class Stamps:
     def compare_lines(self, source: str, rows: np.ndarray, columns: np.ndarray, op: str, reader: str) -> None:
         if source in self.case.outside or not len(rows):
             return
-        grid = np.ix_(rows, columns)
-        held, wanted = self.arena[self.case.addresses(source)[grid]], self.own(source)[grid]
+        held, wanted = self.arena[self.addresses(source, rows, columns)], self.own(source, rows, columns)
         if (held != wanted).any():
             at = tuple(np.argwhere(held != wanted)[0])
             holder = self._holder(int(held[at]))
@@ -161,7 +182,7 @@ class Stamps:
                 continue
             if not self.case.is_in_one_memory(begin, end):
                 self.case.fault("memory", f"scratch at {begin} to {end} is not in one memory", op=op["name"])
-            self.arena[begin:end] = self.total
+            self.arena[begin // self.grain : end // self.grain] = self.total
             if op["output"] not in self.case.outside and self._touches(op["output"], begin, end):
                 self.case.fault(
                     "overwritten",
@@ -175,8 +196,8 @@ class Stamps:
         """True if bytes of a tensor lie at these addresses of the arena."""
         key = name, begin, end
         if key not in self._touched:
-            places = self.case.addresses(name)
-            self._touched[key] = bool(((places >= begin) & (places < end)).any())
+            places = self.addresses(name)
+            self._touched[key] = bool(((places >= begin // self.grain) & (places < end // self.grain)).any())
         return self._touched[key]
 
     def fit_scratch(self, op: dict[str, Any], step: dict[str, Any], needed: int) -> None:

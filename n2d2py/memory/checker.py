@@ -1,7 +1,7 @@
 """Proves a memory plan from its two files alone: every byte read still holds what its producer
 wrote.
 
-The arena is an array of stamps. A store puts the stamp of (tensor, byte) at each address, a read
+The arena is an array of stamps. A store puts the stamp of (tensor, place in it) at each address, a read
 compares; an operator that loses a byte is named with the tensor that overwrote it. This module
 shares no code with the planner and reads the GRAPH and the MAP in their JSON form.
 
@@ -116,13 +116,11 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
             tensor=name,
         )
     elif name not in case.outside:
-        places = case.addresses(name)
-        if places.min() < 0 or places.max() >= case.size:
-            case.fault(
-                "arena", f"{name} occupies bytes {places.min()} to {places.max()} of an arena of {case.size}", tensor=name
-            )
-        if not case.is_in_one_memory(int(places.min()), int(places.max()) + 1):
-            case.fault("memory", f"{name} is not in one memory: bytes {places.min()} to {places.max()}", tensor=name)
+        first, last = case.extent(name)
+        if first < 0 or last >= case.size:
+            case.fault("arena", f"{name} occupies bytes {first} to {last} of an arena of {case.size}", tensor=name)
+        if not case.is_in_one_memory(first, last + 1):
+            case.fault("memory", f"{name} is not in one memory: bytes {first} to {last}", tensor=name)
         element = case.graph["tensors"][name].get("bytes", 1)
         if any(at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0), plane.get("pitch", 0))):
             case.fault(

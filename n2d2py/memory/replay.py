@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Replay:
                 self.stamps.store(name)
         for step in self.case.map["schedule"]:
             if "input" in step:
-                self.stamps.store_lines(step["input"], *step["rows"])
+                self.stamps.store(step["input"], slice(*step["rows"]))
             elif "in_rows" in step:
                 self._accumulate(self.case.ops[step["op"]], step)
             elif "rows" in step:
@@ -104,9 +105,9 @@ class Replay:
             self.case.fault("unsupported", f"an operator of type {op['type']} must be a view", op=name)
             return
         self.stamps.destroy_scratch(op, step)
-        out = self.case.addresses(output)
         backwards = step.get("loop", "hwc").startswith("-")
         stored_at = None
+        out_first, out_last = self.case.extent(output)
         for source in dict.fromkeys(op["inputs"]):
             if source in self.case.outside:
                 continue
@@ -114,11 +115,12 @@ class Replay:
             self.stamps.compare(source, name, name, last_read != _NEVER_READ)
             if output in self.case.outside:
                 continue
-            places = self.case.addresses(source)
-            if places.min() > out.max() or out.min() > places.max():
+            first, last = self.case.extent(source)
+            if first > out_last or out_first > last:
                 continue
             if stored_at is None:
-                stored_at = self._store_times(op, out, backwards)
+                stored_at = self._store_times(op, backwards)
+            places = self.stamps.addresses(source)
             if op["type"] in _POINTWISE and self.stamps.elements(source) == self.stamps.elements(output):
                 lost = self._lost_elements(source, places, stored_at, backwards)
             else:
@@ -127,8 +129,8 @@ class Replay:
                 y, x, byte = (int(i) for i in np.argwhere(lost)[0])
                 self.case.fault(
                     "overwritten",
-                    f"its output {output} overwrites {int(lost.sum())} bytes of {source} "
-                    f"that are still to be read, first line {y}, pixel {x}, byte {byte}",
+                    f"its output {output} overwrites {int(lost.sum()) * self.stamps.grain} bytes of {source} "
+                    f"that are still to be read, first line {y}, pixel {x}, byte {byte * self.stamps.grain}",
                     op=name,
                     tensor=source,
                     by=output,
@@ -141,7 +143,7 @@ class Replay:
         """The addend of a convolution must lie at its output byte by byte: each one is read before it is stored."""
         name, residual, output = op["name"], op["residual"], op["output"]
         if {residual, output} & self.case.outside or not np.array_equal(
-            self.case.addresses(residual), self.case.addresses(output)
+            self.stamps.addresses(residual), self.stamps.addresses(output)
         ):
             self.case.fault("residual", f"its output {output} does not lie exactly over {residual}", op=name, tensor=residual)
         else:
@@ -159,29 +161,31 @@ class Replay:
         cols = last_user(width, cols_out, taps_along(op, source, 1, width), False)
         return np.where(cols[None, :] >= 0, rows[:, None], _NEVER_READ).astype(np.int32)
 
-    def _store_times(self, op: dict[str, Any], out: np.ndarray, backwards: bool) -> np.ndarray:
-        """int32[arena]: when each address is stored first, from 0 on: in lines (windows), elements
-        (pointwise); 0 for the others.
-        """
-        height, width, pixel = out.shape
-        times = np.full(self.case.size, _NEVER_STORED, dtype=np.int32)
+    def _store_times(self, op: dict[str, Any], backwards: bool) -> np.ndarray:
+        """int32[arena]: when each grain is stored first, from 0 on: in lines (windows), elements (pointwise); 0 for the others."""
+        out = self.stamps.addresses(op["output"])
         if op["type"] in _POINTWISE:
-            element = self.graph["tensors"][op["output"]].get("bytes", 1)
-            when = np.arange(height * width * pixel, dtype=np.int32) // element
+            when = self._element_of_grain(op["output"])
         elif op["type"] in _WINDOWS:
-            when = np.repeat(np.arange(height, dtype=np.int32), width * pixel)
+            when = np.arange(out.shape[0], dtype=np.int32)[:, None, None]
         else:
-            when = np.zeros(height * width * pixel, dtype=np.int32)
+            when = np.zeros((1, 1, 1), dtype=np.int32)
+        latest_first = -1
         if backwards:
-            when = when[-1] - when
-        latest_first = np.argsort(-when, kind="stable")
-        times[out.reshape(-1)[latest_first]] = when[latest_first]
+            when, latest_first = when.max() - when, 1
+        times = np.full(self.stamps.size, _NEVER_STORED, dtype=np.int32)
+        times[out.reshape(-1)[::latest_first]] = np.broadcast_to(when, out.shape).reshape(-1)[::latest_first]
         return times
 
+    def _element_of_grain(self, name: str) -> np.ndarray:
+        """int32[height, width, pixel]: the element to which the first byte of each grain belongs."""
+        shape, grain = self.stamps.shape[name], self.stamps.grain
+        first = np.arange(0, prod(shape) * grain, grain, dtype=np.int32)
+        return (first // self.graph["tensors"][name].get("bytes", 1)).reshape(shape)
+
     def _lost_elements(self, source: str, places: np.ndarray, stored_at: np.ndarray, backwards: bool) -> np.ndarray:
-        """Bytes of a pointwise operand that are stored before their element is read."""
-        element = self.graph["tensors"][source].get("bytes", 1)
-        read_at = (np.arange(places.size, dtype=np.int64) // element).reshape(places.shape)
+        """Grains of a pointwise operand that are stored before their element is read."""
+        read_at = self._element_of_grain(source)
         if backwards:
             read_at = read_at.max() - read_at
         return stored_at[places] < read_at
@@ -192,14 +196,13 @@ class Replay:
         """
         name, output = op["name"], op["output"]
         if op["type"] == "reshape":
-            expected = self.stamps.own(op["inputs"][0]).reshape(self.case.shape[output])
+            axis = 0
         elif op["type"] == "concat" and not op.get("rescale"):
             axis = 1 if op.get("axis") == "columns" else 2
-            expected = np.concatenate([self.stamps.own(source) for source in op["inputs"]], axis=axis)
         else:
             self.case.fault("view", f"an operator of type {op['type']} that computes cannot be a view", op=name)
             return
-        self.stamps.known[output] = expected
+        self.stamps.views[output] = op["inputs"], axis
         self.stamps.compare(output, name, "the view")
 
     def _execute_lines(self, op: dict[str, Any], step: dict[str, Any]) -> None:
@@ -216,7 +219,7 @@ class Replay:
                 for source, (rows, columns) in masks.items():
                     self.stamps.compare_lines(source, rows[y], columns, name, f"line {y} of {name}{moment}")
                 if not moment:
-                    self.stamps.store_lines(output, y, y + 1)
+                    self.stamps.store(output, slice(y, y + 1))
             if len(self.case.found) > 20:
                 return
 
@@ -229,12 +232,13 @@ class Replay:
             self.case.fault("unsupported", f"a {op['type']} that is not global does not accumulate", op=name)
             return
         self.stamps.fit_scratch(op, step, self.graph["tensors"][output]["c"] * op.get("sum_bytes", 4))
-        parts = [np.arange(p["offset"], p["offset"] + p["size"]) for p in step.get("scratch", ())]
+        grain = self.stamps.grain
+        parts = [np.arange(p["offset"], p["offset"] + p["size"], grain) // grain for p in step.get("scratch", ())]
         places = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-        if places.size and (places.min() < 0 or places.max() >= self.case.size):
+        if places.size and (places.min() < 0 or places.max() >= self.stamps.size):
             self.case.fault("arena", "its partial results are outside the arena", op=name)
             return
-        first_stamp = self.stamps.total + 1 + len(self._kept) * (self.case.size + 1)
+        first_stamp = self.stamps.total + 1 + len(self._kept) * (self.stamps.size + 1)
         stamps = self._kept.setdefault(name, first_stamp) + np.arange(places.size)
         if first > 0 and (self.stamps.arena[places] != stamps).any():
             self.case.fault("overwritten", f"partial results are lost before line {first} of {source} is added", op=name)
@@ -244,8 +248,7 @@ class Replay:
         self.stamps.compare_lines(source, lines, columns, name, f"its scratch for {name}")
         if step.get("commit"):
             self.stamps.store(output)
-            out = self.case.addresses(output)
-            if output not in self.case.outside and np.isin(out, places).any():
+            if output not in self.case.outside and np.isin(self.stamps.addresses(output), places).any():
                 self.case.fault("overwritten", f"its partial results lie over its output {output}", op=name, tensor=output)
 
     def _line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:

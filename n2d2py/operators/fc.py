@@ -30,6 +30,7 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.normalize.op import SMALLEST_SQUARE
 from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.contract import LayerTypes, quantizer
 from n2d2py.quant.weights.weighted import WeightedQuantizer
@@ -88,7 +89,7 @@ _CONFIG = CONFIGURATION.extended(
     Key("NoBias", Kind.BOOL, False, "no bias"),
     Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
     REMAP,
-    Key("Normalize", Kind.BOOL, False, "training", ignored=TRAINING),
+    Key("Normalize", Kind.BOOL, False, "1: the weights of each output are divided by their L2 norm"),
     Key("DropConnect", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
     name="Fc configuration",
 )
@@ -115,6 +116,10 @@ def _build(context: LayerContext) -> None:
     weights = context.parameter("weights", (outputs, count), order=(1, 0) if by_input else ())
     if by_input:
         weights = weights.reshape(count, outputs).T.copy()
+    if values["Normalize"]:
+        if values["QWeight"]:
+            raise values.fail("E124", "Normalize=1 is not supported with QWeight", "remove one of them", "Normalize")
+        weights = weights / np.sqrt(np.square(weights).sum(1, keepdims=True) + np.float32(SMALLEST_SQUARE))
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
     context.add(Fc(), [_flattened(context)], remapped(context, weights, bias), read_activation(values))
 

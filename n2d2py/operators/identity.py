@@ -59,6 +59,19 @@ def _from_ini(context: LayerContext) -> None:
     context.add(Dropout(ratio=context.values["Dropout"]), [context.joined()])
 
 
+@ini(
+    "TargetBias",
+    LAYER.extended(
+        NB_OUTPUTS,
+        Key("Bias", Kind.FLOAT, doc="Margin: added in training to the output of the right class where that is above -Bias."),
+        name="TargetBias",
+        doc="Additive margin of a loss (AM-Softmax). A section [<layer>.Target] names the right class. Removed at inference.",
+    ),
+)
+def _margin_from_ini(context: LayerContext) -> None:
+    context.add(Identity(), [context.joined()])
+
+
 @onnx_emitter("Identity", "Dropout")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Identity", node.inputs, output)

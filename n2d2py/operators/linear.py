@@ -6,9 +6,11 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
@@ -89,20 +91,22 @@ WeightedReaders = list[tuple[Node, np.ndarray]]
 """Layers with weights, each with the number of the gain (C, of a Fc inputs, of a recurrent layer size) that an input channel has."""
 
 
-def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray) -> WeightedReaders | str:
+def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: bool = False) -> WeightedReaders | str:
     """Return the layers with weights that alone read a tensor, directly or through layers that move its elements.
 
-    `numbers`: for each element of the tensor, in its shape (1, ...), the number of the gain that it has. Return a clause that says why
-    not, where another layer reads it, or one whose input channel has several gains.
+    `numbers`: for each element of the tensor, in its shape (1, ...), the number of the gain that it has. `products`: also through layers
+    that multiply it by others, which keep gains but no shifts. Return a clause that says why not, where another layer reads it, or one
+    whose input channel has several gains.
     """
     if tensor in graph.outputs:
         return "it is a network output"
     found: WeightedReaders = []
     for reader in graph.consumers(tensor):
-        if isinstance(reader.op, _MOVES) and reader.activation is None:
-            if isinstance(reader.op, IndexSelect) and reader.op.fills:
-                return f"{reader.name} fills positions"
-            further = weighted_readers(graph, reader.output, reader.op.run([numbers], reader)[0])
+        if isinstance(reader.op, IndexSelect) and reader.op.fills:
+            return f"{reader.name} fills positions"
+        passed = _passed(graph, reader, tensor, numbers, products)
+        if passed is not None:
+            further = weighted_readers(graph, reader.output, passed, products)
             if isinstance(further, str):
                 return further
             found += further
@@ -123,6 +127,18 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Weighted
             return f"an input channel of {reader.name} has several gains"
         found.append((reader, inputs[:, 0].astype(np.int64)))
     return found or "nothing reads it"
+
+
+def _passed(graph: Graph, reader: Node, tensor: str, numbers: np.ndarray, products: bool) -> np.ndarray | None:
+    """The numbers of the gains that the results of a layer keep of a tensor, which it moves or, with `products`, multiplies by others."""
+    if reader.activation is not None or reader.inputs.count(tensor) != 1:
+        return None
+    if isinstance(reader.op, _MOVES):
+        return reader.op.run([numbers], reader)[0]
+    if products and isinstance(reader.op, ArrayMatMul) and tensor == reader.inputs[-1]:
+        return reader.op.column_numbers(numbers)
+    multiplies = products and isinstance(reader.op, ElemWise) and reader.op.operation == "Prod"
+    return np.broadcast_to(numbers, graph.shape(reader.output)) if multiplies else None
 
 
 def padded_reader(readers: WeightedReaders) -> Node | None:

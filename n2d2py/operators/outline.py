@@ -1,4 +1,4 @@
-"""Detection heads and layers of training: their dimensions are known, their arithmetic is not part of the tool."""
+"""Detection heads, and others that are not computed: their dimensions are known, their arithmetic is not part of the tool."""
 
 from __future__ import annotations
 
@@ -70,10 +70,6 @@ def _vector(context: LayerContext) -> Shape:
     return (1, context.values["NbOutputs"], 1, 1)
 
 
-def _same(context: LayerContext) -> Shape:
-    return context.shapes[0]
-
-
 def _type(
     name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
 ) -> None:
@@ -112,8 +108,6 @@ _DETECTION = (
     "ScoreIndex IoUIndex ApplyNMS MeansFactor StdFactor NbOutputs"
 )
 
-_LOSS = "it is a loss of training"
-
 _type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
 _type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
 _type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
@@ -127,5 +121,4 @@ _type(
     "Overlapping PseudoRandom",
     "its regions are drawn at random",
 )
-_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*", why=_LOSS)
-_type("TargetBias", _same, (NB_OUTPUTS,), "Bias", why=_LOSS)
+_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*", why="it is a loss of training")

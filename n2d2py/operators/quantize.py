@@ -19,7 +19,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.integer import dequantized
 from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip
-from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.identity import Identity
 from n2d2py.operators.resize import Resize
 from n2d2py.quant.contract import LayerTypes, Quantizer, prequantize_layer, quantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -76,7 +76,7 @@ def grid_of(graph: Graph, tensor: str) -> NumType | None:
 def _moves(node: Node) -> bool:
     """True if the layer gives single values of its first input, and no means of them."""
     mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
-    return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, (Identity, Dropout)))
+    return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, Identity))
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------

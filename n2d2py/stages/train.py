@@ -14,6 +14,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.files import write_text
+from n2d2py.frontend.ini.recipes import LayerRecipe
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
@@ -75,13 +76,15 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
 
 
 def _write_rates(found: list[tuple[float, float]], folder: Path) -> None:
-    """Write training/find_lr.csv, and say where the loss fell fastest over the logarithm of the rate, once it is smoothed."""
-    losses = np.array([loss for _, loss in found])
-    weights = 0.9 ** np.arange(len(losses))
-    smooth = np.array([np.average(losses[k::-1], weights=weights[: k + 1]) for k in range(len(losses))])
+    """Write training/find_lr.csv, and propose the rate at which the loss falls steepest."""
+    from n2d2py.training.rates import steepest_rate
+
     write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in found))
-    if len(found) > 1:
-        log.notice("the loss fell fastest at a learning rate of %.2g", found[int(np.argmin(np.diff(smooth))) + 1][0])
+    rate = steepest_rate(found)
+    if rate is None:
+        log.notice("no learning rate made the loss fall: check the fillers, the loss and the data")
+    else:
+        log.notice("the loss falls steepest at a learning rate of %.2g", rate)
     log.notice("written: %s", folder / "training" / "find_lr.csv")
 
 
@@ -115,12 +118,22 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
             goals.append(_goal(network, target))
         except N2D2Error as error:
             errors.append(error)
+    known = {goal.tensor for goal in goals if not goal.loss}
+    for node in network.graph.nodes:
+        if (recipe := _recipe(network, node)) is not None and recipe.adds_margin and node.output not in known:
+            what = f"'{node.name}' adds a margin to the right output, which no target names"
+            errors.append(N2D2Error("E431", what, where=node.location, remedy=f"add a section [{node.name}.Target]"))
     ErrorList.raise_if(errors)
-    if not goals:
+    goals.sort(key=lambda goal: not goal.loss)  # the first one is validated
+    if not goals or not goals[0].loss:
         raise N2D2Error(
             "E431", "the network has no target to train", where=network.place, remedy="add a section [<layer>.Target]"
         )
     return goals
+
+
+def _recipe(network: LoadedNetwork, node: Node) -> LayerRecipe | None:
+    return (network.weights.recipes or {}).get(node.name) if network.weights is not None else None
 
 
 def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
@@ -144,6 +157,8 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
             expected(stimuli.labels[stimuli.labels >= 0])
     if target.as_data:
         return Goal(target.tensor, "squares", 1.0, 0.0, expected, is_input=True)
+    if node is not None and (recipe := _recipe(network, node)) is not None and recipe.adds_margin:
+        return Goal(target.tensor, "", 1.0, 0.0, expected)
     if node is not None and _with_loss(network, node):
         if isinstance(node.op, Softmax):
             return Goal(node.inputs[0], "cross entropy", 1.0, 0.0, expected)
@@ -153,7 +168,7 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
 
 def _with_loss(network: LoadedNetwork, node: Node) -> bool:
     """True if a Softmax or Logistic is trained with cross entropy, as WithLoss asks for; layers of ONNX files have no such key."""
-    recipe = (network.weights.recipes or {}).get(node.name) if network.weights is not None else None
+    recipe = _recipe(network, node)
     if isinstance(node.op, Softmax):
         return recipe is None or "WithLoss" not in recipe.values or recipe.values["WithLoss"]
     # the layers of ONNX files have no such value

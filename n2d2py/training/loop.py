@@ -39,7 +39,8 @@ class Goal:
 
     Attributes:
         tensor: of the graph that the loss reads.
-        loss: "cross entropy" of logits, "logistic" of a logit for each output, "squares" of the distance to targets.
+        loss: "cross entropy" of logits, "logistic" of a logit for each output, "squares" of the distance to targets;
+            "" where a layer adds a margin to the right output, which others learn from.
         high, low: of "squares": the targets of the right output and of the others.
         expected: the right outputs of labels.
         is_input: the input itself is the target.
@@ -77,9 +78,10 @@ class Schedule:
 
 @dataclass
 class Progress:
-    """Progress of a training: the samples learned, and the mean loss and the validation score of each epoch."""
+    """Progress of a training: the samples and batches learned, and the mean loss and the validation score of each epoch."""
 
     seen: int = 0
+    batches: int = 0
     history: list[tuple[float, float]] = field(default_factory=list)
 
     @property
@@ -121,8 +123,11 @@ class _Solvers:
                 self.settings.append(chosen)
 
     def step(self, rate: Callable[[SolverSettings], float], batches: int = 0) -> None:
-        """Take a step of all parameters at the rate of their solver; with `batches`, of those whose IterationSize divides it, by the mean
-        of their gradients."""
+        """Take a step of all parameters at the rate of their solver.
+
+        With `batches`, the number learned since the training began, of those whose IterationSize divides it alone, by the mean of
+        their gradients.
+        """
         waiting: dict[nn.Parameter, Tensor | None] = {}
         for solver, parameters in self.groups.items():
             for parameter in parameters:
@@ -150,6 +155,12 @@ class _Solvers:
             for optimizer, parameter, zeros in self._states()
             for slot, value in {**zeros, **optimizer.state[parameter]}.items()
             if slot in zeros
+        } | {
+            f"{self.names[parameter]}/waiting": (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
+            .detach()
+            .cpu()
+            .numpy()
+            for parameter in self._accumulating()
         }
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -157,6 +168,13 @@ class _Solvers:
         for optimizer, parameter, zeros in self._states():
             stored = {slot: torch.from_numpy(arrays[f"{self.names[parameter]}/{slot}"]) for slot in zeros}
             optimizer.state[parameter] = {slot: value.to(zeros[slot].device) for slot, value in stored.items()}
+        for parameter in self._accumulating():
+            parameter.grad = torch.from_numpy(arrays[f"{self.names[parameter]}/waiting"]).to(parameter.device)
+
+    def _accumulating(self) -> Iterator[nn.Parameter]:
+        """The parameters whose gradients wait for more batches, also from one epoch to the next."""
+        for solver, parameters in self.groups.items():
+            yield from parameters if solver.iteration_size > 1 else ()
 
     def _states(self) -> Iterator[tuple[torch.optim.Optimizer, nn.Parameter, dict[str, Tensor]]]:
         """(optimizer, parameter, its state before the first step) of all parameters."""
@@ -283,8 +301,7 @@ def _epoch(
     for part in log.progress(single, "learning", total=len(single), unit="batch"):
         x, labels = next(read)
         inputs = x.to(schedule.device)
-        outputs = module(inputs, tuple(goal.tensor for goal in goals))
-        loss = _total_loss(goals, outputs, labels, inputs)
+        loss = _total_loss(module, goals, inputs, labels)
         value = float(loss.detach())
         if not np.isfinite(value):
             raise N2D2Error(
@@ -296,14 +313,15 @@ def _epoch(
         steps += 1
         total += value
         progress.seen += len(part) * count
-        solvers.step(partial(_rate, progress, schedule), steps)
+        progress.batches += 1
+        solvers.step(partial(_rate, progress, schedule), progress.batches)
         bare.bound()  # type: ignore[operator]
     progress.seen += len(order) - count * sum(len(part) for part in single)
     return total / max(steps, 1)
 
 
 def _rate(progress: Progress, schedule: Schedule, solver: SolverSettings) -> float:
-    return learning_rate(solver, progress.seen, schedule.stimuli, schedule.batch * solver.iteration_size)
+    return learning_rate(solver, progress.batches // solver.iteration_size - 1, schedule.batch, schedule.stimuli)
 
 
 def explore_rates(
@@ -329,7 +347,7 @@ def explore_rates(
         for x, labels in source.batches([part for part in parts if len(part) > 1], epoch):
             rate = 1e-6 * 1e7 ** (len(found) / (count - 1))
             inputs = x.to(schedule.device)
-            loss = _total_loss(goals, module(inputs, tuple(goal.tensor for goal in goals)), labels, inputs)
+            loss = _total_loss(module, goals, inputs, labels)
             if not torch.isfinite(loss):
                 return found
             loss.backward()
@@ -341,8 +359,11 @@ def explore_rates(
     return found
 
 
-def _total_loss(goals: list[Goal], outputs: Mapping[str, Tensor], labels: np.ndarray, inputs: Tensor) -> Tensor:
-    return torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
+def _total_loss(module: nn.Module, goals: list[Goal], inputs: Tensor, labels: np.ndarray) -> Tensor:
+    right = {goal.tensor: torch.from_numpy(goal.expected(labels)).to(inputs.device) for goal in goals if not goal.loss}
+    learned = [goal for goal in goals if goal.loss]
+    outputs = module(inputs, tuple(goal.tensor for goal in learned), right)
+    return torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in learned]).sum()
 
 
 def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Tensor:
@@ -393,14 +414,16 @@ def _checkpointed(module: GraphModule, solvers: _Solvers, progress: Progress) ->
     layers = {f"module/{name}": tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
     states = {f"solver/{name}": array for name, array in solvers.arrays().items()}
     history = np.array(progress.history, np.float64).reshape(-1, 2)
-    return {**layers, **states, "progress/seen": np.array(progress.seen, np.int64), "progress/history": history}
+    return {**layers, **states, "progress/counts": np.array([progress.seen, progress.batches]), "progress/history": history}
 
 
 def _restore(path: Path, module: GraphModule, solvers: _Solvers) -> Progress:
     """Take over a checkpoint, once all of it is checked; return how far it is."""
     arrays = read_checkpoint(path, _checkpointed(module, solvers, Progress()), grows="progress/history")
-    progress = Progress(int(arrays["progress/seen"]), [(loss, score) for loss, score in arrays["progress/history"].tolist()])
-    if progress.seen < 1 or not progress.history:
+    history = [(loss, score) for loss, score in arrays["progress/history"].tolist()]
+    seen, batches = map(int, arrays["progress/counts"])
+    progress = Progress(seen, batches, history)
+    if progress.seen < 1 or progress.batches < 1 or not progress.history:
         raise unusable(path, "is damaged: it has learned nothing")
     module.load_state_dict({name: torch.from_numpy(arrays[f"module/{name}"]) for name in module.state_dict()})
     solvers.load({name.removeprefix("solver/"): array for name, array in arrays.items() if name.startswith("solver/")})

@@ -30,6 +30,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Logistic, Softplus, Swish, Tanh
 from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.normalize.op import SMALLEST_SQUARE, Normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
@@ -64,13 +65,20 @@ class GraphModule(nn.Module):
             if name in self.fixed:
                 layer.requires_grad_(False)
 
-    def forward(self, x: Tensor, wanted: Iterable[str] | None = None) -> dict[str, Tensor]:
-        """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those after the quantizer."""
+    def forward(
+        self, x: Tensor, wanted: Iterable[str] | None = None, right: Mapping[str, Tensor] | None = None
+    ) -> dict[str, Tensor]:
+        """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those after the quantizer.
+
+        `right`: the right outputs (N,) of the samples, by the tensor of each layer that adds a margin; without them it adds none.
+        """
         names = list(self.graph.outputs if wanted is None else wanted)
         values = {self.graph.inputs[0]: x}
         quantizers = dict(zip(self.quantized, self.quantizers, strict=True))
         for node, layer in zip(self.graph.nodes, self.layers, strict=True):
             inputs = [values[name] for name in node.inputs]
+            if right and node.output in right:
+                inputs.append(right[node.output])
             found = layer(*([each.detach() for each in inputs] if node.name in self.barriers else inputs))
             if node.name in quantizers:
                 found = quantizers[node.name](found)
@@ -183,22 +191,47 @@ class _Plain(nn.Module):
         return found if self.activation is None else self.activation(found)
 
 
+class _Margin(nn.Module):
+    """TargetBias: `bias` is added to the right output, where that is above -bias."""
+
+    def __init__(self, bias: float):
+        super().__init__()
+        self.bias = bias
+
+    def forward(self, x: Tensor, right: Tensor | None = None) -> Tensor:
+        if right is None:
+            return x
+        chosen = functional.one_hot(right, x.shape[1]).reshape(*x.shape[:2], *(1,) * (x.dim() - 2))
+        return x + self.bias * (chosen * (x > -self.bias))
+
+
 class _Weighted(nn.Module):
     """A convolution, a transposed convolution or a fully connected layer.
 
     With a mapping, `connected` (O, C), the parameter holds the weights (count, KH, KW) of connected inputs; the others are 0.
+    With Normalize=1 of a fully connected layer, the stored weights are normalized before each use, which gradients do not see.
     """
 
     connected: Tensor | None
 
-    def __init__(self, node: Node, connected: np.ndarray | None, quantizer: nn.Module | None, activation: Function | None):
+    def __init__(
+        self,
+        node: Node,
+        connected: np.ndarray | None,
+        quantizer: nn.Module | None,
+        activation: Function | None,
+        is_normalized: bool,
+    ):
         super().__init__()
-        self.op, self.activation, self.quantizer = node.op, activation, quantizer
+        self.op, self.activation, self.quantizer, self.is_normalized = node.op, activation, quantizer, is_normalized
         self.weight = nn.Parameter(_tensor(_stored_weights(node, connected)))
         self.register_buffer("connected", None if connected is None else torch.from_numpy(connected), persistent=False)
         self.bias = None if node.unbiased else nn.Parameter(_tensor(node.params["bias"]))
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.is_normalized:
+            with torch.no_grad():
+                self.weight.div_(torch.sqrt(self.weight.square().sum(1, keepdim=True) + SMALLEST_SQUARE))
         weight = self.weight if self.quantizer is None else self.quantizer(self.weight)
         if self.connected is not None:
             dense = weight.new_zeros((*self.connected.shape, *weight.shape[1:]))
@@ -285,10 +318,13 @@ def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Mod
     if isinstance(op, (Conv, Deconv, Fc)):
         connected = None if recipe is None else recipe.connected
         quantizer = None if recipe is None else _weight_quantizer(node, recipe, store)
-        return _Weighted(node, connected, quantizer, activation)
+        is_normalized = recipe is not None and "Normalize" in recipe.values and recipe.values["Normalize"]
+        return _Weighted(node, connected, quantizer, activation, is_normalized)
     if isinstance(op, BatchNorm):
         momentum = recipe.values["MovingAverageMomentum"] if recipe is not None else 0.1
         return _Normalized(node, momentum, activation)
+    if recipe is not None and recipe.adds_margin:
+        return _Margin(recipe.values["Bias"])
     if isinstance(op, Affine) or node.params:
         raise _untrained(node, f"{op.kind} learns nothing here")
     return _Plain(_computed(node), activation)
@@ -315,6 +351,8 @@ def _computed(node: Node) -> Callable[..., Tensor]:
         return lambda x: functional.pad(x, (left, right, top, bottom))
     if isinstance(op, Softmax):
         return partial(_shares, op)
+    if isinstance(op, Normalize) and not op.part:
+        return partial(_normalized, op)
     if isinstance(op, ElemWise) and op.operation in ("Sum", "Prod", "Max"):
         return partial(_combined, op)
     raise _untrained(node, f"{op.kind} has no gradient here")
@@ -324,6 +362,16 @@ def _shares(op: Softmax, x: Tensor) -> Tensor:
     stored = x.movedim(1, -1)
     found = (torch.log_softmax if op.log else torch.softmax)(stored.reshape(len(x), *op.rows(tuple(x.shape))), dim=2)
     return found.reshape(stored.shape).movedim(-1, 1)
+
+
+def _normalized(op: Normalize, x: Tensor) -> Tensor:
+    stored = x.movedim(1, -1)
+    rows = stored.reshape(len(x), -1, op.size)
+    away = rows - rows.mean(2, keepdim=True) if op.centred else rows
+    size = away.abs() if op.power == 1 else away.square()
+    size = size.sum(2, keepdim=True) / (1 if op.summed else op.size)
+    divisor = (size if op.power == 1 else torch.sqrt(size + op.epsilon)) + op.added
+    return (away / divisor).reshape(stored.shape).movedim(-1, 1)
 
 
 def _pooled(op: Pool, x: Tensor) -> Tensor:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import cos, exp, pi
+
+import numpy as np
 
 from n2d2py.frontend.ini.recipes import SolverSettings
 
 
-def learning_rate(solver: SolverSettings, seen: int, total: int, step: int) -> float:
-    """Return the rate after `seen` of `total` samples, where each step of the solver learns `step` of them.
+def learning_rate(solver: SolverSettings, steps: int, batch: int, total: int) -> float:
+    """Return the rate of the next step after n = `steps`, each of IterationSize batches of `batch` samples; the training learns `total`.
 
-    StepDecay, ExponentialDecay, InvTDecay and CosineDecay count samples; InvDecay and PolyDecay count steps (N2D2's iterations).
-    With r the LearningRate, k = seen // LearningRateStepSize, n = seen / step, d = LearningRateDecay and m = MinDecay:
+    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m = MinDecay:
 
     =================  ==================================================
     StepDecay          r d^k
@@ -22,30 +24,48 @@ def learning_rate(solver: SolverSettings, seen: int, total: int, step: int) -> f
     CosineDecay        r (m + (1 - m) (1 + cos(pi p)) / 2)
     =================  ==================================================
 
-    p is (seen - WarmUpDuration) / (MaxIterations - WarmUpDuration). During the WarmUpDuration, the rate of CosineDecay rises
+    p is (k - WarmUpDuration) / (MaxIterations - WarmUpDuration). During the WarmUpDuration, the rate of CosineDecay rises
     linearly from r WarmUpLRFrac to r. Without MaxIterations, PolyDecay and CosineDecay end with the training.
     """
-    k, decay = seen // solver.learning_rate_step_size, solver.learning_rate_decay
+    step, size, decay = batch * solver.iteration_size, solver.learning_rate_step_size, solver.learning_rate_decay
+    k = steps * step // size
     factor = {
         "None": lambda: 1.0,
         "StepDecay": lambda: decay**k,
         "ExponentialDecay": lambda: exp(-decay * k),
         "InvTDecay": lambda: 1 / (1 + decay * k),
-        "InvDecay": lambda: (1 + decay * seen / step) ** -solver.power,
-        "PolyDecay": lambda: (1 - _share(seen / step, solver.max_iterations or total / step)) ** solver.power,
-        "CosineDecay": lambda: _cosine(solver, seen, total),
+        "InvDecay": lambda: (1 + decay * steps) ** -solver.power,
+        "PolyDecay": lambda: (1 - _share(steps, solver.max_iterations or total / step)) ** solver.power,
+        "CosineDecay": lambda: _cosine(solver, k, solver.max_iterations or total / size),
     }[solver.learning_rate_policy]()
     return solver.learning_rate * factor
 
 
-def _cosine(solver: SolverSettings, seen: int, total: int) -> float:
+def _cosine(solver: SolverSettings, k: int, end: float) -> float:
     warm = solver.warm_up_duration
-    if seen < warm:
-        return solver.warm_up_lr_frac + (1 - solver.warm_up_lr_frac) * seen / warm
-    share = _share(seen - warm, (solver.max_iterations or total) - warm)
-    return solver.min_decay + (1 - solver.min_decay) * (1 + cos(pi * share)) / 2
+    if k < warm:
+        return solver.warm_up_lr_frac + (1 - solver.warm_up_lr_frac) * k / warm
+    return solver.min_decay + (1 - solver.min_decay) * (1 + cos(pi * _share(k - warm, end - warm))) / 2
 
 
 def _share(count: float, end: float) -> float:
     """Return the part of `end` that is over, at most 1; 1 for an end that lies before the start."""
     return min(count / end, 1.0) if end > 0 else 1.0
+
+
+def steepest_rate(found: Sequence[tuple[float, float]]) -> float | None:
+    """Return the rate at which the loss falls steepest over the logarithm of the rate; None if it falls by less than a tenth.
+
+    `found`: (rate, loss) of steps at rates that rise exponentially. The losses are averaged over a tenth of the steps, and only
+    those before the least average count: beyond it, the training diverges. Source: Smith, "Cyclical Learning Rates for Training
+    Neural Networks" (2017), section 3.3.
+    """
+    width = max(len(found) // 10, 1)
+    sums = np.cumsum([0.0, *(loss for _, loss in found)])
+    smooth = (sums[width:] - sums[:-width]) / width
+    least = int(np.argmin(smooth))
+    if smooth[least] > 0.9 * smooth[0]:
+        return None
+    step = min(width, least)
+    first = int(np.argmax(smooth[: least + 1 - step] - smooth[step : least + 1]))
+    return found[first + (step + width) // 2][0]

@@ -78,7 +78,7 @@ def written(tmp_path, case: str, more: str = "") -> str:
     root = tmp_path / "data"
     for name in (*images.split(), *files):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        if not name.endswith((".txt", ".json")):
+        if not files.get(name):
             pixels = np.full((10, 12, 3), (255, 0, 0), np.uint8)
             pixels[3:5, 2:6] = (255, 0, 255)
             Image.fromarray(pixels).save(root / name)
@@ -124,6 +124,161 @@ def test_damaged_polygons(ini, tmp_path, text):
     next(tmp_path.rglob("*.json")).write_text(text)
     with pytest.raises(N2D2Error, match="E410"):
         read_database(document)
+
+
+FACES = (
+    "a/1.jpg;Ada;3;3;6;5;1980;2003;0;5;nan\nb.jpg;B &amp; C;3;3;6;5;1990;2200;nan;1;1\nc.jpg;Nobody;1;1;9;9;1980;2003;1;1;1\n"
+)
+IDENTITIES = "2.jpg 30\n1.jpg 4\n3.jpg 30\nabsent.jpg 7\n"
+OBJECTS = """: PAMI_2009_Detection_Benchmark /x 2
+;
+1.pgm 12 10 0 2 # 0 1 7 1 2 3 6 5 0 # 255 1 7 1 0 0 9 9 0
+;
+2.pgm 12 10 0 0
+;
+"""
+ONE = {(3, 2): 1, (4, 5): 1, (2, 2): 0, (5, 2): 0, (3, 1): 0}
+LABELLED = {
+    "LITISRouen_Database": [
+        (
+            "Learn=0.5",
+            "b/quiet12.png a/bus3.png bus1.png",
+            {},
+            {"bus1.png": "bus", "a/bus3.png": "bus", "b/quiet12.png": "quiet"},
+        )
+    ],
+    "CKP_Database": [
+        (
+            "Learn=0.5",
+            "S1/001/1.png S1/001/2.png S1/001/3.png S2/1.png S3/1.png",
+            {"S1/001/e.txt": "   5.0000000e+00\n", "S2/e.txt": "7\n"},
+            {"S1/001/1.png": "neutral", "S1/001/2.png": "happy", "S1/001/3.png": "happy", "S2/1.png": "neutral"},
+        )
+    ],
+    "CelebA_Database": [
+        (
+            "LabelPath=data/Anno\nInTheWild=0",
+            "img_align_celeba/1.jpg img_align_celeba/2.jpg img_align_celeba/3.jpg",
+            {"Anno/identity_CelebA.txt": IDENTITIES, "Eval/list_eval_partition.txt": "1.jpg 0\n2.jpg 1\n3.jpg 2\n"},
+            {"1.jpg": "4", "2.jpg": "30", "3.jpg": "30"},
+        ),
+        (
+            "LabelPath=data/Anno\nWithPartitioning=0\nDefaultLabel=sky",
+            "img_celeba/1.jpg",
+            {"Anno/identity_CelebA.txt": "1.jpg 4", "Anno/list_bbox_celeba.txt": "1\nimage_id x y w h\n1.jpg 2 3 4 2\n"},
+            {"1.jpg": ONE},
+        ),
+    ],
+    "IMDBWIKI_Database": [
+        (
+            "LabelPath=data\nCropFrame=1",
+            "wiki_crop/a/1.jpg wiki_crop/b.jpg wiki_crop/c.jpg",
+            {"wiki.csv": FACES},
+            {"wiki_crop/a/1.jpg": "F-23", "wiki_crop/b.jpg": "?-?"},
+        ),
+        (
+            "LabelPath=data\nIMDBSet=1\nWikiSet=0\nUseNameAsLabel=1\nDefaultLabel=sky",
+            "imdb/a/1.jpg",
+            {"imdb.csv": FACES.replace("3;3;6", "2;3;6")},
+            {"imdb/a/1.jpg": ONE},
+        ),
+    ],
+    "Daimler_Database": [
+        (
+            "Learn=0.5\nTest=0.5",
+            "TrainingData/Pedestrians/18x36/1.png TrainingData/NonPedestrians/1.png",
+            {},
+            {"Pedestrians/18x36/1.png": "Pedestrians", "NonPedestrians/1.png": "NonPedestrians"},
+        ),
+        (
+            "Fully=1\nLabelPath=data/truth.db\nDefaultLabel=road",
+            "TestData/1.pgm TestData/2.pgm",
+            {"truth.db": OBJECTS},
+            {"1.pgm": ONE, "2.pgm": {(3, 2): 0}},
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("case, at", [(case, at) for case, each in LABELLED.items() for at in range(len(each))])
+def test_tables_and_names_label_the_stimuli(ini, tmp_path, case, at):
+    """The label of each stimulus, or those of pixels: id 0 outside of boxes, 1 inside."""
+    keys, images, files, labels = LABELLED[case][at]
+    CASES[case] = (keys, images, files)
+    database = read_database(ini(written(tmp_path, case)))
+    names = [database.items.name(index) for index in range(len(database.items))]
+    assert sorted(names) == sorted(labels) and sum(database.sizes().values()) == len(names)
+    for index, name in enumerate(names):
+        if isinstance(labels[name], str):
+            assert database.maps is None and database.label_names[database.labels[index]] == labels[name]
+        else:
+            found = database.maps.read(index)
+            assert {place: found[place] for place in labels[name]} == labels[name]
+
+
+def test_sets_and_label_ids_that_files_give(ini, tmp_path):
+    CASES["CelebA_Database"] = LABELLED["CelebA_Database"][0][:3]
+    database = read_database(ini(written(tmp_path, "CelebA_Database")))
+    assert database.label_names == ("4", "7", "30") and database.labels.tolist() == [0, 2, 2]
+    assert {name: at.tolist() for name, at in database.sets.items()} == {"Learn": [0], "Validation": [1], "Test": [2]}
+
+
+@pytest.mark.parametrize(
+    "case, at, file, text",
+    [
+        ("CKP_Database", 0, "S2/e.txt", "8\n"),
+        ("CKP_Database", 0, "S2/e.txt", "happy\n"),
+        ("CelebA_Database", 0, "Anno/identity_CelebA.txt", "1.jpg\n"),
+        ("CelebA_Database", 1, "Anno/list_bbox_celeba.txt", "1\nx\n1.jpg 2 3 nan 2\n"),
+        ("IMDBWIKI_Database", 0, "wiki.csv", "a/1.jpg;Ada;3;3;6;5;1980\n"),
+        ("IMDBWIKI_Database", 0, "wiki.csv", "a/1.jpg;Ada;3;x;6;5;1980;2003;0\n"),
+        ("Daimler_Database", 1, "truth.db", OBJECTS.replace(" 0 2 #", " 0 3 #")),
+        ("Daimler_Database", 1, "truth.db", OBJECTS.replace("PAMI", "")),
+    ],
+)
+def test_damaged_tables(ini, tmp_path, case, at, file, text):
+    CASES[case] = LABELLED[case][at][:3]
+    document = ini(written(tmp_path, case))
+    (tmp_path / "data" / file).write_text(text)
+    with pytest.raises(N2D2Error, match="E410"):
+        read_database(document)
+
+
+ROWS = [f"33,{kind},{at},{at}.5,-{at},.25;" for at, kind in enumerate(["Jogging"] * 4 + ["Walking"] * 6)]
+
+
+def test_windows_of_accelerations(ini, tmp_path):
+    """Windows of 4 rows, 2 apart; of two activities, the one that is complete first."""
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / "WISDM_at_v2.0_raw.txt"
+    path.write_text("\n".join([*ROWS[:5], "579,,;", *ROWS[5:]]))
+    document = ini("[database]\nType=Actitracker_Database\nDataPath=data\nWindowSize=4\nRandomPartitioning=0\n")
+    database = read_database(document)
+    assert [database.label_names[label] for label in database.labels] == ["Jogging", "Jogging", "Walking"]
+    np.testing.assert_array_equal(database.items.read(1)[:, :, 0], [[at + 0.5, -at, 0.25] for at in range(2, 6)])
+    for text in (ROWS[0] + "\n33,Flying,1,1,1,1;", "33,Jogging,1,1,1;"):
+        path.write_text(text)
+        with pytest.raises(N2D2Error, match="E410"):
+            read_database(document)
+    path.write_text("\n".join(ROWS[:5]))
+    with pytest.raises(N2D2Error, match="E416"):
+        read_database(document)
+
+
+def test_databases_that_are_joined(ini, tmp_path):
+    for name, labels in (("a", "0 2"), ("b", "2 1 x")):
+        (tmp_path / f"{name}.csv").write_text("".join(f"{at},{label}\n" for at, label in enumerate(labels.split())))
+    table = "Type=CSV_Database\nValidation=0\nRandomPartitioning=0\nPerLabelPartitioning=0\nDataPath="
+    text = (
+        f"[database]\nType=CompositeDatabase\nDatabases=one two\n[one]\n{table}a.csv\nLearn=1\n[two]\n{table}b.csv\nLearn=0\n"
+    )
+    database = read_database(ini(text))
+    assert database.label_names == ("0", "1", "2", "x") and database.labels.tolist() == [0, 2, 2, 1, 3]
+    assert database.sizes() == {"Learn": 2, "Validation": 0, "Test": 3} and database.items.name(3) == "b.csv[1]"
+    with pytest.raises(N2D2Error, match="E119"):
+        read_database(ini(text.replace("one two", "one three")))
+    with pytest.raises(N2D2Error, match="E419"):
+        read_database(ini(text.replace("one two", "database")))
 
 
 def test_a_pair_of_idx_files(ini, tmp_path):

@@ -366,7 +366,7 @@ def test_the_registry_refuses_a_second_type():
 
 def test_every_key_is_documented():
     schemas = database_schemas()
-    assert len(schemas) == 22 + 3
+    assert len(schemas) == 29 + 3
     assert [key.name for schema in schemas for key in schema.keys if not key.doc] == []
 
 

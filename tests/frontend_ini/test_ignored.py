@@ -273,7 +273,7 @@ def test_no_list_of_keys_is_silent():
     """Keys without a kind say nothing: only of layers and transformations that are refused as a whole, ConfigSection, and NbChannels, which is read."""
     schemas = [GLOBALS, INPUT_SECTION, ONNX_SECTION, ONNX_LAYER, TARGET, known_parameters()]
     schemas += [*provider_schemas(), *database_schemas()]
-    outlined = {"Anchor", "ObjectDet", "RP", "Proposal", "ROIPooling", "FMP", "Distance", "TargetBias"}
+    outlined = {"Anchor", "ObjectDet", "RP", "Proposal", "ROIPooling", "FMP", "Distance"}
     schemas += [one for kind in layer_types().values() if kind.name not in outlined for one in (kind.schema, kind.config)]
     for schema in schemas:
         for entry in schema.accepted:

@@ -27,7 +27,6 @@ DESCRIBED = [
     ("Type=ROIPooling\nNbOutputs=7\nOutputsWidth=3\nOutputsHeight=2", (1, 7, 2, 3)),
     ("Type=FMP\nNbOutputs=4\nScalingRatio=1.5", (1, 4, 4, 5)),
     ("Type=Distance\nNbOutputs=9", (1, 9, 1, 1)),
-    ("Type=TargetBias\nNbOutputs=4", (1, 4, 6, 8)),
 ]
 
 

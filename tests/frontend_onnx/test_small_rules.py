@@ -342,3 +342,9 @@ def test_products_with_a_vector_have_an_axis_less(model, check, product):
     """Which a softmax along the last axis sees."""
     body = f"t = Transpose <perm = [0,1,3,2]> (x)\n p = {product}\n z = Softmax <axis = -1> (p)"
     check(model("float[1,2,3,4] x => float[1,2,3] z", body, v=(4,)))
+
+
+def test_an_image_read_as_an_array_twice(model, check):
+    """Its elements have the name of the first layer that took them."""
+    body = "t = Transpose <perm = [1,0,2]> (x)\n s = Sigmoid (t)\n u = Transpose <perm = [1,0,2]> (s)\n y = Add (x, u)"
+    check(model("float[N,5,3] x => float[N,5,3] y", body))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import random
+import re
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -137,6 +139,47 @@ def test_an_unaligned_element():
     plan = plan_memory(problem)
     moved = replace(with_plane(plan, "conv0.y", offset=plan.planes["conv0.y"].offset + 2), arena_bytes=plan.arena_bytes + 4)
     assert "alignment" in kinds(problem, moved)
+
+
+@every("shift", [0, 1])
+def test_faults_in_multiples_of_bytes_are_those_of_bytes(chain, shift):
+    """Four times the channels, addresses and sizes: the same faults, with four times the bytes."""
+    problem, plan = chain
+    offset = plan.planes["conv1.y"].offset - shift * plan.planes["conv1.y"].line_bytes
+    graph, memory_map = graph_json(problem), map_json(with_plane(plan, "conv1.y", offset=offset))
+    faults = [str(fault) for fault in check_map(graph, memory_map)]
+    assert bool(faults) == bool(shift)
+    for tensor in graph["tensors"].values():
+        tensor["c"] *= 4
+    memory_map["arena_size"] *= 4
+    for plane in memory_map["tensors"].values():
+        plane.update(
+            {key: plane[key] * 4 for key in ("offset", "size", "stride", "limit", "wrap_offset", "pitch") if key in plane}
+        )
+    four_times = [re.sub(r"\d+(?= bytes)|(?<=byte )\d+", lambda found: str(int(found[0]) * 4), fault) for fault in faults]
+    assert [str(fault) for fault in check_map(graph, memory_map)] == four_times
+
+
+def test_elements_of_two_sizes_share_bytes_in_the_order_of_elements():
+    """int32 over int8: in place its later elements are lost; from the last element to the first none is."""
+    net = Net(1, 4, 4)
+    output = net.tensor(net.ew(net.input), 1, 4, 4, 4)
+    planes = {"input": Plane(0, 4, 4, 4, 1, -1, 0), output: Plane(0, 16, 16, 4, 1, 0, 1)}
+    for backwards, lost in ((False, {"overwritten"}), (True, set())):
+        plan = MemoryPlan("test", 64, planes, (ScheduleStep("ew0", 0),), ops={"ew0": OpPlan(backwards=backwards)})
+        assert kinds(net.done(), plan) == lost
+
+
+def test_a_large_plan_takes_little_memory():
+    net = Net(256, 256, 16, element_bytes=4)
+    net.add(net.conv(net.conv(net.input, 16, 3), 16, 3), net.input)
+    problem = net.done()
+    plan = plan_memory(problem)
+    tracemalloc.start()
+    assert check_plan(problem, plan) == []
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * plan.arena_bytes
 
 
 def test_a_schedule_out_of_order(chain):

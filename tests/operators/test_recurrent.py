@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -213,20 +214,30 @@ def wide_inputs(count: int) -> np.ndarray:
     return (values * np.where(rng.random(values.shape) < 0.02, 20, 1)).astype(np.float32)
 
 
+def quantized(path: Path, data: np.ndarray) -> QuantGraph:
+    """The integers that the default makes of a file."""
+    network, options = n2d2py.load(path), n2d2py.QuantizationOptions()
+    calibration = suited(n2d2py.CalibrationOptions(stimuli=-1), options)
+    return n2d2py.quantize(network, n2d2py.calibrate(network, data, options=calibration), options=options).graph
+
+
+def decibels(path: Path, graph: QuantGraph, data: np.ndarray) -> float:
+    """The power of the outputs of ONNX Runtime over that of the error."""
+    stored = simulate_all(graph, quantize_inputs(graph, [data]), 25)[graph.outputs[0]]
+    found = graph.type(graph.outputs[0]).dequantize(stored).reshape(len(data), -1)
+    session = runtime(str(path))
+    real = np.stack([session.run(None, {"x": one.reshape(STEPS, 1, SIZE)})[0].reshape(-1) for one in data])
+    return float(10 * np.log10(np.square(real).sum() / np.square(found - real).sum()))
+
+
 @pytest.mark.parametrize(("cell", "direction"), [("LSTM", "forward"), ("GRU", "bidirectional")])
 def test_states_between_layers_have_16_bits(tmp_path, cell, direction):
-    network, data = n2d2py.load(stacked(tmp_path / "net.onnx", cell, direction)), wide_inputs(100)
-    options = n2d2py.QuantizationOptions()
-    calibration = suited(n2d2py.CalibrationOptions(stimuli=-1), options)
-    graph = n2d2py.quantize(network, n2d2py.calibrate(network, data, options=calibration), options=options).graph
+    data = wide_inputs(100)
+    graph = quantized(stacked(tmp_path / "net.onnx", cell, direction), data)
     layers = [node for node in graph.nodes if node.op.kind == "ArrayRecurrent"]
     assert len(layers) == (4 if direction == "bidirectional" else 2)
     assert {graph.type(node.inputs[0]).bits for node in layers} == {16}
-    stored = simulate_all(graph, quantize_inputs(graph, [data]), 25)[graph.outputs[0]]
-    found = graph.type(graph.outputs[0]).dequantize(stored).reshape(len(data), -1)
-    session = runtime(str(tmp_path / "net.onnx"))
-    real = np.stack([session.run(None, {"x": one.reshape(STEPS, 1, SIZE)})[0].reshape(-1) for one in data])
-    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 36
+    assert decibels(tmp_path / "net.onnx", graph, data) > 36
 
 
 @pytest.mark.parametrize(("activation", "bits"), [("", 16), ("Relu", 8)])
@@ -246,11 +257,26 @@ def test_states_that_scores_read_have_16_bits(tmp_path, activation, bits):
     del given.output[:]
     given.output.append(helper.make_tensor_value_info(made, TensorProto.FLOAT, None))
     onnx.save(model, tmp_path / "scores.onnx")
-    network, options = n2d2py.load(tmp_path / "scores.onnx"), n2d2py.QuantizationOptions()
-    calibration = suited(n2d2py.CalibrationOptions(stimuli=-1), options)
-    graph = n2d2py.quantize(network, n2d2py.calibrate(network, wide_inputs(20), options=calibration), options=options).graph
+    graph = quantized(tmp_path / "scores.onnx", wide_inputs(20))
     (first, *_) = [node for node in graph.nodes if node.op.kind == "Fc"]
     assert graph.type(first.inputs[0]).bits == bits
+
+
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_a_linear_layer_after_each_step_comes_near_to_floating_point(tmp_path, direction):
+    """The input, the states and the results of the linear layer have 16 bits."""
+    model, count = onnx.load(stacked(tmp_path / "net.onnx", "LSTM", direction)), 2 if direction == "bidirectional" else 1
+    given, rng = model.graph, np.random.default_rng(1)
+    del given.node[3:], given.output[:]  # the first recurrent layer, its Transpose and Reshape stay
+    given.node.append(helper.make_node("MatMul", ["z0", "w"], ["y"]))
+    given.initializer.append(numpy_helper.from_array(rng.normal(size=(count * HIDDEN, 5)).astype(np.float32), "w"))
+    given.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, (STEPS, 1, 5)))
+    onnx.save(model, tmp_path / "net.onnx")
+    data = rng.normal(size=(200, STEPS * SIZE)).astype(np.float32)
+    graph = quantized(tmp_path / "net.onnx", data[:100])
+    linear = next(node for node in graph.nodes if node.op.kind in ("Conv", "Fc"))
+    assert {graph.type(name).bits for name in (*graph.inputs, linear.inputs[0], *graph.outputs)} == {16}
+    assert decibels(tmp_path / "net.onnx", graph, data[100:]) > 40
 
 
 @pytest.mark.slow

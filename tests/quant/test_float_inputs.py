@@ -181,3 +181,16 @@ def test_pictures_keep_their_bytes():
     graph, x = units(np.random.default_rng(13))
     graph.outputs = ["y"]
     assert choose_float_inputs(graph, x, {"x": (0.0, 255.0)}) == {}
+
+
+@pytest.mark.parametrize("samples, bits", [(80, 16), (2000, 8)])
+@pytest.mark.parametrize("op", [Fc(), Activation(Logistic())], ids=["Fc", "Logistic"])
+def test_few_values_leave_room_for_larger_ones(op, samples, bits):
+    """Calibrated on 80 samples of a vector of normal values, 8 bits clip what 16 have room for."""
+    graph, x = Graph("net"), np.random.default_rng(14).normal(size=(samples, 4)).astype(np.float32)
+    graph.add_input("x", (1, 4))
+    layer(graph, "y", op, "x", weights(np.random.default_rng(15), 6, 4) if op == Fc() else None)
+    graph.outputs = ["y"]
+    observed = observe(prepare(graph, True, True), [x], [x], {"x": None}, True, "key")
+    typed, _ = quantize_observed(observed, QuantOptions(input_bits=0))
+    assert typed.type("x").bits == bits

@@ -131,7 +131,7 @@ def _reshape(rng):
 def _unprogressed(rng):
     def change(arrays):
         if rng.random() < 0.5:
-            arrays["progress/seen"] = np.int64(rng.choice([0, -1, -(2**62)]))
+            arrays["progress/counts"] = rng.choice([0, -1, -(2**62)], 2)
         else:
             arrays["progress/history"] = np.zeros((0, 2))
 

@@ -36,6 +36,9 @@ LAYERS = {
     "transposed, grouped": "Type=Deconv\nNbOutputs=6\nKernelDims=3 3\nStrideX=2\nDilation=2\nMapping.NbGroups=2\nNoBias=1\n",
     "transposed, depthwise": "Type=Deconv\nNbOutputs=4\nKernelSize=2\nMapping.ChannelsPerGroup=1\n",
     "transposed, mapped": f"Type=Deconv\nNbOutputs=6\nKernelDims=3 3\nStride=2\n{MATRIX}",
+    "normalized outputs": "Type=Fc\nNbOutputs=5\nConfigSection=norm\n[norm]\nNormalize=1\n",
+    "normalized input": "Type=Normalize\nNbOutputs=4\nNorm=L2\n",
+    "normalized input, L1": "Type=Normalize\nNbOutputs=4\nNorm=L1\n",
     "activation": "Type=Activation\nNbOutputs=4\nActivation=Tanh\n",
 }
 

@@ -269,7 +269,7 @@ def test_rates_of_n2d2(keys, expected):
     """Rates of N2D2 after epoch 1, 3, 6 and 9 of 10 epochs of 60,000 samples in batches of 32."""
     solver = SolverSettings(learning_rate=0.1, **keys)
     digits = 4 if solver.learning_rate_policy == "CosineDecay" else 3
-    rates = [learning_rate(solver, epoch * _EPOCH, 10 * _EPOCH, 32) for epoch in (1, 3, 6, 9)]
+    rates = [learning_rate(solver, epoch * _STEPS, 32, 10 * _EPOCH) for epoch in (1, 3, 6, 9)]
     assert [round(rate, digits) for rate in rates] == expected
 
 
@@ -277,16 +277,16 @@ def test_rates_of_the_policies():
     base = SolverSettings(learning_rate=2.0, learning_rate_step_size=10, learning_rate_decay=0.5, power=2.0, min_decay=0.1)
 
     def rate(policy: str, seen: int, step: int = 1, **more) -> float:
-        return learning_rate(replace(base, learning_rate_policy=policy, **more), seen, 100, step)
+        return learning_rate(replace(base, learning_rate_policy=policy, **more), seen // step, step, 100)
 
-    assert [rate("StepDecay", n, 4) for n in (0, 9, 10, 25)] == [2, 2, 1, 0.5]
+    assert [rate("StepDecay", n) for n in (0, 9, 10, 25)] == [2, 2, 1, 0.5]
     assert rate("ExponentialDecay", 20, 4) == pytest.approx(2 * np.exp(-1))
     assert rate("InvTDecay", 20, 4) == pytest.approx(1)
     assert rate("InvDecay", 8, 4) == pytest.approx(0.5)
-    assert [rate("PolyDecay", n, 4) for n in (0, 50, 200)] == [2, 0.5, 0]
-    assert [rate("CosineDecay", n, 4) for n in (0, 50, 100)] == [2, pytest.approx(1.1), pytest.approx(0.2)]
-    assert rate("CosineDecay", 50, max_iterations=50) == pytest.approx(0.2)
-    assert [rate("CosineDecay", n, warm_up_duration=10) for n in (0, 5, 10)] == [0.5, 1.25, 2]
+    assert [rate("PolyDecay", n, 5) for n in (0, 50, 200)] == [2, 0.5, 0]
+    assert [rate("CosineDecay", n, 5) for n in (0, 50, 100)] == [2, pytest.approx(1.1), pytest.approx(0.2)]
+    assert rate("CosineDecay", 50, max_iterations=5) == pytest.approx(0.2)
+    assert [rate("CosineDecay", n, warm_up_duration=2) for n in (0, 10, 20)] == [0.5, 1.25, 2]
     assert rate("None", 5, warm_up_duration=10) == rate("StepDecay", 5, warm_up_duration=10) == 2
 
 
@@ -329,25 +329,33 @@ def test_iterations_are_steps(tmp_path, capsys):
 
 @needs_torch
 def test_each_solver_counts_its_own_iterations(tmp_path, capsys):
-    """Equal samples x = 1 of label 0: y = w x + b learns (1, 0); gradients of squares by hand, w with every second batch."""
-    np.savez(tmp_path / "data.npz", x=np.ones((16, 1), np.float32), y=np.zeros(16, np.int64))
+    """Equal samples x = 1 of label 0: y = w x + b learns (1, 0); gradients of squares by hand, w with every second batch.
+
+    An epoch has three batches: the second step of w takes one of each epoch, also where the training is interrupted between them.
+    The rate of b halves with every batch; the first step has the whole rate.
+    """
+    np.savez(tmp_path / "data.npz", x=np.ones((12, 1), np.float32), y=np.zeros(12, np.int64))
     (tmp_path / "net.ini").write_text(
         "[database]\nType=Numpy_Database\nDataPath=data.npz\nLearn=1\n[sp]\nSize=1\nBatchSize=4\n"
         "[fc]\nInput=sp\nType=Fc\nNbOutputs=2\nWeightsFiller=ConstantFiller\nWeightsFiller.Value=0.5\nConfigSection=own\n"
         "BiasFiller=ConstantFiller\nBiasFiller.Value=0\n[fc.Target]\n"
         "[own]\nWeightsSolver.LearningRate=0.1\nWeightsSolver.IterationSize=2\nBiasSolver.LearningRate=0.2\n"
+        "BiasSolver.LearningRatePolicy=StepDecay\nBiasSolver.LearningRateStepSize=4\nBiasSolver.LearningRateDecay=0.5\n"
     )
-    assert run(capsys, tmp_path / "net.ini", "-learn-epoch", "1", "-o", tmp_path / "out")[0] == 0
+    assert run(capsys, tmp_path / "net.ini", "-learn-epoch", "2", "-o", tmp_path / "out")[0] == 0
+    assert run(capsys, tmp_path / "net.ini", "-learn-epoch", "1", "-o", tmp_path / "again")[0] == 0
+    assert run(capsys, tmp_path / "net.ini", "-learn-epoch", "2", "-learn-resume", "-o", tmp_path / "again")[0] == 0
     w, b, held = np.full(2, 0.5), np.zeros(2), np.zeros(2)
-    for batch in range(1, 5):
+    for batch in range(1, 7):
         gradient = w + b - np.array([1, 0])
         held += gradient / 2
-        b = b - 0.2 * gradient
+        b = b - 0.2 * 0.5 ** (batch - 1) * gradient
         if batch % 2 == 0:
             w, held = w - 0.1 * held, np.zeros(2)
-    folder = tmp_path / "out" / "weights"
-    found = [float(word) for path in folder.glob("*.syntxt") for word in path.read_text().split()]
-    np.testing.assert_allclose(sorted(found), sorted([*w, *b]), rtol=1e-5)
+    for name in ("out", "again"):
+        paths = (tmp_path / name / "weights").glob("*.syntxt")
+        found = [float(word) for path in paths for word in path.read_text().split()]
+        np.testing.assert_allclose(sorted(found), sorted([*w, *b]), rtol=1e-5)
 
 
 def test_a_folder_of_weights_is_replaced_whole(tmp_path):

@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 from n2d2py import cli
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.options import LoadOptions
+from n2d2py.training.rates import steepest_rate
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -77,6 +81,59 @@ def test_the_first_step(more, target, gradient, tmp_path):
         assert np.allclose(found["fc_biases"], biases - 0.5 * slope.sum(0), atol=1e-6)
 
 
+MARGIN = f"""ConfigSection=fc.config
+[margin]
+Input=fc
+Type=TargetBias
+NbOutputs={OUTPUTS}
+Bias=-0.35
+[margin.Target]
+Type=Target
+[scaled]
+Input=margin
+Type=ElemWise
+NbOutputs={OUTPUTS}
+Operation=Sum
+Weights=30
+[soft]
+Input=scaled
+Type=Softmax
+NbOutputs={OUTPUTS}
+WithLoss=1
+[soft.Target]
+[fc.config]
+NoBias=1
+Normalize=1
+"""
+
+
+def test_the_first_step_of_a_margin(tmp_path, capsys):
+    """AM-Softmax: the margin is taken from right outputs above it; weights are normalized before the step, and again at inference."""
+    rng = np.random.default_rng(1)
+    x, labels = rng.normal(size=(SAMPLES, 1, 1, INPUTS)).astype(np.float32), rng.integers(0, OUTPUTS, SAMPLES)
+    given = rng.normal(size=(OUTPUTS, INPUTS))
+    np.savez(tmp_path / "data.npz", x=x, y=labels)
+    np.savez(tmp_path / "start.npz", fc_weights=given.astype(np.float32))
+    path = tmp_path / "net.ini"
+    path.write_text(NETWORK.format(more=MARGIN))
+    words = [str(path), "-w", str(tmp_path / "start.npz"), "-learn", str(SAMPLES), "-o", str(tmp_path / "out")]
+    assert cli.main(words) == 0
+    flat, right = x.reshape(SAMPLES, INPUTS).astype(np.float64), np.eye(OUTPUTS)[labels]
+    weights = given / np.sqrt((given**2).sum(1, keepdims=True) + 1e-6)
+    cosines = flat @ weights.T
+    below = right * (cosines > 0.35)
+    assert 0 < below.sum() < SAMPLES
+    slope = 30 * (softmax(30 * (cosines - 0.35 * below)) - right) / SAMPLES
+    learned = weights - 0.5 * slope.T @ flat
+    with np.load(tmp_path / "out" / "weights" / "weights.npz") as found:
+        assert np.allclose(found["fc_weights"].reshape(OUTPUTS, INPUTS), learned, atol=1e-5)
+    engine = FloatEngine(load_stage(path, LoadOptions(weights=str(tmp_path / "out" / "weights")), tmp_path).graph, taps=["fc"])
+    assert np.allclose(engine.run(x)["fc"], flat @ (learned / np.linalg.norm(learned, axis=1)[:, None]).T, atol=1e-4)
+    path.write_text(path.read_text().replace("[margin.Target]\nType=Target\n", ""))
+    capsys.readouterr()
+    assert cli.main(words) == 1 and "N2D2-E431" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("batch, size, status", [(1, 1, 1), (2, 1, 0), (1, 2, 0)])
 def test_a_normalization_of_one_value_per_channel(batch, size, status, tmp_path: Path, capsys):
     """A variance of one value is 0: a batch of one sample is refused where the image has one pixel."""
@@ -101,12 +158,24 @@ def test_rates_rise_from_a_millionth_to_ten(tmp_path: Path, capsys):
     np.savez(tmp_path / "data.npz", x=x, y=(x[:, 0, 0, 0] > 0).astype(int) + 2 * (x[:, 0, 0, 1] > 0))
     (tmp_path / "net.ini").write_text(NETWORK.format(more=SOFTMAX + "WithLoss=1\n[soft.Target]\n"))
     words = [str(tmp_path / "net.ini"), "-find-lr", str(100 * SAMPLES), "-o", str(tmp_path / "out")]
-    assert cli.main(words) == 0 and "fell fastest" in capsys.readouterr().err
+    assert cli.main(words) == 0 and "falls steepest" in capsys.readouterr().err
     table = np.loadtxt(tmp_path / "out" / "training" / "find_lr.csv", delimiter=",", skiprows=1)
     assert np.allclose(table[:, 0], 1e-6 * 1e7 ** (np.arange(100) / 99), rtol=1e-4)
     assert table[60:90, 1].mean() < 0.8 * table[:30, 1].mean()
     assert not (tmp_path / "out" / "weights").exists()
     assert cli.main([*words, "-learn-epoch", "1"]) == 2 and "N2D2-E007" in capsys.readouterr().err
+
+
+def test_the_proposed_rate():
+    """The middle of the fall; neither a steeper fall from an explosion, nor noise."""
+    rates, noise = 1e-6 * 1e7 ** (np.arange(300) / 299), np.random.default_rng(1).normal(size=300) / 50
+    fall = 2.3 - 2 / (1 + (1e-3 / rates) ** 2) + noise
+    exploded = np.where(rates > 0.1, 40 * np.abs(np.sin(np.arange(300))), fall)
+    for losses in (fall, exploded):
+        found = steepest_rate(list(zip(rates, losses, strict=True)))
+        assert found is not None and 5e-4 < found < 2e-3
+    assert steepest_rate(list(zip(rates, 2.3 + noise, strict=True))) is None
+    assert steepest_rate([(1e-6, 2.0)]) is None and steepest_rate([(1e-6, 2.0), (10.0, 1.0)]) is not None
 
 
 @pytest.mark.parametrize("right, classes", [(0.75, 4), (0.5, 10), (1.0, 2)])

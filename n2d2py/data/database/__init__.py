@@ -8,8 +8,20 @@ from functools import partial
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import annotated as _annotated  # noqa: F401
-from n2d2py.data.database import caltech, cifar, directory, gtsrb, idx, ilsvrc, listed, numpy_file, random_data, tables  # noqa: F401
+from n2d2py.data.database import (  # noqa: F401
+    annotated,
+    caltech,
+    cifar,
+    directory,
+    gtsrb,
+    idx,
+    ilsvrc,
+    labelled,
+    listed,
+    numpy_file,
+    random_data,
+    tables,
+)
 from n2d2py.data.database.base import Context, Database, JoinedItems, load, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.partition import SETS, Partition, partition

@@ -87,7 +87,8 @@ def _polygon(points: Points) -> Points:
     return corners
 
 
-def _box(*corners: str | float) -> Points:
+def box(*corners: str | float) -> Points:
+    """The corners of a box from its left, top, right and bottom ones, in pixels."""
     x, y, u, v = map(float, corners)
     return ((x, y), (u, y), (u, v), (x, v))
 
@@ -98,7 +99,7 @@ def _by_file(path: Path, separator: str | None, key: int, kind: int, first: int)
     found: dict[str, list[Region]] = {}
     for row in _rows(path, separator):
         if row[kind] != "DontCare":
-            found.setdefault(row[key], []).append((row[kind], _box(*row[first : first + 4])))
+            found.setdefault(row[key], []).append((row[kind], box(*row[first : first + 4])))
     return found
 
 
@@ -115,7 +116,7 @@ def _kitti(labels: Path, file: str, values: Values) -> Iterable[Region]:
 def _kitti_object(labels: Path, file: str, values: Values) -> Iterable[Region]:
     part, _, name = file.split("/")
     rows = _rows(labels / part / "label_2" / f"{Path(name).stem}.txt") if part == "training" else []
-    return [(row[0], _box(*row[4:8])) for row in rows if row[0] != "DontCare"]
+    return [(row[0], box(*row[4:8])) for row in rows if row[0] != "DontCare"]
 
 
 def _kitti_road(labels: Path, file: str, values: Values) -> Iterable[Region]:
@@ -170,7 +171,7 @@ def _caltech(labels: Path, file: str, values: Values) -> Iterator[Region]:
     for row in _rows(labels / f"{file.rpartition('.')[0]}.txt"):
         if row[0] in known:
             x, y, width, height = map(float, row[1:5])
-            yield known[row[0]], _box(x, y, x + width, y + height)
+            yield known[row[0]], box(x, y, x + width, y + height)
 
 
 # ---- the table of formats ---------------------------------------------------------------------------
@@ -183,6 +184,12 @@ class _Format:
     regions: Callable[[Path, str, Values], Iterable[Region]]
     keys: tuple[Key, ...] = ()
     labels: str = "."
+
+
+REGION_KEYS = (
+    Key("DefaultLabel", Kind.STRING, "", "Label of the pixels outside of all regions."),
+    Key("ROIsMargin", Kind.UINT, 0, "Width in pixels of the border around regions that has no label.", maximum=1000),
+)
 
 
 def _share(name: str, default: object) -> Key:
@@ -243,8 +250,7 @@ def _register(name: str, form: _Format) -> None:
         for key in (
             Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{form.path}."),
             Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {form.labels} of DataPath."),
-            Key("DefaultLabel", Kind.STRING, "", "Label of the pixels outside of all regions. Its id is the last one."),
-            Key("ROIsMargin", Kind.UINT, 0, "Width in pixels of the border around regions that has no label.", maximum=1000),
+            *REGION_KEYS,
             *form.keys,
         )
     }

@@ -15,7 +15,7 @@ from n2d2py.data.arrays import plain
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import as_image, read_stimulus
 from n2d2py.errors import InternalError, Location, N2D2Error, nearest
-from n2d2py.ini import Document, Key, Kind, Schema, Section, Values, resolve_path
+from n2d2py.ini import REQUIRED, Document, Key, Kind, Schema, Section, Values, resolve_path
 from n2d2py.ini.ignored import CACHES, Ignored
 from n2d2py.registry import Registry
 
@@ -147,18 +147,8 @@ class Context:
 Loader = Callable[[Values, Context], Database]
 _SUFFIX = "_Database"
 _TYPES: Registry[tuple[Schema, Loader]] = Registry("the database type")
-_FOLDERS = "sort its files into a folder for each label and use DIR_Database"
-_UNSUPPORTED = {
-    "Actitracker_Database": ("its windows of samples are not read", "store a row for each window and use CSV_Database"),
-    "AER_Database": ("events of spiking models are not read", "use a database of images"),
-    "CelebA_Database": ("its tables are not read", "use List_Database, with LabelPath=identity_CelebA.txt"),
-    "CKP_Database": ("its emotions are not read", _FOLDERS),
-    "CompositeDatabase": ("databases are not joined", "use LoadMore of DIR_Database or CSV_Database"),
-    "Daimler_Database": ("its table of pedestrians is not read", _FOLDERS),
-    "IMDBWIKI_Database": ("its tables are MATLAB files", "write them as lines 'file label' and use List_Database"),
-    "LITISRouen_Database": ("its names of files are not read", _FOLDERS),
-    "N_MNIST_Database": ("events of spiking models are not read", "use MNIST_IDX_Database"),
-}
+_EVENTS = "events of spiking models are not read"
+_UNSUPPORTED = {"AER_Database": (_EVENTS, "use a database of images"), "N_MNIST_Database": (_EVENTS, "use MNIST_IDX_Database")}
 """Types of N2D2 that are known and not read here: why, and what to use instead."""
 
 _REGIONS = Ignored("", "keys of image regions (ROIs)", "is for regions", "remove them: regions are not read")
@@ -359,3 +349,42 @@ def partitioned(
     items = parts[0].items if len(parts) == 1 else JoinedItems([part.items for part in parts])
     labels = np.concatenate([np.asarray(part.labels, np.int64) for part in parts])
     return Database(type_name, items, labels, label_names, {name: np.concatenate(each) for name, each in sets.items()}, maps)
+
+
+@register(
+    "CompositeDatabase",
+    Key(
+        "Databases", Kind.STRINGS, REQUIRED, "Sections whose stimuli and sets are joined. Equal names of labels are one label."
+    ),
+    doc="Several databases, one after the other.",
+)
+def _composite(values: Values, context: Context) -> Database:
+    parts: list[Database] = []
+    for name in values["Databases"]:
+        section = context.document.require(name, values.where("Databases"))
+        if (
+            section.name == values.section.name
+            or not section.has("Type")
+            or section.text("Type").strip() == "CompositeDatabase"
+        ):
+            raise values.fail(
+                "E419", f"Databases={name} does not name another database", "name sections with a Type", "Databases"
+            )
+        parts.append(load(section.text("Type").strip(), section, context))
+        if parts[-1].maps is not None:
+            raise values.fail("E406", f"[{name}] has pixel-wise labels, which are not joined", "use one database", "Databases")
+    known: dict[str, int] = {}
+    labels, sets, start = [], {name: [] for name in SETS}, 0
+    for part in parts:
+        ids = np.array([*(known.setdefault(name, len(known)) for name in part.label_names), -1])
+        labels.append(ids[part.labels])
+        for name in SETS:
+            sets[name].append(part.sets[name] + start)
+        start += len(part.items)
+    return Database(
+        values["Type"].strip(),
+        JoinedItems([part.items for part in parts]),
+        np.concatenate(labels),
+        tuple(known),
+        {name: np.concatenate(each) for name, each in sets.items()},
+    )

@@ -56,7 +56,7 @@ _POLICY_KEYS = {
     "WarmUpLRFrac": ("CosineDecay",),
     "Power": ("PolyDecay", "InvDecay"),
     "MaxIterations": ("PolyDecay", "CosineDecay"),
-    "LearningRateStepSize": _STEPS,
+    "LearningRateStepSize": (*_STEPS, "CosineDecay"),
     "LearningRateDecay": (*_STEPS, "InvDecay"),
 }
 """The policies that read a key of SGD; the other policies ignore it."""
@@ -92,8 +92,8 @@ _COMPUTED = (
 class SolverSettings:
     """A solver of N2D2, SGD or Adam (`kind`), with its keys.
 
-    `iteration_size` counts batches. `warm_up_duration` and `learning_rate_step_size` count samples. `max_iterations` counts samples
-    with CosineDecay, and steps of `iteration_size` batches with PolyDecay.
+    `iteration_size` counts batches, `learning_rate_step_size` samples. `warm_up_duration` counts `learning_rate_step_size`, and so does
+    `max_iterations` with CosineDecay; with PolyDecay it counts steps of `iteration_size` batches.
 
     Attributes:
         decay: of the weights; `min_decay`: CosineDecay, the least share of the rate.
@@ -140,6 +140,11 @@ class LayerRecipe:
     solvers: dict[str, SolverSettings]
     learns: bool = True
     back_propagates: bool = True
+
+    @property
+    def adds_margin(self) -> bool:
+        """True for a TargetBias."""
+        return "Type" in self.values and self.values["Type"] == "TargetBias"
 
 
 def refuse_untaught(values: Values) -> None:

@@ -156,7 +156,8 @@ class Tensors:
         shape = self.graph.shape(image)
         if len(shape) > 2 and image not in self._vectors:
             self._vectors[image] = self._reshaped(name, image, (prod(shape),), "array")
-        return self._vectors.get(image, image)
+        vector = self._vectors.get(image, image)
+        return self._renamed.get(vector, vector)
 
     def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
         made = self.fresh(f"{name}_{label}")

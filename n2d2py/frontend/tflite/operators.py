@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.frontend.tflite.detections import detections
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.lowering import LIMITS, flag, fused, layer, need_ends, option, slices
 from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID
@@ -532,5 +533,8 @@ LOWERINGS: dict[str, Lowering] = {
 }
 """Translations of operators by name."""
 
-CUSTOM_LOWERINGS: dict[str, Lowering] = {"Convolution2DTransposeBias": _mediapipe_conv}
+CUSTOM_LOWERINGS: dict[str, Lowering] = {
+    "Convolution2DTransposeBias": _mediapipe_conv,
+    "TFLite_Detection_PostProcess": detections,
+}
 """The same of custom operators."""

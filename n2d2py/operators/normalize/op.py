@@ -99,6 +99,8 @@ memory_access("Normalize")(rows)
 
 
 # ---- INI files ---------------------------------------------------------------------------------
+SMALLEST_SQUARE = 1e-6
+"""Added by N2D2 to a sum of squares before its root."""
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     Key("Norm", Kind.ENUM, doc="Norm that becomes 1.", choices=("L1", "L2")),
@@ -110,7 +112,8 @@ _SCHEMA = LAYER.extended(
 @ini("Normalize", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.joined()
-    context.add(lp_normalize(require_channels(context, tensor), 1 if context.values["Norm"] == "L1" else 2), [tensor])
+    size, is_l1 = require_channels(context, tensor), context.values["Norm"] == "L1"
+    context.add(lp_normalize(size, 1) if is_l1 else Normalize(size, SMALLEST_SQUARE, False, summed=True), [tensor])
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

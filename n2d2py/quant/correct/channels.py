@@ -7,8 +7,9 @@ A dense reader gets coarser weights instead, so f_k = (widest range / range_k)^a
 that the least error is expected from. The idea is that of M. Nagel et al., ICCV 2019, and of
 G. Xiao et al., "SmoothQuant", ICML 2023.
 
-The first layer is a convolution or fully connected with a rectifier, or a normalisation of lines, whose gains and shifts take the
-factors. A clipping rectifier becomes one with a limit for each channel, whose lowest limit no range may exceed.
+The first layer is a normalisation of lines, whose gains and shifts take the factors, or a convolution or fully connected: with a rectifier,
+or linear before products with other tensors, such as values before attention and the projection next to a gate. A clipping rectifier becomes
+one with a limit for each channel, whose lowest limit no range may exceed.
 """
 
 from __future__ import annotations
@@ -47,20 +48,22 @@ _UNSIGNED, _SIGNED = 255.0, 127.0
 
 @dataclass(frozen=True)
 class _Scalable:
-    """A layer whose output channels can be scaled, and the layers with weights that alone read them."""
+    """A layer whose output channels can be scaled, the layers with weights that alone read them, and the tensor that these read."""
 
     node: Node
     readers: WeightedReaders
+    read: str
 
     @property
-    def is_norm(self) -> bool:
-        return isinstance(self.node.op, Normalize)
+    def is_signed(self) -> bool:
+        return self.node.activation is None
 
     def by_channel(self, values: np.ndarray) -> np.ndarray:
-        """Return the values (n, ...) of its output as (rows, C)."""
+        """Return the values (n, ...) that are read as (rows, C)."""
         if isinstance(self.node.op, Normalize):
             return in_memory_order(values).reshape(-1, self.node.op.size)
-        return np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
+        rows = np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
+        return rows if self.read == self.node.output else rows[:, np.argsort(self.readers[0][1])]
 
     def scale(self, factors: np.ndarray) -> None:
         """Multiply the channels by factors (C), and divide what reads them."""
@@ -74,20 +77,40 @@ class _Scalable:
             shape = (-1,) + (1,) * (weights.ndim - 1)
             params["weights"] = (weights * factors.reshape(shape)).astype(weights.dtype)
             params["bias"] = (bias * factors).astype(bias.dtype)
-            assert isinstance(node.activation, Clip)
-            if node.activation.high != np.inf:
+            if isinstance(node.activation, Clip) and node.activation.high != np.inf:
                 node.activation = ChannelClip(0.0, tuple(float(v) for v in node.activation.high * factors))
         for reader, numbers in self.readers:
             scale_inputs(reader, 1.0 / factors[numbers])
 
 
 def _scalables(graph: Graph) -> list[_Scalable]:
-    found = []
+    found: dict[str, _Scalable] = {}
     for node in graph.nodes:
-        if graph.precision(node).quantize is not False:
-            readers = _of_norm(graph, node) if isinstance(node.op, Normalize) else _of_rectified(graph, node)
-            found += [_Scalable(node, readers)] if readers else []
-    return found
+        if graph.precision(node).quantize is False:
+            continue
+        if node.activation is None and isinstance(node.op, (Conv, Fc)):
+            readers = _of_multiplied(graph, node)
+            if readers:  # of two factors of a product, one
+                found.setdefault(readers[0][0].name, _Scalable(node, readers, readers[0][0].inputs[0]))
+            continue
+        readers = _of_norm(graph, node) if isinstance(node.op, Normalize) else _of_rectified(graph, node)
+        if readers:
+            found[node.name] = _Scalable(node, readers, node.output)
+    return list(found.values())
+
+
+def _of_multiplied(graph: Graph, node: Node) -> WeightedReaders:
+    """The only reader of the products of a linear layer and other tensors, each of whose channels has the gain of one channel of the layer."""
+    if graph.precision(node).target is TargetForm.SUMS or "weight_scales" in node.params:
+        return []
+    shape = graph.shape(node.output)
+    numbers = np.broadcast_to(np.arange(shape[1]).reshape(-1, *(1,) * (len(shape) - 2)), shape)
+    readers = weighted_readers(graph, node.output, numbers, products=True)
+    if isinstance(readers, str) or len(readers) > 1 or not isinstance(weighted_readers(graph, node.output, numbers), str):
+        return []
+    ((reader, gains),) = readers
+    takes = isinstance(reader.op, (Conv, Fc)) and getattr(reader.op, "groups", 1) == 1
+    return readers if takes and sorted(gains) == list(range(shape[1])) else []
 
 
 def _of_norm(graph: Graph, node: Node) -> WeightedReaders:
@@ -124,15 +147,15 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
     if not scalables or not batches:
         return {}
     names = [one.node.output for one in scalables]
-    engine = FloatEngine(graph, taps=names, threads=1)
+    engine = FloatEngine(graph, taps=[one.read for one in scalables], threads=1)
 
     def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int]]:
         values = engine.run(batch)
         found = []
         for one in scalables:
-            rows = one.by_channel(values[one.node.output])
+            rows = one.by_channel(values[one.read])
             power = np.einsum("nc,nc->c", rows, rows).astype(np.float64)
-            largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_norm else rows.max(axis=0)
+            largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_signed else rows.max(axis=0)
             found.append((largest.astype(np.float64), power, len(rows)))
         return found
 
@@ -152,18 +175,18 @@ def _factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.
 
     The ranges of a normalisation are multiples of its deviations: the largest values of few samples would leave the others no room.
     """
-    ranges = np.sqrt(power) if scalable.is_norm else largest
+    ranges = np.sqrt(power) if scalable.is_signed else largest
     if not (0 < largest.max() < np.inf and np.isfinite(power).all()):
         return None
     wanted = np.clip(np.divide(ranges.max(), ranges, out=np.ones_like(ranges), where=ranges > 0), 1.0, _LARGEST)
-    candidates = [wanted**exponent for exponent in (_NORM_EXPONENTS if scalable.is_norm else _EXPONENTS)]
-    steps = [float((largest * factors).max()) / (_SIGNED if scalable.is_norm else _UNSIGNED) for factors in candidates]
+    candidates = [wanted**exponent for exponent in (_NORM_EXPONENTS if scalable.is_signed else _EXPONENTS)]
+    steps = [float((largest * factors).max()) / (_SIGNED if scalable.is_signed else _UNSIGNED) for factors in candidates]
     errors = [
         sum(_expected_error(reader, factors[numbers], step, power[numbers]) for reader, numbers in scalable.readers)
         for factors, step in zip(candidates, steps, strict=True)
     ]
     best = int(np.argmin(errors))
-    return candidates[best] if errors[best] < (_NORM_GAIN if scalable.is_norm else _GAIN) * errors[0] else None
+    return candidates[best] if errors[best] < (_NORM_GAIN if scalable.is_signed else _GAIN) * errors[0] else None
 
 
 def _expected_error(reader: Node, factors: np.ndarray, step: float, power: np.ndarray) -> float:

@@ -21,12 +21,9 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.base import Op
-from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.linear import padded_reader, scale_inputs, weighted_readers
 from n2d2py.operators.view import MemoryView
@@ -41,9 +38,9 @@ _WORSE_CHANNELS = 16.0
 _FEWEST = 8
 """Stimuli that tell the ranges of channels."""
 _SQNR = 35.0
-"""Decibels that 8 bits must keep in front of layers with weights, which else read 16 bits."""
-WEIGHTED = (Conv, Fc, ArrayRecurrent)
-"""Layers whose inputs may have 16 bits in a network of 8."""
+"""Decibels that 8 bits must keep of an input, which else has 16."""
+_FEWEST_VALUES = 1000
+"""Of normal values, the next ones beyond the largest of so many have 35 dB less power than all."""
 
 InputScales = Mapping[str, np.ndarray]
 """By input: gains and shifts (2, ...) of its channels, which broadcast to it, such as (2, 1, C) to rows (1, T, C); (2, 0) where its first
@@ -144,7 +141,7 @@ def _is_lost_in_layers(graph: Graph, name: str, x: np.ndarray) -> bool:
     for tensor, values in real.items():
         with np.errstate(all="ignore"):
             error = np.square(rounded[tensor] - values).mean()
-            own = np.square(_rounded(values, _bits(graph, tensor, values)) - values).mean()
+            own = np.square(_stored(values) - values).mean()
         if not np.isfinite(error) or error > _WORSE * max(own, 1e-30 * np.square(values).mean()):
             return True
     return False
@@ -166,16 +163,6 @@ def _results(graph: Graph, name: str, x: np.ndarray) -> dict[str, np.ndarray]:
     return found
 
 
-def _bits(graph: Graph, tensor: str, values: np.ndarray) -> int:
-    """The bits that a tensor gets: 16 in front of layers with weights that 8 would spoil."""
-    readers = graph.consumers(tensor)
-    while len(readers) == 1 and readers[0].op.moves_values:
-        readers = graph.consumers(readers[0].output)
-    if not readers or not all(isinstance(reader.op, WEIGHTED) for reader in readers):
-        return 8
-    return 16 if _is_spoiled(values) else 8
-
-
 def _is_spoiled(values: np.ndarray) -> bool:
     return is_spoiled(np.abs(values).max(), values.var())
 
@@ -184,6 +171,17 @@ def is_spoiled(largest: float, variance: float) -> bool:
     """True if rounding to 127 steps leaves less than 35 dB between the signal and the error."""
     step = largest / 127
     return bool(step * step / 12 > 10 ** (-_SQNR / 10) * variance)
+
+
+def is_clipped(graph: Graph, name: str, count: int) -> bool:
+    """True if the `count` values that calibration saw of an input, or of its scaled channels, are so few that clipping others costs more than
+    35 dB. The 16-bit range has room for them."""
+    return count < _FEWEST_VALUES * (graph.shape(name)[1] if is_given(graph, name) else 1)
+
+
+def _stored(x: np.ndarray) -> np.ndarray:
+    """The real numbers that the integers of an input stand for, in 16 bits where 8 spoil it."""
+    return _rounded(x, 16 if _is_spoiled(x) else 8)
 
 
 def _rounded(x: np.ndarray, bits: int) -> np.ndarray:
@@ -222,8 +220,8 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     half = np.where(symmetric, np.where(largest > LEAST_RANGE, largest, 1.0), (high - low) / 2)
     centre = np.where(symmetric, 0.0, (high + low) / 2)
     own = (channels - centre[:, None]) / half[:, None]
-    error = np.square((_rounded(channels, 16 if _is_spoiled(channels) else 8) - channels) / half[:, None])[varies].mean()
-    least = np.square(_rounded(own, 16 if _is_spoiled(own) else 8) - own)[varies].mean()
+    error = np.square((_stored(channels) - channels) / half[:, None])[varies].mean()
+    least = np.square(_stored(own) - own)[varies].mean()
     return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_along(x.ndim, axis))
 
 

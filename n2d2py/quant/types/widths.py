@@ -18,8 +18,8 @@ from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.types.float_inputs import WEIGHTED, is_given, is_spoiled
-from n2d2py.quant.types.spectra import is_magnitude, is_to_float
+from n2d2py.quant.types.float_inputs import is_clipped, is_given, is_spoiled
+from n2d2py.quant.types.spectra import is_magnitude
 
 
 def width(
@@ -33,10 +33,10 @@ def width(
 ) -> int:
     """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
 
-    What a Softmax at an output reads has the width of an output. 16 bits at an edge, and for magnitudes, are taken only where weighted layers and floating point alone read the values. Inside, the tensors that only normalisations and
+    What a Softmax at an output reads has the width of an output. An input, and magnitudes, have 16 bits
+    where 8 lose, and where recurrent layers alone read them, whose states have as many. Inside, the tensors that only normalisations and
     softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
-    block of a transformer. So have the states that one recurrent layer gives to the next one, or to
-    the scores. Spectra, and what they are made of, are among `options.wide` (quant/types/spectra.py).
+    block of a transformer. So have the states that one recurrent layer gives to the next one, or to the scores, of each step too. Spectra, and what they are made of, are among `options.wide` (quant/types/spectra.py).
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     asked = asked_bits(graph, holders)
@@ -48,15 +48,19 @@ def width(
     if options.bits == 8 and options.wide_joins and _keeps_sixteen(graph, name):
         return 16
     given = name in graph.inputs or is_magnitude(graph.producer(name)) or is_given(graph, name)
-    if options.bits == 8 and given and readers and all(isinstance(n.op, WEIGHTED) or is_to_float(n) for n in readers):
-        if options.input_bits == 16 or (
-            options.input_bits == 0 and known is None and is_spoiled(histograms[name].largest, histograms[name].deviation ** 2)
-        ):
+    if options.bits == 8 and given and readers:
+        recurs = all(isinstance(node.op, ArrayRecurrent) for node in readers)
+        lost = known is None and (recurs or _is_lost(graph, name, histograms[name]))
+        if options.input_bits == 16 or (options.input_bits == 0 and lost):
             return 16
     last = (name in final and not readers) or is_scored(graph, name)
     if options.bits == 8 and last and name not in graph.inputs:
         return options.output_bits or (16 if _is_scores(graph, name) else 8)
     return options.bits
+
+
+def _is_lost(graph: Graph, name: str, histogram: Histogram) -> bool:
+    return is_spoiled(histogram.largest, histogram.deviation**2) or is_clipped(graph, name, histogram.count)
 
 
 def _keeps_sixteen(graph: Graph, name: str) -> bool:
@@ -85,7 +89,7 @@ def _feeds_recurrent(graph: Graph, name: str, scores: bool) -> bool:
 
 
 def _passes_on(graph: Graph, node: Node, scores: bool) -> bool:
-    if isinstance(node.op, ArrayRecurrent) or (scores and isinstance(node.op, Fc) and node.output in graph.outputs):
+    if isinstance(node.op, ArrayRecurrent) or (scores and isinstance(node.op, (Conv, Fc)) and graph.is_last(node.output)):
         return True
     joins = node.op.moves_values or isinstance(node.op, Concat)
     return joins and node.activation is None and _feeds_recurrent(graph, node.output, scores)
@@ -129,9 +133,11 @@ def _keeps(graph: Graph, node: Node, seen: set[str]) -> bool:
 
 
 def _is_scores(graph: Graph, name: str) -> bool:
-    """True if the tensor is a vector of weighted sums, which cost nothing to keep in 16 bits."""
+    """True if the tensor is a vector of weighted sums, or one for each step of recurrent layers, which cost little to keep in 16 bits."""
     producer, shape = graph.producer(name), graph.shape(name)
-    return producer is not None and isinstance(producer.op, (Conv, Fc)) and elements(shape) == shape[1]
+    if producer is None or not isinstance(producer.op, (Conv, Fc)):
+        return False
+    return elements(shape) == shape[1] or _are_states(graph, producer.inputs[0])
 
 
 def is_scored(graph: Graph, name: str) -> bool:

@@ -73,6 +73,13 @@ class ArrayMatMul(ArrayOp):
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return self.output_size() * self.left[-1]
 
+    def column_numbers(self, numbers: np.ndarray) -> np.ndarray | None:
+        """Numbers (1, size) of the gains of right as those of the result; None where a column of right has several."""
+        right = numbers.reshape(1, -1)[:, positions(self.placed()[1], self.right)]
+        if (right != right[..., :1, :]).any():
+            return None
+        return self._stored(np.broadcast_to(right[..., :1, :], (1, *self.dims)))
+
     def _matrices(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
         left, right, _ = self.placed()
         a, b = self.operands(inputs, node)

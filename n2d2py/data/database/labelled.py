@@ -1,0 +1,359 @@
+"""Databases whose tables or names of files give the labels: of whole stimuli, or of boxes in images.
+
+    Actitracker_Database, CelebA_Database, CKP_Database, Daimler_Database, IMDBWIKI_Database, LITISRouen_Database
+
+The formats are those of the distributors' documentation, the folders and defaults those of N2D2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.database.annotated import REGION_KEYS, Points, RegionMaps, box
+from n2d2py.data.database.base import (
+    ArrayItems,
+    Context,
+    Database,
+    FileItems,
+    StimulusList,
+    data_path,
+    fraction,
+    partitioned,
+    register,
+)
+from n2d2py.data.database.directory import list_directory
+from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.text import read_lines
+from n2d2py.errors import N2D2Error
+from n2d2py.ini import REQUIRED, Key, Kind, Values
+from n2d2py.ini.ignored import Ignored
+
+Row = tuple[str, Sequence[tuple[str, Points | None]]]
+"""A file, with its label, or with the labels and corners of its boxes."""
+
+
+def _shares(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
+    return fraction("Learn", learn, "Learning set: fraction of the stimuli."), fraction(
+        "Validation", validation, "Validation set: fraction of the stimuli."
+    )
+
+
+def _path(name: str, default: str) -> Key:
+    return Key(name, Kind.PATH, "", f"Default: $N2D2_DATA/{default}.")
+
+
+def _split(values: Values, per_label: bool = False, equivalent: bool = False) -> Partition:
+    return Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"], per_label, equivalent)
+
+
+def _unreadable(path: Path, what: str) -> N2D2Error:
+    return N2D2Error("E410", f"{path} cannot be read: {what}", remedy="unpack the data set again")
+
+
+def _database(
+    values: Values,
+    context: Context,
+    folder: Path,
+    rows: Iterable[Row],
+    how: Partition | dict[str, str],
+    known: Sequence[str] = (),
+) -> Database:
+    """The database of the rows whose files exist; `how` splits them, or names the set of each file. `known`: the first labels."""
+    name, listed = values["Type"].strip(), list(rows)
+    present = [row for row in listed if (folder / row[0]).is_file()]
+    if not present:
+        raise N2D2Error(
+            "E416", f"{folder} contains none of the files that are listed", remedy="set DataPath to the unpacked data set"
+        )
+    if len(present) < len(listed):
+        log.notice("%s: %d of %d files that are listed are absent", name, len(listed) - len(present), len(listed))
+    default: str = values.as_dict().get("DefaultLabel", "")
+    first = [default] if default else []
+    ids = {label: at for at, label in enumerate([*first, *known])}
+    regions = [[(ids.setdefault(label, len(ids)), corners) for label, corners in each] for _, each in present]
+    items = FileItems(folder, [file for file, _ in present])
+    maps = None
+    if any(corners is not None for each in regions for _, corners in each):
+        found = [[(label, corners) for label, corners in each if corners is not None] for each in regions]
+        maps = RegionMaps(items, found, 0 if default else -1, values["ROIsMargin"])
+    labels = np.full(len(items), -1) if maps else np.array([each[0][0] for each in regions])
+    if isinstance(how, Partition):
+        sets = partition(labels, how, context.seed, values.section.location)
+    else:
+        sets = {one: np.array([at for at, file in enumerate(items.files) if how.get(file) == one], np.int64) for one in SETS}
+    return Database(name, items, labels, tuple(ids), sets, maps)
+
+
+@register(
+    "LITISRouen_Database",
+    *_shares(0.4, 0.4),
+    _path("DataPath", "data_rouen"),
+    doc="Sounds of places. The label is the name of the file up to its first digit.",
+)
+def _litis_rouen(values: Values, context: Context) -> Database:
+    folder = data_path(values, context, default="data_rouen", folder=True)
+    files = list_directory(folder, {}, depth=-1).files
+    rows = [(file, [(re.split("[0-9]", file.rpartition("/")[2])[0], None)]) for file in files]
+    return _database(values, context, folder, rows, _split(values))
+
+
+_EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadness", "surprise")
+
+
+@register(
+    "CKP_Database",
+    fraction(
+        "Learn", REQUIRED, "Learning set: fraction of the images of the rarest label. The same number is taken of each label."
+    ),
+    fraction("Validation", 0.0, "Validation set: defined like Learn. All other images are the test set."),
+    Key("NbNeutral", Kind.UINT, 1, "Images at the beginning of a sequence whose label is neutral."),
+    _path("DataPath", "cohn-kanade-images"),
+    doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7.",
+)
+def _ckp(values: Values, context: Context) -> Database:
+    folder = data_path(values, context, default="cohn-kanade-images", folder=True)
+    return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), _split(values, True, True))
+
+
+def _emotions(folder: Path, neutral: int) -> Iterator[Row]:
+    before = None
+    for path in sorted(folder.rglob("*.txt"), key=lambda each: (each.parent.parts, each.name)):
+        if path.parent == before:
+            raise _unreadable(path, "another file in its folder has an emotion")
+        before = path.parent
+        words = [word for _, line in read_lines(path) for word in line.split()]
+        try:
+            (code,) = map(float, words)
+            emotion = {float(at): name for at, name in enumerate(_EMOTIONS)}[code]
+        except (ValueError, KeyError):
+            raise _unreadable(path, "it does not hold a number from 0 to 7") from None
+        for at, image in enumerate(sorted(path.parent.glob("*.png"))):
+            yield image.relative_to(folder).as_posix(), [("neutral" if at < neutral else emotion, None)]
+
+
+_IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Eval/list_eval_partition.txt"
+
+
+@register(
+    "CelebA_Database",
+    *_shares(1.0),
+    Key("InTheWild", Kind.BOOL, True, f"1: img_celeba, whose faces are boxes of {_BOXES}. 0: img_align_celeba."),
+    Key(
+        "WithPartitioning",
+        Kind.BOOL,
+        True,
+        f"1: split as {_PARTS} next to LabelPath says. 0: split each label by Learn and Validation.",
+    ),
+    _path("DataPath", "CelebA/Img"),
+    _path("LabelPath", "CelebA/Anno"),
+    *REGION_KEYS,
+    accepted=(Ignored("WithLandmarks", "keys of landmarks", "reads landmarks, which no layer uses", "remove it"),),
+    doc=f"Faces of celebrities. Their identities in {_IDENTITIES} of LabelPath are the labels.",
+)
+def _celeba(values: Values, context: Context) -> Database:
+    folder = data_path(values, context, default="CelebA/Img", folder=True)
+    tables = data_path(values, context, "LabelPath", default="CelebA/Anno", folder=True)
+    wild = values["InTheWild"]
+    folder /= "img_celeba" if wild else "img_align_celeba"
+    identities = dict(sorted(_cells(tables / _IDENTITIES, 2)))
+    boxes: dict[str, Points] = {}
+    for file, *numbers in _cells(tables / _BOXES, 5, header=2) if wild else ():
+        x, y, width, height = _numbers(tables / _BOXES, numbers)
+        boxes[file] = box(x, y, x + width - 1, y + height - 1)
+    rows = [(file, [(label, boxes.get(file))]) for file, label in identities.items()]
+    names = sorted(set(identities.values()), key=int) if all(map(str.isdigit, identities.values())) else ()
+    if not values["WithPartitioning"]:
+        return _database(values, context, folder, rows, _split(values, not wild), names)
+    parts = dict(_cells(tables.parent / _PARTS, 2))
+    which = {file: SETS[int(part)] for file, part in parts.items() if part in ("0", "1", "2")}
+    return _database(values, context, folder, rows, which, names)
+
+
+def _cells(path: Path, count: int, header: int = 0, separator: str | None = None) -> Iterator[list[str]]:
+    """The cells of the lines of a table after its header, `count` of each."""
+    for number, line in read_lines(path, comment="#"):
+        cells = line.replace("&amp;", "&").split(separator)
+        if number > header:
+            if len(cells) < count:
+                raise _unreadable(path, f"line {number} has {len(cells)} cells, not {count}")
+            yield cells[:count]
+
+
+def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
+    try:
+        found = [float(cell) for cell in cells]
+    except ValueError:
+        found = [np.inf]
+    if not np.isfinite(found).all() or np.abs(found).max() > 1e6:
+        raise _unreadable(path, f"'{' '.join(cells)}' are not numbers")
+    return found
+
+
+@register(
+    "IMDBWIKI_Database",
+    *_shares(1.0),
+    Key("WikiSet", Kind.BOOL, True, "Read wiki.csv."),
+    Key("IMDBSet", Kind.BOOL, False, "Read imdb.csv."),
+    Key(
+        "CropFrame",
+        Kind.BOOL,
+        False,
+        "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes.",
+    ),
+    Key(
+        "UseNameAsLabel",
+        Kind.BOOL,
+        False,
+        "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown.",
+    ),
+    _path("DataPath", "IMDB-WIKI"),
+    _path("LabelPath", "IMDB-WIKI/imdb_metadata"),
+    *REGION_KEYS,
+    doc="Faces with gender and age. Lines of the tables: file;name;x0;y0;x1;y1;birth;photograph;gender, the last three in years and "
+    "0 for female, 1 for male.",
+)
+def _imdb_wiki(values: Values, context: Context) -> Database:
+    folder = data_path(values, context, default="IMDB-WIKI", folder=True)
+    tables = data_path(values, context, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
+    rows = [
+        row
+        for part in ("imdb", "wiki")
+        if values["IMDBSet" if part == "imdb" else "WikiSet"]
+        for row in _faces(tables, part, values)
+    ]
+    return _database(values, context, folder, rows, _split(values, values["UseNameAsLabel"] and values["CropFrame"]))
+
+
+def _faces(tables: Path, part: str, values: Values) -> Iterator[Row]:
+    path, crop = tables / f"{part}.csv", values["CropFrame"]
+    for file, name, *cells, gender in _cells(path, 9, separator=";"):
+        x, y, right, bottom, birth, photograph = _numbers(path, cells)
+        if (x, y) == (1, 1) or (right, bottom) == (1, 1):
+            continue  # how the tables mark images without a face
+        age = photograph - birth
+        sex = {"0": "F", "1": "M"}.get(gender.removesuffix(".0"), "?")
+        of_face = f"{sex}-{f'{age:g}' if 0 <= age <= 99 else '?'}"
+        label = name if values["UseNameAsLabel"] else of_face
+        yield f"{part}{'_crop' * crop}/{file}", [(label, None if crop else box(x, y, right - 1, bottom - 1))]
+
+
+_PATCHES = {"Pedestrians/48x96": "Pedestrians", "Pedestrians/18x36": "Pedestrians", "NonPedestrians": "NonPedestrians"}
+_OBJECTS = {"0": "Pedestrians", "1": "Bicyclist", "2": "Motorcyclist", "10": "Group"}
+
+
+@register(
+    "Daimler_Database",
+    *_shares(1.0),
+    fraction("Test", 0.0, "Test set: fraction of the stimuli."),
+    Key("Fully", Kind.BOOL, False, "0: patches of TrainingData. 1: images of TestData, whose objects are boxes of LabelPath."),
+    _path("DataPath", "Daimler_pedestrian/DaimlerBenchmark/Data"),
+    _path("LabelPath", "Daimler_pedestrian/DaimlerBenchmark/Data/GroundTruth2D.db"),
+    *REGION_KEYS,
+    doc="Pedestrians of the Daimler benchmark.",
+)
+def _daimler(values: Values, context: Context) -> Database:
+    default = "Daimler_pedestrian/DaimlerBenchmark/Data"
+    folder = data_path(values, context, default=default, folder=True)
+    how = Partition(values["Learn"], values["Validation"], values["Test"], values["RandomPartitioning"], per_label=False)
+    if values["Fully"]:
+        table = data_path(values, context, "LabelPath", default=f"{default}/GroundTruth2D.db", folder=False)
+        return _database(values, context, folder / "TestData", _objects(table), how)
+    patches = folder / "TrainingData"
+    rows = [
+        (f"{part}/{file}", [(label, None)])
+        for part, label in _PATCHES.items()
+        if (patches / part).is_dir()
+        for file in list_directory(patches / part, {}, depth=0).files
+    ]
+    return _database(values, context, patches, rows, how)
+
+
+def _objects(path: Path) -> list[Row]:
+    """Images between ";": name, width, height, a number, count; each object is "# class", two numbers, confidence, corners, a number."""
+    text = "\n".join(line for _, line in read_lines(path))
+    head, *images = [part.split() for part in re.split(r"(?:^|\s);(?:\s|$)", text)]
+    if head[:2] != [":", "PAMI_2009_Detection_Benchmark"]:
+        raise _unreadable(path, "it does not begin with ': PAMI_2009_Detection_Benchmark'")
+    rows: list[Row] = []
+    for words in images:
+        if len(words) < 5:
+            continue
+        objects = [words[at : at + 10] for at in range(5, len(words), 10)]
+        if any(len(each) < 10 for each in objects) or words[4] != str(len(objects)):
+            raise _unreadable(path, f"the objects of {words[0]} are not {words[4]}")
+        corners = [(each[1], _numbers(path, each[5:9])) for each in objects]
+        rows.append(
+            (
+                words[0],
+                [
+                    (_OBJECTS[kind], box(x, y, right - 1, bottom - 1))
+                    for kind, (x, y, right, bottom) in corners
+                    if kind in _OBJECTS
+                ],
+            )
+        )
+    return rows
+
+
+_ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking")
+
+
+@register(
+    "Actitracker_Database",
+    *_shares(0.6, 0.2),
+    Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
+    fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
+    Key(
+        "UseUnlabeledForTest",
+        Kind.BOOL,
+        False,
+        "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: it is what Learn and Validation leave.",
+    ),
+    _path("DataPath", "WISDM_at_v2.0"),
+    doc="Accelerations along three axes, of people in motion: stimuli of WindowSize rows and 3 columns. Their label is the activity of most rows.",
+)
+def _actitracker(values: Values, context: Context) -> Database:
+    folder = data_path(values, context, default="WISDM_at_v2.0", folder=True)
+    size = values["WindowSize"]
+    step = int(size * values["Overlapping"] + 0.5)
+    if step < 1:
+        raise values.fail(
+            "E122", f"Overlapping={values['Overlapping']:g} leaves no row between stimuli", "give a larger one", "Overlapping"
+        )
+    more = values["UseUnlabeledForTest"]
+    how = Partition(values["Learn"], values["Validation"], 0.0 if more else None, values["RandomPartitioning"], per_label=False)
+    tables = {"raw": how} | ({"unlabeled_raw": Partition(per_label=False)} if more else {})
+    parts = [_windows(folder / f"WISDM_at_v2.0_{name}.txt", size, step, split) for name, split in tables.items()]
+    return partitioned("Actitracker_Database", parts, _ACTIVITIES, context.seed)
+
+
+def _windows(path: Path, size: int, step: int, how: Partition) -> StimulusList:
+    """Lines user,activity,time,x,y,z; of which those without an activity are left out."""
+    activities, values = [], []
+    for number, line in read_lines(path):
+        cells = [cell.strip() for cell in line.rstrip(";, \t").split(",")]
+        if len(cells) < 3 or not cells[1]:
+            continue
+        if len(cells) != 6 or cells[1] not in _ACTIVITIES:
+            raise _unreadable(path, f"line {number} is not user,activity,time,x,y,z;")
+        activities.append(_ACTIVITIES.index(cells[1]))
+        values.append(_numbers(path, cells[3:]))
+    starts = range(0, (len(values) - size) // step * step, step)
+    if not starts:
+        raise N2D2Error("E416", f"{path} has {len(values)} rows, too few for two stimuli", remedy="set a smaller WindowSize")
+    table, kinds = np.array(values, np.float32), np.array(activities)
+    labels = [_most(kinds[start : start + size]) for start in starts]
+    return StimulusList(
+        ArrayItems(path.name, np.stack([table[start : start + size] for start in starts])), labels, how, str(path)
+    )
+
+
+def _most(kinds: np.ndarray) -> int:
+    """The most frequent label; of several, the one that is complete first."""
+    counts = np.bincount(kinds)
+    return max(range(len(counts)), key=lambda kind: (counts[kind], -int(np.flatnonzero(kinds == kind).max(initial=-1))))

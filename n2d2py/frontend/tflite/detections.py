@@ -1,0 +1,159 @@
+"""TFLite_Detection_PostProcess, the end of TensorFlow's SSD detectors: boxes from anchors, the best of those that overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.lowering import need_ends
+from n2d2py.frontend.tflite.translation import Translation
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of the operator, by their names in the file."""
+
+    num_classes: int
+    max_detections: int
+    nms_score_threshold: float
+    nms_iou_threshold: float
+    y_scale: float
+    x_scale: float
+    h_scale: float
+    w_scale: float
+    max_classes_per_detection: int = 1
+    detections_per_class: int = 100
+    use_regular_nms: bool = False
+
+    @classmethod
+    def of(cls, operator: TfliteOperator) -> _Options:
+        """Those of an operator, a FlexBuffers map.
+
+        Raises:
+            RefusedOperator: for damaged ones, and for numbers that make no sense.
+        """
+        from flatbuffers import flexbuffers
+
+        damaged = RefusedOperator(f"its options of {len(operator.given)} bytes are damaged")
+        try:
+            given: Any = flexbuffers.Loads(operator.given)
+            made = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
+            counts = (made.num_classes, made.max_detections, made.max_classes_per_detection, made.detections_per_class)
+            scales = np.array([made.y_scale, made.x_scale, made.h_scale, made.w_scale])
+            wrong = not all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
+        except Exception:  # the reader raises whatever its bytes lead to
+            raise damaged from None
+        if wrong or not np.isfinite(scales).all() or not scales.all():
+            raise damaged
+        if made.max_classes_per_detection > 1 and not made.use_regular_nms:
+            raise RefusedOperator(f"max_classes_per_detection={made.max_classes_per_detection} is not supported")
+        return made
+
+
+class _Emitter:
+    """Adds nodes whose results have names of their own."""
+
+    def __init__(self, t: Translation, name: str):
+        self._t, self._name = t, name
+
+    def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        return self._t.emit(kind, inputs, self._t.fresh(f"{self._name}_{kind.lower()}"), **attributes)
+
+    def last(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """The second result of two."""
+        made = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
+        self._t.emit_many(kind, inputs, made, **attributes)
+        return made[1]
+
+    def numbers(self, values: object, kind: type = np.int64) -> str:
+        """A constant."""
+        return self._t.constant(f"{self._name}_numbers", np.asarray(values, kind))
+
+    def slice(self, x: str, begin: int, end: int, axis: int) -> str:
+        """The positions from `begin` to `end` of an axis."""
+        return self("Slice", x, *(self.numbers([value]) for value in (begin, end, axis)))
+
+    def reshape(self, x: str, *shape: int) -> str:
+        """The same elements."""
+        return self("Reshape", x, self.numbers(shape))
+
+    def gather(self, x: str, positions: str) -> str:
+        """Elements or lines; the first one for a negative position."""
+        return self("Gather", x, self("Max", positions, self.numbers([0])))
+
+    def suppressed(self, boxes: str, scores: str, count: int, options: _Options) -> tuple[str, str]:
+        """Class and position (R) of the boxes that NonMaxSuppression keeps; TFLite's scores may be equal to the limit."""
+        least = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
+        limits = [self.numbers([value], np.float32) for value in (options.nms_iou_threshold, least)]
+        rows = self("NonMaxSuppression", boxes, scores, self.numbers([count]), *limits)
+        number, box = (self("Squeeze", self.slice(rows, at, at + 1, 1), self.numbers([1])) for at in (1, 2))
+        return number, box
+
+
+def detections(t: Translation, operator: TfliteOperator) -> None:
+    """Results: boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and how many there are (1); zeros after those.
+
+    Raises:
+        RefusedOperator: for ends that do not fit, and for several classes of a box.
+    """
+    need_ends(operator, 3, 4)
+    options = _Options.of(operator)
+    encoded, scored, anchored = (t.tensor(index).shape for index in operator.inputs[:3])
+    classes, most = options.num_classes, options.max_detections
+    if len(encoded) != 3 or len(scored) != 3 or not (encoded[0] == scored[0] == 1 and encoded[1] == scored[1]):
+        raise RefusedOperator(f"its boxes {encoded} and scores {scored} do not match")
+    if encoded[2] < 4 or scored[2] < classes or anchored != (encoded[1], 4):
+        raise RefusedOperator(f"its boxes {encoded}, scores {scored} and anchors {anchored} do not match {classes} classes")
+    for index, wanted in zip(operator.outputs, ((1, most, 4), (1, most), (1, most), (1,)), strict=True):
+        t.expect(index, wanted)
+    boxes = encoded[1]
+    emit = _Emitter(t, t.tensor(operator.outputs[0]).name)
+    corners = _corners(t, operator, emit, options)
+    scores = emit.slice(t.real(operator.inputs[1]), scored[2] - classes, scored[2], 2)  # a background comes first
+
+    if options.use_regular_nms:
+        rows = min(options.detections_per_class, boxes) * classes
+        turned = emit("Transpose", scores, perm=(0, 2, 1))
+        number, box = emit.suppressed(corners, turned, options.detections_per_class, options)
+        place = emit("Add", emit("Mul", number, emit.numbers([boxes])), box)
+        found = emit.gather(emit.reshape(turned, classes * boxes), place)
+        found = emit("Where", emit("Less", box, emit.numbers([0])), emit.numbers([-np.inf], np.float32), found)
+        order = emit.last("TopK", found, emit.numbers([min(most, rows)]), axis=0)
+        number, box, found = (emit("Gather", values, order) for values in (number, box, found))
+    else:
+        rows = min(most, boxes)
+        best = emit("ReduceMax", scores, emit.numbers([2]), keepdims=0)
+        number, box = emit.suppressed(corners, emit.reshape(best, 1, 1, boxes), most, options)
+        labels = emit("ArgMax", scores, axis=2, keepdims=0)
+        number, found = (emit.gather(emit.reshape(values, boxes), box) for values in (labels, best))
+
+    used = emit("GreaterOrEqual", box, emit.numbers([0]))
+    none, free = emit.numbers([0], np.float32), most - min(most, rows)
+    chosen = emit.gather(emit.reshape(corners, boxes, 4), box)
+    results = (
+        (emit("Where", emit("Unsqueeze", used, emit.numbers([1])), chosen, none), (1, most, 4), (0, 0, free, 0)),
+        (emit("Where", used, emit("Cast", number, to=TensorProto.FLOAT), none), (1, most), (0, free)),
+        (emit("Where", used, found, none), (1, most), (0, free)),
+    )
+    for index, (values, shape, pads) in zip(operator.outputs, results, strict=False):
+        padded = emit("Pad", values, emit.numbers(pads)) if free else values
+        t.result(index, partial(t.emit, "Reshape", [padded, emit.numbers(shape)]))
+    count = emit("Cast", used, to=TensorProto.FLOAT)
+    t.result(operator.outputs[3], partial(t.emit, "ReduceSum", [count, emit.numbers([0])], keepdims=1))
+
+
+def _corners(t: Translation, operator: TfliteOperator, emit: _Emitter, options: _Options) -> str:
+    """Boxes (1, N, 4) as least y, least x, greatest y, greatest x, from steps relative to anchors (y, x, height, width)."""
+    given, anchors = t.real(operator.inputs[0]), t.real_values(operator.inputs[2])
+    centers, sizes = anchors[None, :, :2], anchors[None, :, 2:]
+    steps = emit.numbers(sizes / np.array([options.y_scale, options.x_scale]), np.float32)
+    middle = emit("Add", emit("Mul", emit.slice(given, 0, 2, 2), steps), emit.numbers(centers, np.float32))
+    scales = emit.numbers([1 / options.h_scale, 1 / options.w_scale], np.float32)
+    growth = emit("Exp", emit("Mul", emit.slice(given, 2, 4, 2), scales))
+    half = emit("Mul", growth, emit.numbers(sizes / 2, np.float32))
+    return emit("Concat", emit("Sub", middle, half), emit("Add", middle, half), axis=2)
