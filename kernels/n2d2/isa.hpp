@@ -248,4 +248,11 @@ struct Choose<Wanted, Special, Otherwise, Wanted> {
 
 }  // namespace n2d2
 
+// The kernel Name of the instruction set in use: a template of the layer's Cfg, derived from the given class.
+#define N2D2_KERNEL(Name, ...)                    \
+    namespace n2d2 {                              \
+    template <class Cfg>                          \
+    struct Name<Cfg, Native> : __VA_ARGS__ {};    \
+    }
+
 #endif  // N2D2_ISA_HPP

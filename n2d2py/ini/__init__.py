@@ -27,7 +27,7 @@ from n2d2py.ini.config import merge_config
 from n2d2py.ini.document import Document, Section, wildcard_match
 from n2d2py.ini.params import Params, read_params
 from n2d2py.ini.paths import resolve_path
-from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema, Values, keys
 
 __all__ = [
     "REQUIRED",
@@ -38,6 +38,7 @@ __all__ = [
     "Schema",
     "Section",
     "Values",
+    "keys",
     "load_document",
     "merge_config",
     "read_params",

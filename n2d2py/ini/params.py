@@ -34,14 +34,10 @@ GENERAL = Schema(
     accepted=(
         Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
         *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").of(
-            "ImplicitCasting",
-            "FakeQuantization",
-            "NbDSPs",
-            "NbMemoryBytes",
-            "Network",
-            "EstimationFrequency",
-            "AccumulationNbBits",
-            "OutputMapToRGB*",
+            *"""
+            ImplicitCasting FakeQuantization NbDSPs NbMemoryBytes Network EstimationFrequency
+            AccumulationNbBits OutputMapToRGB*
+            """.split()
         ),
     ),
     doc="Keys in the file of `-export-parameters`. A key that the export does not use, or that another key overrides, causes "

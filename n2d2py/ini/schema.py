@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.errors import ErrorList, InternalError, Location, N2D2Error, nearest
 from n2d2py.ini.config import MergedSection, is_config_key, merge_config
 from n2d2py.ini.document import Section, wildcard_match
 from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.kinds import Kind, Unreadable, convert, shorten
 
-__all__ = ["REQUIRED", "Key", "Kind", "Schema", "Values", "merge_config"]
+__all__ = ["REQUIRED", "Key", "Kind", "Schema", "Values", "keys", "merge_config"]
 
 
 class _Required:
@@ -63,6 +63,22 @@ class Key:
         if self.check is not None:
             self.check(value)
         return value, remarks
+
+
+_TEXT = re.compile(r"^(\S+): (.*)$", re.MULTILINE)
+
+
+def keys(texts: str, *rows: Key) -> tuple[Key, ...]:
+    """The keys with their documentation: for each that has none, `texts` has a line `Name: sentences`, continued on indented lines.
+
+    Raises:
+        InternalError: when a text belongs to no key.
+    """
+    docs = dict(_TEXT.findall(texts.replace("\n    ", " ")))
+    found = tuple(replace(row, doc=row.doc or docs.pop(row.name)) for row in rows)
+    if docs:
+        raise InternalError(f"no key has the texts of {', '.join(docs)}")
+    return found
 
 
 @dataclass(frozen=True)

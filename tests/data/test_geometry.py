@@ -1,4 +1,4 @@
-"""Rescale, PadCrop, SliceExtraction, Flip, Reshape: values by hand, borders as OpenCV's."""
+"""Transformations of sizes, values and colours: by hand, and against stored results of OpenCV (make_opencv_vectors.py)."""
 
 from pathlib import Path
 
@@ -8,7 +8,10 @@ from support.tables import every
 
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.borders import BORDERS, add_border
+from n2d2py.data.transformations.color import ChannelExtraction, ColorSpace, gray, hsv, ycrcb
 from n2d2py.data.transformations.geometry import Flip, PadCrop, RescaleTransformation, ReshapeTransformation, SliceExtraction
+from n2d2py.data.transformations.resize import resize_bilinear
+from n2d2py.data.transformations.values import NormalizeTransformation, RangeAffine, RangeClipping, Threshold, otsu_threshold
 
 VECTORS = np.load(Path(__file__).parent / "opencv_vectors.npz")
 
@@ -126,3 +129,218 @@ def test_reshape_keeps_the_row_major_order():
     assert ReshapeTransformation(0, 6, 1).apply(image)[1, 0, 0] == 6
     with pytest.raises(Inapplicable, match="12 values do not make 5 rows of 3 channels"):
         ReshapeTransformation(5).apply(image)
+
+
+def _values(*values, dtype=np.uint8):
+    return np.array(values, dtype)[None, :, None]
+
+
+def test_affine_of_bytes_to_minus_one_one():
+    affine = RangeAffine("Divides", (127.5,), "Minus", (1.0,))
+    result = affine.apply(_values(0, 255, 51))
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result[0, :, 0], np.array([-1, 1, -0.6], np.float32))
+    assert affine.map_range((0.0, 255.0)) == (-1.0, 1.0)
+
+
+def test_affine_per_channel_in_the_order_of_the_image():
+    affine = RangeAffine("Minus", (1.0, 2.0, 3.0), "Multiplies", (10.0,))
+    image = np.array([[[1, 1, 1]]], np.uint8)
+    assert affine.apply(image)[0, 0].tolist() == [0, -10, -20]
+    assert affine.map_range((0.0, 255.0)) == (-30.0, 2540.0)
+    with pytest.raises(Inapplicable, match="3 values for 1 channels"):
+        affine.apply(_values(1))
+
+
+@every("operator, value, expected", [("Plus", 2.0, 7), ("Minus", 2.0, 3), ("Multiplies", -2.0, -10), ("Divides", 2.0, 2.5)])
+def test_affine_operators(operator, value, expected):
+    assert RangeAffine(operator, (value,)).apply(_values(5))[0, 0, 0] == expected
+
+
+def test_affine_truncates_towards_zero_and_orders_its_range():
+    affine = RangeAffine("Multiplies", (-0.5,), truncate=True)
+    assert affine.apply(_values(5, 4))[0, :, 0].tolist() == [-2, -2]
+    assert affine.map_range((0.0, 5.0)) == (-2.0, 0.0)
+
+
+@pytest.mark.parametrize("norm, expected", [("L1", [-6 / 7, 8 / 7]), ("L2", [-1.2, 1.6]), ("Linf", [-1.5, 2.0])])
+def test_normalize_to_a_norm_of_2(norm, expected):
+    result = NormalizeTransformation(norm, 2.0).apply(_values(-3, 4, dtype=np.float32))
+    np.testing.assert_allclose(result[0, :, 0], expected, rtol=1e-6)
+
+
+def test_normalize_min_max():
+    normalize = NormalizeTransformation("MinMax", low=-1.0, high=1.0)
+    assert normalize.apply(_values(10, 20, 15))[0, :, 0].tolist() == [-1, 1, 0]
+    assert normalize.apply(_values(9, 9))[0, :, 0].tolist() == [-1, -1]
+    assert normalize.map_range((0.0, 255.0)) == (-1.0, 1.0)
+
+
+def test_normalize_per_channel():
+    image = np.array([[[0, 5], [10, 6]]], np.uint8)
+    assert NormalizeTransformation(per_channel=True).apply(image).tolist() == [[[0, 0], [1, 1]]]
+    np.testing.assert_allclose(NormalizeTransformation().apply(image), [[[0, 0.5], [1, 0.6]]], rtol=1e-6)
+
+
+def test_normalize_of_nothing_is_zero():
+    assert NormalizeTransformation("L2").apply(_values(0, 0)).tolist() == [[[0.0], [0.0]]]
+
+
+def test_clipping_maps_to_the_unit_range():
+    assert RangeClipping(10.0, 20.0).apply(_values(0, 15, 30))[0, :, 0].tolist() == [0, 0.5, 1]
+    assert RangeClipping().apply(_values(2, 3, 6))[0, :, 0].tolist() == [0, 0.25, 1]
+    assert RangeClipping().apply(_values(4, 4))[0, :, 0].tolist() == [0, 0]
+
+
+@every(
+    "operation, expected",
+    [
+        ("Binary", [0, 0, 9]),
+        ("BinaryInverted", [9, 9, 0]),
+        ("Truncate", [1, 5, 5]),
+        ("ToZero", [0, 0, 8]),
+        ("ToZeroInverted", [1, 5, 0]),
+    ],
+)
+def test_threshold_operations(operation, expected):
+    result = Threshold(5.0, operation=operation, maximum=9.0).apply(_values(1, 5, 8))
+    assert result.dtype == np.uint8 and result[0, :, 0].tolist() == expected
+
+
+def test_threshold_of_bytes_is_floored_that_of_reals_is_not():
+    assert Threshold(5.5).apply(_values(5, 6))[0, :, 0].tolist() == [0, 1]
+    assert Threshold(5.5).apply(_values(5.4, 5.6, dtype=np.float32))[0, :, 0].tolist() == [0, 1]
+
+
+@every("index", range(4))
+def test_otsu_finds_the_threshold_of_opencv(index):
+    image = VECTORS[f"otsu_{index}_in"]
+    assert otsu_threshold(image[:, :, None]) == VECTORS[f"otsu_{index}_out"]
+
+
+def test_otsu_parts_two_levels_and_refuses_colours():
+    result = Threshold(0.0, otsu=True, maximum=255.0).apply(_values(10, 12, 200, 210))
+    assert result[0, :, 0].tolist() == [0, 0, 255, 255]
+    with pytest.raises(Inapplicable, match="one channel"):
+        Threshold(0.0, otsu=True).apply(np.zeros((1, 1, 3), np.uint8))
+
+
+CASES = [tuple(int(size) for size in case) for case in VECTORS["resizes"]]
+SMALL = [index for index, case in enumerate(CASES) if f"resize_{index}_f32_in" in VECTORS]
+
+
+def _case(index, kind):
+    return (VECTORS[f"resize_{index}_{kind}_in"], VECTORS[f"resize_{index}_{kind}_out"], CASES[index][3:])
+
+
+@every("index", range(len(CASES)), ids=[str(case) for case in CASES])
+def test_bytes_are_those_of_opencv(index):
+    image, expected, size = _case(index, "u8")
+    result = resize_bilinear(image, *size)
+    assert result.dtype == np.uint8
+    np.testing.assert_array_equal(result, expected)
+
+
+@every("index", SMALL)
+def test_real_values_are_close_to_opencv(index):
+    image, expected, size = _case(index, "f32")
+    result = resize_bilinear(image, *size)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=0, atol=5e-6)
+
+
+@every("index", SMALL)
+def test_16_bits_are_within_one_of_opencv(index):
+    image, expected, size = _case(index, "u16")
+    result = resize_bilinear(image, *size)
+    assert result.dtype == np.uint16
+    assert np.abs(result.astype(int) - expected).max() <= 1
+
+
+def test_there_are_vectors_of_each_kind():
+    assert len(CASES) >= 12 and len(SMALL) >= 4
+
+
+def test_half_pixel_centres_by_hand():
+    row = np.array([[[0.0], [10.0]]], np.float32)
+    # Centres 1/4, 3/4, 5/4, 7/4 of the input minus 1/2: -1/4 (clamped), 1/4, 3/4, 5/4 (clamped).
+    np.testing.assert_array_equal(resize_bilinear(row, 1, 4)[0, :, 0], [0, 2.5, 7.5, 10])
+
+
+def test_no_antialiasing():
+    row = np.zeros((1, 9, 1), np.float32)
+    row[0, [0, 2, 3, 5, 6, 8]] = 100  # columns 1, 4, 7 are the only ones read
+    np.testing.assert_array_equal(resize_bilinear(row, 1, 3), np.zeros((1, 3, 1)))
+
+
+def test_signed_integers_round_to_even_and_keep_their_sign():
+    row = np.array([[[-3], [-4]]], np.int16)
+    np.testing.assert_array_equal(resize_bilinear(row, 1, 1)[0, 0], [-4])  # -3.5
+
+
+def test_the_same_size_is_the_same_image():
+    image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    assert resize_bilinear(image, 2, 2) is image
+
+
+PICTURE = VECTORS["picture"]
+
+
+def test_gray_is_that_of_opencv():
+    np.testing.assert_array_equal(gray(PICTURE)[:, :, 0], VECTORS["gray"])
+    np.testing.assert_allclose(gray(PICTURE.astype(np.float32) / 255)[:, :, 0], VECTORS["gray_f32"], atol=1e-6)
+
+
+def test_hsv_is_that_of_opencv():
+    np.testing.assert_array_equal(hsv(PICTURE), VECTORS["hsv"])
+
+
+def test_ycrcb_is_that_of_opencv():
+    np.testing.assert_array_equal(ycrcb(PICTURE), VECTORS["ycrcb"])
+
+
+@every(
+    "space, pixel, expected",
+    [
+        ("RGB", [1, 2, 3], [3, 2, 1]),
+        ("BGR", [1, 2, 3], [1, 2, 3]),
+        ("RGB", [5], [5, 5, 5]),
+        ("BGR", [5], [5, 5, 5]),
+        ("RGB", [1, 2, 3, 9], [3, 2, 1]),
+        ("BGR", [1, 2, 3, 9], [1, 2, 3]),
+        ("RGB_to_BGR", [1, 2, 3], [3, 2, 1]),
+        ("HSV", [255, 0, 0], [120, 255, 255]),
+        ("RGB_to_HSV", [255, 0, 0], [0, 255, 255]),
+    ],
+)
+def test_spaces_by_hand(space, pixel, expected):
+    image = np.array(pixel, np.uint8)[None, None]
+    assert ColorSpace(space).apply(image)[0, 0].tolist() == expected
+
+
+@every("channel, expected", [("Blue", 10), ("Green", 20), ("Red", 30), ("Gray", 22), ("Value", 30)])
+def test_channels_by_hand(channel, expected):
+    image = np.array([[[10, 20, 30]]], np.uint8)  # gray: 1.14 + 11.74 + 8.97 = 21.85
+    result = ChannelExtraction(channel).apply(image)
+    assert result.shape == (1, 1, 1) and result[0, 0, 0] == expected
+
+
+@every(
+    "channel, plane, index",
+    [("Hue", "hsv", 0), ("Saturation", "hsv", 1), ("Y", "ycrcb", 0), ("Cr", "ycrcb", 1), ("Cb", "ycrcb", 2)],
+)
+def test_channels_of_other_spaces(channel, plane, index):
+    result = ChannelExtraction(channel).apply(PICTURE)
+    np.testing.assert_array_equal(result[:, :, 0], VECTORS[plane][:, :, index])
+
+
+def test_a_gray_image_is_gray_already():
+    image = np.array([[[7]]], np.uint8)
+    assert ChannelExtraction("Gray").apply(image) is image
+
+
+def test_conversions_that_have_no_meaning():
+    with pytest.raises(Inapplicable, match="2 channels"):
+        ColorSpace("RGB").apply(np.zeros((1, 1, 2), np.uint8))
+    with pytest.raises(Inapplicable, match="8-bit"):
+        ColorSpace("HSV").apply(np.zeros((1, 1, 3), np.float32))

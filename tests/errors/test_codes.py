@@ -112,5 +112,5 @@ def test_cases_show_most_codes():
 
 
 def test_no_code_is_listed_twice():
-    listed = re.findall(r'^    "([EW]\d{3})": \(', (PACKAGE / "error_codes.py").read_text(), re.MULTILINE)
+    listed = re.findall(r"^([EW]\d{3}): ", (PACKAGE / "error_codes.py").read_text(), re.MULTILINE)
     assert len(listed) == len(set(listed)) == len(CODES)

@@ -91,22 +91,8 @@ def exported(tmp_path_factory):
         if network not in made:
             path, count = networks()[network]
             folder = tmp_path_factory.mktemp(network)
-            assert (
-                main(
-                    [
-                        str(path),
-                        *"-w /dev/null -export CPP -calib 16 -quality fast -db-export".split(),
-                        count,
-                        "-test",
-                        "-nb-test",
-                        count,
-                        "-quiet",
-                        "-o",
-                        str(folder),
-                    ]
-                )
-                == 0
-            )  # -test: Python's integers are the compiled ones
+            words = f"-w /dev/null -export CPP -calib 16 -quality fast -db-export {count} -test -nb-test {count} -quiet -o"
+            assert main([str(path), *words.split(), str(folder)]) == 0  # -test: Python's integers are the compiled ones
             (project,) = folder.glob("export_CPP_*")
             subprocess.run(["make", "-j2", "OPENMP=0"], cwd=project, check=True, stdout=subprocess.PIPE)
             subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=project, check=True, stdout=subprocess.PIPE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -14,47 +15,16 @@ from n2d2py.exports.parameters import known_parameters
 from n2d2py.exports.presets import preset_names
 from n2d2py.ini import Params
 
-DEFAULTS = {
-    "States": "",
-    "StateCalls": 0,
-    "Constants": "",
-    "IncludeInputInBuffer": True,
-    "IncludeOutputInBuffer": "auto",
-    "OptimizeBufferMemory": True,
-    "OptimizeNoBranchConcat": True,
-    "FuseResidualAdd": True,
-    "MemoryAlignment": 1,
-    "BufferAlignment": 16,
-    "MemoryManagerStrategy": "OptimizeOverlap",
-    "MemoryMode": "auto",
-    "MemoryBudget": -1,
-    "Memories": (),
-    "MaxExtraMacs": 0.0,
-    "PackActivations": False,
-    "StreamInput": False,
-    "OpenMP": True,
-    "Namespace": "",
-    "WeightsFormat": "auto",
-    "WeightsFile": False,
-    "PackWeights": True,
-    "PrepackWeights": True,
-    "Winograd": True,
-    "SmallCode": False,
-    "SIMD": "auto",
-    "RuntimeDispatch": False,
-    "Core": "cortex-m4",
-    "TestVectors": 3,
-    "SpeedForFlash": False,
-    "SingleFile": False,
-    "Fp16Storage": False,
-    "RoundBlobs": False,
-    "ModelArray": True,
-    "Opset": 0,
-    "IntegerIO": False,
-    "ExactRange": False,
-    "Int4Weights": False,
-    "Kernels": "XNNPACK",
-}
+_DEFAULTS = """
+    States="" StateCalls=0 Constants="" IncludeInputInBuffer=True IncludeOutputInBuffer="auto" OptimizeBufferMemory=True
+    OptimizeNoBranchConcat=True FuseResidualAdd=True MemoryAlignment=1 BufferAlignment=16
+    MemoryManagerStrategy="OptimizeOverlap" MemoryMode="auto" MemoryBudget=-1 Memories=() MaxExtraMacs=0.0 PackActivations=False
+    StreamInput=False OpenMP=True Namespace="" WeightsFormat="auto" WeightsFile=False PackWeights=True PrepackWeights=True
+    Winograd=True SmallCode=False SIMD="auto" RuntimeDispatch=False Core="cortex-m4" TestVectors=3 SpeedForFlash=False
+    SingleFile=False Fp16Storage=False RoundBlobs=False ModelArray=True Opset=0 IntegerIO=False ExactRange=False
+    Int4Weights=False Kernels="XNNPACK"
+"""
+DEFAULTS = {name: literal_eval(value) for name, value in (word.split("=") for word in _DEFAULTS.split())}
 
 
 def read(text: str) -> Params:

@@ -9,8 +9,8 @@ from support.error_cases import headline
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, merge_config, resolve_path
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.ini import REQUIRED, Key, Kind, Schema, keys, merge_config, resolve_path
 from n2d2py.ini.docs import schema_page
 from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.paths import environment
@@ -272,3 +272,10 @@ Refused, because they change results in N2D2: `Kernel`.
 Known, without effect: `Solvers.*`.
 """
     )
+
+
+def test_texts_belong_to_keys():
+    found = keys("Size: Width and\n    height.\n", Key("Size", Kind.UINT, 1), Key("Name", Kind.STRING, "", "The name."))
+    assert [key.doc for key in found] == ["Width and height.", "The name."]
+    with pytest.raises(InternalError, match="Sise"):
+        keys("Size: A.\nSise: B.\n", Key("Size", Kind.UINT, 1))

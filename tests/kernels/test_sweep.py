@@ -25,7 +25,7 @@ from support.kernel_quantized_layers import length_cases, quantized_cases, table
 from support.kernel_simd import EMULATED, ISAS, SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import SLOW_BUILDS, need, sweep_cases
 
-from n2d2py.exports.cpp.layer import layer_kinds
+from n2d2py.exports.cpp.layer import LAYERS
 from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
@@ -140,7 +140,7 @@ def test_every_operator_on_arrays_is_on_the_sweep():
     assert {op.function for op in nodes if op.kind == "ArrayMap"} >= set(MAP_FUNCTIONS)
     assert {op.function for op in nodes if op.kind == "ArrayReduce"} == set(REDUCTIONS)
     nodes += [case.node.op for case in recurrent_cases.everything(2, 11)]
-    assert {op.kind for op in nodes} >= array_kinds() <= set(layer_kinds()) & set(MEMORY_ACCESSES)
+    assert {op.kind for op in nodes} >= array_kinds() <= set(LAYERS) & set(MEMORY_ACCESSES)
 
 
 def test_lines_over_inputs_go_both_ways():

@@ -173,12 +173,7 @@ def test_targets_that_are_not_scored_are_refused_by_test_only():
     assert refused(text, "-test") == (
         "N2D2-E220: net.ini:13 [fc.Target]: Type=TargetROIs is not supported by -test; use TargetScore, or export without -test"
     )
-    assert (
-        main(
-            [str(write(text)), "-w", "/dev/null", "-seed", "1", "-export", "CPP", "-nbbits", "-32", "-db-export", "0", "-quiet"]
-        )
-        == 0
-    )
+    assert main([str(write(text)), *"-w /dev/null -seed 1 -export CPP -nbbits -32 -db-export 0 -quiet".split()]) == 0
 
 
 def test_target_of_a_missing_layer():

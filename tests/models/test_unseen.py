@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -108,3 +109,38 @@ def test_array_operators_have_an_onnx_spelling(tmp_path):
     """So that ONNX Runtime computes the float reference, which is many times faster than NumPy."""
     for name in ("yolo", "ssd", "attention", "segmentation_labels", "deeplab", "detections", "angles"):
         assert FloatEngine(import_onnx(build(name))).backend == "onnxruntime", name
+
+
+ZOO = Path(__file__).parents[2] / "benchmarks" / "zoo"
+NAMES = ("yolo", "mobilenet_v3_small", "shufflenet_v2_x0_5", "unet")
+
+
+@pytest.fixture
+def zoo(monkeypatch):
+    """(write, measure, the networks) of the zoo."""
+    for name in ("torch", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    monkeypatch.syspath_prepend(str(ZOO))
+    from files import write
+    from measure import measure
+    from support.memory_networks import NETWORKS
+
+    yield write, measure, NETWORKS
+    for name in ("files", "measure", "networks", "heads", "page"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+@pytest.mark.parametrize("name", NAMES)
+def test_float_and_integers(name, exporter, zoo, tmp_path):
+    write, measure, networks = zoo
+    path = tmp_path / "net.onnx"
+    try:
+        write(name, exporter, path)
+    except (ImportError, RuntimeError) as reason:  # torchvision built for another PyTorch raises the latter
+        pytest.skip(f"{networks[name].origin} cannot be used: {reason}")
+    row = measure(path, name, exporter, networks[name].size, "pfic")
+    assert not row.refused and not row.failure
+    assert max(row.engine, row.python, row.compiled) < 1e-4
+    assert row.identical and row.correlation > 0.5, row

@@ -59,12 +59,8 @@ def test_the_first_steps(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     export(tmp_path, str(ROOT / "plugins/nvdla/models/Add.ini"), "-nbbits", "-32", "-db-export", "0")
     assert nvdla.main(["check", "export_NVDLA_float32/out.nvdla"]) == 0
-    assert (
-        nvdla.main(
-            ["run", "export_NVDLA_float32/out.nvdla", "--image", str(ROOT / "plugins/nvdla/models/7x5.pgm"), "--rawdump"]
-        )
-        == 0
-    )
+    image = str(ROOT / "plugins/nvdla/models/7x5.pgm")
+    assert nvdla.main(["run", "export_NVDLA_float32/out.nvdla", "--image", image, "--rawdump"]) == 0
     assert Path("output.dimg").read_text().split() == [str(n) for n in range(2, 37)]
 
 
@@ -172,11 +168,7 @@ def test_digits(model, bits, config, firmware, tmp_path):
         tmp_path,
         *words,
         *(["-calib", "-1"] if bits == "8" else []),
-        "-db-export",
-        "-1",
-        "-test",
-        "-compare",
-        "4",
+        *"-db-export -1 -test -compare 4".split(),
         config=config,
         firmware=firmware,
     )
@@ -200,14 +192,7 @@ def test_real_networks(network, stimuli, config, tmp_path, monkeypatch):
     folder = export(
         tmp_path,
         str(ROOT / "tests" / "networks" / f"{network}.ini"),
-        "-w",
-        "/dev/null",
-        "-fuse",
-        "-nbbits",
-        "8",
-        "-calib",
-        "20",
-        "-nb-test",
+        *"-w /dev/null -fuse -nbbits 8 -calib 20 -nb-test".split(),
         stimuli,
         "-db-export",
         stimuli,
@@ -231,20 +216,8 @@ def test_real_networks(network, stimuli, config, tmp_path, monkeypatch):
 def test_cases_of_onnc(case, tmp_path):
     given = SHARED / "onnc" / case
     folder = export(tmp_path, str(next(given.glob("*.onnx"))), "-nbbits", "-32", "-db-export", "0", firmware="0.11")
-    assert (
-        nvdla.main(
-            [
-                "run",
-                str(folder / "out.nvdla"),
-                "--image",
-                str(next(given.glob("*.pgm"))),
-                "--rawdump",
-                "--output",
-                str(tmp_path / "out.txt"),
-            ]
-        )
-        == 0
-    )
+    words = ["run", folder / "out.nvdla", "--image", next(given.glob("*.pgm")), "--rawdump", "--output", tmp_path / "out.txt"]
+    assert nvdla.main([*map(str, words)]) == 0
     found, expected = (
         np.array(path.read_text().split(), np.float64) for path in (tmp_path / "out.txt", next(given.glob("*.dimg")))
     )
@@ -325,15 +298,7 @@ def test_two_inputs(config, bits, tmp_path):
         bits,
         "-calib-data",
         str(tmp_path / "data.npz"),
-        "-calib",
-        "12",
-        "-db-export",
-        "6",
-        "-test",
-        "-compare",
-        "3",
-        "-quality",
-        "fast",
+        *"-calib 12 -db-export 6 -test -compare 3 -quality fast".split(),
         config=config,
     )
     found = summary(folder)

@@ -51,20 +51,8 @@ def test_goldens(name, tmp_path):
 @needs_shared
 def test_the_tutorial_of_onnc(tmp_path):
     folder = SHARED / "onnc" / "tutorial_add"
-    assert (
-        main(
-            [
-                "run",
-                str(folder / "test_Add.nvdla"),
-                "--image",
-                str(folder / "input1x5x7.pgm"),
-                "--rawdump",
-                "--output",
-                str(tmp_path / "output.dimg"),
-            ]
-        )
-        == 0
-    )
+    words = ["run", folder / "test_Add.nvdla", "--image", folder / "input1x5x7.pgm", "--rawdump", "--output"]
+    assert main([*map(str, words), str(tmp_path / "output.dimg")]) == 0
     assert (tmp_path / "output.dimg").read_text() == (folder / "test_Add.output.dimg").read_text()
 
 

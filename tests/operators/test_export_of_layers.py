@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -125,34 +126,96 @@ NbOutputs=10
 """
 
 
+POOLS = """
+[database]
+Type=Random_Database
+[sp]
+SizeX=9
+SizeY=7
+NbChannels=3
+[conv]
+Input=sp
+Type=Conv
+KernelSize=3
+Padding=1
+NbOutputs=6
+[pool]
+Type=Pool
+PoolDims=3 2
+Stride=2
+Padding=1
+[maxout] pool
+Input=conv
+Pooling=Max
+NbOutputs=3
+Mapping.SizeY=2
+Mapping.StrideY=2
+[all] pool
+Input=conv
+Pooling=Average
+NbOutputs=2
+[groups] pool
+Input=conv
+Pooling=Average
+NbOutputs=6
+Mapping.NbGroups=2
+[turned] pool
+Input=conv
+Pooling=Max
+NbOutputs=6
+Mapping.Size=1
+Mapping.OffsetX=2
+[matrix] pool
+Input=conv
+Pooling=Max
+NbOutputs=4
+Mapping(conv)=1 0 0 0  1 1 0 0  0 1 1 0  0 1 0 0  0 0 1 0  0 0 1 1
+[joined]
+Input=maxout,all,groups,turned,matrix
+Type=Activation
+ActivationFunction=Rectifier
+ActivationFunction.Clipping=0.75
+NbOutputs=21
+[fc]
+Input=joined,conv
+Type=Fc
+NbOutputs=10
+[fc.Target]
+"""
+"""Pools over several channels, and a rectifier with a limit."""
+
+
+VERDICTS = {
+    "8": "compiled values identical to Python's",
+    "16": "compiled values identical to Python's",
+    "-32": "compiled values equal to Python's",
+}
+needs_compiler = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("make")), reason="needs g++ and make")
+
+
+def compares(text: str, bits: str, folder: Path, capsys) -> None:
+    """Exports a network and compares every layer of the compiled program with Python."""
+    (folder / "net.ini").write_text(text)
+    command = f"net.ini -w /dev/null -seed 1 -export CPP -fuse -nbbits {bits} -calib 8 -db-export 2 -compare 4"
+    assert main(command.split()) == 0
+    assert VERDICTS[bits] in capsys.readouterr().out
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="needs g++ and make")
-@pytest.mark.parametrize(
-    "bits, verdict",
-    [
-        ("8", "compiled values identical to Python's"),
-        ("16", "compiled values identical to Python's"),
-        ("-32", "compiled values equal to Python's"),
-    ],
-)
-def test_compiled_layers(tmp_path, monkeypatch, capsys, bits, verdict):
+@needs_compiler
+@pytest.mark.parametrize("bits", VERDICTS)
+def test_compiled_layers(tmp_path, monkeypatch, capsys, bits):
     monkeypatch.chdir(tmp_path)
-    text = NETWORK
-    if bits == "16":  # tables of 16 bits are refused
-        text = text.replace("Operation=ToZero", "Operation=Truncate")
-    (tmp_path / "net.ini").write_text(text)
-    assert (
-        main(
-            [
-                *"net.ini -w /dev/null -seed 1 -export CPP -fuse -nbbits".split(),
-                bits,
-                *"-calib 8 -db-export 2 -compare 4".split(),
-            ]
-        )
-        == 0
-    )
-    printed = capsys.readouterr().out
-    assert verdict in printed
+    # tables of 16 bits are refused
+    compares(NETWORK.replace("Operation=ToZero", "Operation=Truncate") if bits == "16" else NETWORK, bits, tmp_path, capsys)
     folder = next(tmp_path.glob("export_CPP_*")) / "weights_export"
     assert len((folder / "up_weights.syntxt").read_text().splitlines()) == 8
     assert len((folder / "fc_biases.syntxt").read_text().split()) == 10
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("bits", VERDICTS)
+def test_compiled_pools(tmp_path, monkeypatch, capsys, bits):
+    monkeypatch.chdir(tmp_path)
+    compares(POOLS, bits, tmp_path, capsys)

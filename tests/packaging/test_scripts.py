@@ -11,24 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COREUTILS = (
-    "basename",
-    "bash",
-    "cat",
-    "chmod",
-    "cmp",
-    "cp",
-    "dirname",
-    "env",
-    "make",
-    "mkdir",
-    "nproc",
-    "printf",
-    "readlink",
-    "rm",
-    "sed",
-    "sh",
-)
+COREUTILS = tuple("basename bash cat chmod cmp cp dirname env make mkdir nproc printf readlink rm sed sh".split())
 
 # Stands for the tool: notes its arguments and writes what the scripts read of an export.
 TOOL = r'''

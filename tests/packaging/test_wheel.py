@@ -51,14 +51,7 @@ def clean(tmp_path_factory) -> Path:
     shutil.copytree(ROOT, source, ignore=UNWANTED)
     run(
         sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "--use-pep517",
-        "-w",
+        *"-m pip wheel -q --no-deps --no-build-isolation --use-pep517 -w".split(),
         base / "dist",
         source,
         cwd=base,
@@ -141,15 +134,7 @@ def test_an_export_needs_no_writable_installation(clean: Path, foreign: Path):
             models / "LeNet.ini",
             "-w",
             models / "LeNet.npz",
-            "-export",
-            "CPP",
-            "-calib",
-            "20",
-            "-db-export",
-            "10",
-            "-test",
-            "-compare",
-            "2",
+            *"-export CPP -calib 20 -db-export 10 -test -compare 2".split(),
             cwd=foreign,
         )
     finally:

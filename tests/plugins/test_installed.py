@@ -91,18 +91,8 @@ def test_kernel_for_one_instruction_set(tmp_path):
         tmp_path / "net.onnx",
     )
     with isolated():
-        assert (
-            main(
-                [
-                    str(tmp_path / "net.onnx"),
-                    "-plugin",
-                    str(tmp_path / "mine"),
-                    *"-export CPP -calib 8 -db-export 4 -quiet -o".split(),
-                    str(tmp_path),
-                ]
-            )
-            == 0
-        )
+        words = f"{tmp_path / 'net.onnx'} -plugin {tmp_path / 'mine'} -export CPP -calib 8 -db-export 4 -quiet -o {tmp_path}"
+        assert main(words.split()) == 0
     project = tmp_path / "export_CPP_int8"
     table = (project / "statistics" / "layers.txt").read_text()
     assert "zeros::Tag" in table and "no zeros::Tag: its windows are (3, 3)" in table

@@ -67,19 +67,13 @@ struct Multiply {
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, toy::Multiply> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, toy::Multiply>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, toy::Multiply> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, toy::Multiply>)
 #endif
 
 #if defined(N2D2_BIND_RUNS)

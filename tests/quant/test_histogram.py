@@ -1,12 +1,23 @@
-"""Histograms: exact counts whatever the order and the split of the data."""
+"""Histograms: exact counts whatever the order of the data; clipping thresholds against brute force and known cases."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 from support.tables import every
 
 from n2d2py.quant.observe.histogram import BINS, Histogram
+from n2d2py.quant.observe.thresholds import (
+    CLIPPING_MODES,
+    WEIGHT_CLIPPING_MODES,
+    activation_threshold,
+    kl_threshold,
+    mse_threshold,
+    quantile_threshold,
+)
+from n2d2py.quant.weights.integers import quantize_weights
 
 
 def _filled(parts):
@@ -126,3 +137,115 @@ def test_a_merged_histogram_is_that_of_all_values(first, second):
     merged.merge(_filled(parts[1:]))
     for role, values in both.to_arrays().items():
         np.testing.assert_array_equal(merged.to_arrays()[role], values)
+
+
+def _histogram(values):
+    histogram = Histogram()
+    histogram.add(np.asarray(values, np.float32))
+    return histogram
+
+
+def _squared_error(values, threshold, levels):
+    step = threshold / levels
+    return float(np.mean((values - np.clip(np.rint(values / step), 0, levels) * step) ** 2))
+
+
+def test_none_is_the_largest_magnitude():
+    assert activation_threshold(_histogram([-3.0, 2.0]), "None", 127) == 3.0
+    assert activation_threshold(_histogram([0.0]), "MSE", 127) == 1.0
+
+
+@pytest.mark.parametrize("levels", [15, 255])
+def test_mse_is_near_the_best_threshold(levels):
+    values = np.abs(np.random.default_rng(0).normal(size=200_000)).astype(np.float32)
+    values[0] = 40.0
+    threshold = activation_threshold(_histogram(values), "MSE", levels)
+    best = min(_squared_error(values, t, levels) for t in np.linspace(0.5, 40, 400))
+    assert threshold < 39.0
+    assert _squared_error(values, threshold, levels) <= best * 1.02
+
+
+def test_mse_keeps_uniform_data():
+    values = np.linspace(0, 1, 100_001)
+    assert activation_threshold(_histogram(values), "MSE", 255) > 0.98
+
+
+def test_quantile_counts_values():
+    values = np.concatenate([np.full(9900, 1.0), np.full(100, 60.0)])
+    assert activation_threshold(_histogram(values), "Quantile", 255, 0.98) == pytest.approx(1.0, abs=0.01)
+    assert activation_threshold(_histogram(values), "Quantile", 255, 1.0) == 60.0
+
+
+def test_kl_drops_a_far_outlier_and_keeps_a_plain_range():
+    values = np.abs(np.random.default_rng(2).normal(size=100_000))
+    clipped = activation_threshold(_histogram(np.append(values, 50.0)), "KL-Divergence", 127)
+    assert 2.0 < clipped < 12.0
+    assert activation_threshold(_histogram(np.linspace(0, 1, 100_001)), "KL-Divergence", 255) > 0.9
+
+
+@pytest.mark.parametrize("levels", [7, 127, 255])
+def test_the_least_threshold_is_the_32nd_part_of_the_largest_value(levels):
+    """Of very many small values and a single large one the lowest candidate loses least, however low it lies."""
+    counts = np.zeros(BINS, np.int64)
+    counts[1 : BINS // 64], counts[-1] = 10**9, 1
+    assert mse_threshold(counts, np.linspace(0.0, 4.0, BINS + 1), 4.0, levels) == pytest.approx(4.0 / 32, rel=0.05)
+
+
+def _divergence(bins: list[float], kept: int, levels: int) -> float | None:
+    """KL(p || q) of `kept` bins, what lies beyond added to the last one, in plain loops; None where q is empty."""
+    p = bins[:kept]
+    p[-1] += sum(bins[kept:])
+    q = [0.0] * kept
+    for level in range(levels):
+        members = [at for at in range(kept) if min(at * levels // kept, levels - 1) == level]
+        full = [at for at in members if bins[at] > 0]
+        for at in full:
+            q[at] = sum(bins[each] for each in members) / len(full)
+    if not sum(q):
+        return None
+    return sum(a / sum(p) * math.log((a / sum(p)) / max(b / sum(q), 1e-12)) for a, b in zip(p, q, strict=True) if a > 0)
+
+
+@every("seed", range(8))
+def test_the_kl_threshold_is_the_best_of_all_bins(seed):
+    """Of a range of less than 128 bins beyond the levels every end is tried; ties go to the larger one."""
+    rng = np.random.default_rng(seed)
+    levels, last = int(rng.integers(3, 20)), int(rng.integers(2, 60))
+    bins = np.zeros(2048, np.int64)
+    bins[:last] = rng.integers(0, 50, last) * (rng.random(last) < 0.8)
+    bins[last - 1] = rng.choice([1, 30])
+    counts = np.zeros(BINS, np.int64)
+    counts[3 :: BINS // 2048] = bins
+    wanted, least = last, math.inf
+    for kept in range(last, min(levels, last) - 1, -1):
+        found = _divergence(list(map(float, bins)), kept, levels)
+        if found is not None and found < least - 1e-9:
+            wanted, least = kept, found
+    found = kl_threshold(counts, np.linspace(0.0, 2.0, BINS + 1), levels)
+    at = round(found / 2.0 * 2048)
+    divergence = _divergence(list(map(float, bins)), at, levels)
+    assert at == wanted or (divergence is not None and abs(divergence - least) < 1e-9)
+
+
+@every(("quantile", "wanted"), [(0.25, 1), (0.26, 4), (0.75, 4), (0.76, BINS), (0.999, BINS), (1.0, BINS)])
+def test_the_quantile_ends_with_the_bin_that_reaches_it(quantile, wanted):
+    counts = np.zeros(BINS, np.int64)
+    counts[0], counts[3], counts[-1] = 25, 50, 25
+    assert quantile_threshold(counts, np.arange(BINS + 1.0), quantile) == wanted
+
+
+@every("mode", CLIPPING_MODES)
+def test_a_threshold_is_at_most_the_largest_value(mode):
+    for values in ([0.75], [-0.75], [0.75, 0.0, -0.1], np.linspace(-0.75, 0.5, 1000)):
+        assert 0 < activation_threshold(_histogram(values), mode, 255) <= 0.75
+    assert activation_threshold(Histogram(), mode, 255) == 1.0
+
+
+@pytest.mark.parametrize("mode", WEIGHT_CLIPPING_MODES)
+def test_weights_of_zero_have_some_scale(mode):
+    weights = np.zeros((3, 4), np.float32)
+    found = quantize_weights(weights, np.ones(3), 0.5, 255, bits=8, per_output=True, clipping=mode)
+    assert not found.weights.any() and (found.scales == 1 / 127).all()
+    weights[1, 2] = 2.0
+    found = quantize_weights(weights, np.ones(3), 0.5, 255, bits=8, per_output=True, clipping=mode)
+    assert found.weights[1, 2] == 127 and np.count_nonzero(found.weights) == 1

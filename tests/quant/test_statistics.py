@@ -1,18 +1,21 @@
-"""Statistics of parts of the data, merged in any order, are those of all data to the last byte."""
+"""Statistics of parts of the data: merged in any order those of all data, as files the same bytes; what is no histogram is refused."""
 
 from __future__ import annotations
 
+import zipfile
 from itertools import permutations
 
 import numpy as np
 import pytest
 from support.branched_networks import data, network
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Sqrt
-from n2d2py.quant.statistics import Statistics, collect
+from n2d2py.quant.observe.histogram import BINS, Histogram
+from n2d2py.quant.statistics import Statistics, collect, save_arrays
 from n2d2py.quant.types.float_fallback import insert_conversions
 
 
@@ -90,3 +93,70 @@ def test_a_real_output_that_is_not_a_number_during_calibration():
     with pytest.raises(N2D2Error, match="'y'") as caught:
         collect(converted, [values])
     assert caught.value.code == "E504"
+
+
+def test_factors_of_channels_are_kept(tmp_path):
+    histogram = Histogram()
+    histogram.add(np.array([1.0, -2.0], np.float32))
+    factors = {"a": np.array([1.0, 2.5]), "b/c": np.array([3.0])}
+    Statistics({"x": histogram}, 7, "key", "data", factors).save(tmp_path / "s.npz")
+    found = Statistics.load(tmp_path / "s.npz", "key")
+    assert found.factors.keys() == factors.keys() and (found.stimuli, found.data) == (7, "data")
+    assert all(np.array_equal(found.factors[name], array) for name, array in factors.items())
+
+
+def record(**changes) -> dict[str, np.ndarray]:
+    """A histogram of some values as arrays, with `limit`, `minimum`, `maximum`, `count`, `zeros` or whole arrays changed."""
+    histogram = Histogram()
+    histogram.add(np.array([0.0, 0.5, -3.0, 2.0], np.float32))
+    arrays = {name: np.array(array) for name, array in histogram.to_arrays().items()}
+    for key, value in changes.items():
+        for name, names in (("numbers", ("limit", "minimum", "maximum")), ("counts", ("count", "zeros"))):
+            if key in names:
+                arrays[name] = arrays[name].copy()
+                arrays[name][names.index(key)] = value
+        if key in arrays:
+            arrays[key] = value
+    return arrays
+
+
+DAMAGED = [
+    {"limit": -1.0},
+    {"limit": np.inf},
+    {"limit": np.nan},
+    {"zeros": -1},
+    {"zeros": 5},
+    {"minimum": np.nan},
+    {"maximum": np.nan},
+    {"positive": np.zeros(BINS - 1, np.int64)},
+    {"negative": np.zeros((BINS, 1), np.int64)},
+    {"positive": np.zeros(BINS, np.float32)},
+    {"negative": np.full(BINS, -1, np.int64)},
+    {"positive": np.arange(BINS) - 1},
+]
+
+
+@every("change", DAMAGED, ids=lambda change: ", ".join(change))
+def test_damaged_histograms_are_refused(change):
+    with pytest.raises(ValueError, match="damaged"):
+        Histogram.from_arrays(record(**change))
+
+
+@every("change", [{}, {"zeros": 0}, {"zeros": 4}, {"limit": 0.0}, {"count": 1}])
+def test_what_is_sound_is_read(change):
+    arrays = record(**change)
+    again = Histogram.from_arrays(arrays).to_arrays()
+    assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
+
+
+def test_files_of_arrays_carry_no_time(tmp_path):
+    """The first moment that a ZIP file can name stands in all of them."""
+    arrays = {"a": np.arange(5), "b": np.zeros((2, 3), np.float32)}
+    save_arrays(tmp_path / "one.npz", arrays)
+    save_arrays(tmp_path / "two.npz", arrays)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one.npz") as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+    with np.load(tmp_path / "one.npz") as found:
+        assert all(np.array_equal(found[name], array) and found[name].dtype == array.dtype for name, array in arrays.items())

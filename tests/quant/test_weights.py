@@ -1,17 +1,25 @@
-"""Integer weights: scales, bounds, and what happens when the accumulator would not fit."""
+"""Integer weights: scales, bounds, accumulators that would not fit; -wt-reduce-range; the layers that get 16 bits with the best quality."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from support.branched_networks import data, error, network
 from support.tables import every
 
-from n2d2py.arithmetic import NumType
-from n2d2py.graph import Node
+from n2d2py.arithmetic import PLACE_LIMIT, RESCALING_MODES, NumType, largest_place
+from n2d2py.graph import Node, Precision
+from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
+from n2d2py.quant.calibration import choose, observe, prepare, quantize_observed, settle
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.search.mixed import Roundings
+from n2d2py.quant.search.wide_weights import weight_costs, wide_layers
 from n2d2py.quant.weights.integers import MAX_ACCUMULATOR, quantize_weights
+from n2d2py.stages.options import CalibrationOptions, QuantizationOptions, quant_options
 
 
 def _weights(outputs=4, inputs=9, seed=0):
@@ -129,3 +137,192 @@ def test_weights_of_16_bits_have_sums_of_64_bits():
     for kind, bound in ((NumType(16, False), 65535), (NumType(8, False), 255)):
         found = quantize_layer(node, LayerTypes([kind], NumType(16), QuantOptions(bits=16)))
         assert found.bound == 99 * 32767 * bound and found.params["weights"].max() == 32767
+
+
+RNG = np.random.default_rng
+
+
+def quantized(rows: np.ndarray, **settings):
+    order = np.arange(rows.shape[1])
+    return quantize_weights(
+        rows, np.zeros(len(rows)), 0.02, 255, bits=8, **{"per_output": True, "reduced_order": order, **settings}
+    )
+
+
+def test_four_products_fit_and_outputs_are_no_coarser_than_needed():
+    rows = RNG(1).normal(size=(32, 200))
+    result, free = quantized(rows), quantized(rows, reduced_order=None)
+    growth = result.scales / free.scales
+    assert largest_place(free.weights, 1).max() > PLACE_LIMIT >= largest_place(result.weights, 2).max()
+    assert 1.2 < np.sqrt(np.mean(growth**2)) < 2 and growth.max() == result.reduced
+    assert (largest_place(result.weights, 2) > PLACE_LIMIT * 0.95)[growth > 1].all()
+    assert np.max(np.abs(result.weights * result.scales[:, None] - rows) / result.scales[:, None]) <= 0.5 + 1e-9
+
+
+def test_two_products_where_four_would_cost_more_than_a_bit():
+    """All weights of a place have one sign: four would need a quarter of the range, two need half of it."""
+    result = quantized(np.full((8, 64), 0.3))
+    assert largest_place(result.weights, 1).max() <= PLACE_LIMIT < largest_place(result.weights, 2).max()
+    assert result.reduced == pytest.approx(2, rel=0.02) and np.abs(result.weights).max() >= 62
+
+
+def test_weights_that_fit_stay():
+    rows = RNG(2).normal(size=(4, 64)) * 0.001
+    rows[:, 5] = 1
+    result, free = quantized(rows), quantized(rows, reduced_order=None)
+    np.testing.assert_array_equal(result.weights, free.weights)
+    assert result.reduced == 1 and (result.scales == free.scales).all()
+
+
+def test_one_scale_for_the_layer_stays_one():
+    result = quantized(RNG(3).normal(size=(16, 100)), per_output=False)
+    assert len(set(result.scales)) == 1 and largest_place(result.weights, 2).max() <= PLACE_LIMIT
+
+
+def test_rounding_that_moves_weights_up_is_made_up_for():
+    """A rounding other than to the nearest integer may leave 16 bits again: the scale grows until it does not."""
+    result = quantized(
+        RNG(4).normal(size=(16, 64)),
+        rounding=lambda rows, scales, levels: np.clip(np.sign(rows) * np.ceil(np.abs(rows) / scales[:, None]), -levels, levels),
+    )
+    assert largest_place(result.weights, 2).max() <= PLACE_LIMIT
+
+
+def test_dead_outputs_do_not_decide():
+    """An output whose tiny weights have a large bias gets no weights at all; what they were says nothing of the others."""
+    rows = RNG(5).normal(size=(16, 64))
+    rows[3] = 1e-20
+    result = quantize_weights(rows, np.ones(16), 0.02, 255, bits=8, per_output=True, reduced_order=np.arange(64))
+    assert largest_place(result.weights, 2).max() <= PLACE_LIMIT and result.widened == 1 and not result.weights[3].any()
+
+
+def layer(op, weights: np.ndarray, shape: tuple[int, ...], weight_bits: int = 0, **options) -> np.ndarray:
+    """The integer weights of a layer, with the option unless it is given."""
+    kinds = NumType(8, False, scale=0.02), NumType(8, False, scale=0.05)
+    node = Node("layer", op, ["x"], ["y"], params={"weights": weights, "bias": np.zeros(len(weights))})
+    settings = QuantOptions(**{"reduce_range": True, **options})
+    types = LayerTypes([kinds[0]], kinds[1], settings, weight_bits=weight_bits or None, input_shape=shape)
+    return quantize_layer(node, types).params["weights"].astype(np.int64)
+
+
+@every("mode", RESCALING_MODES)
+def test_convolutions_are_paired_as_their_kernel_reads_them(mode):
+    found = layer(Conv((1, 1), (1, 1, 1, 1), (1, 1), 1), RNG(6).normal(size=(24, 12, 3, 3)), (1, 12, 5, 5), rescaling=mode)
+    assert largest_place(found.transpose(0, 2, 3, 1).reshape(24, -1), 2).max() <= PLACE_LIMIT
+
+
+def test_fully_connected_layers_are_paired_as_their_kernel_reads_them():
+    found = layer(Fc(), RNG(7).normal(size=(24, 6 * 3 * 2)), (1, 6, 3, 2))
+    assert largest_place(found.reshape(24, 6, 3, 2).transpose(0, 2, 3, 1).reshape(24, -1), 2).max() <= PLACE_LIMIT
+
+
+def test_depthwise_layers_keep_their_weights():
+    weights = RNG(8).normal(size=(16, 1, 3, 3))
+    assert (
+        np.abs(layer(Conv((1, 1), (1, 1, 1, 1), (1, 1), 16), weights, (1, 16, 5, 5))).reshape(16, -1).max(axis=1).min() == 127
+    )
+
+
+def test_weights_of_16_bits_are_not_paired():
+    weights = RNG(9).normal(size=(24, 12, 3, 3))
+    op = Conv((1, 1), (1, 1, 1, 1), (1, 1), 1)
+    np.testing.assert_array_equal(
+        layer(op, weights, (1, 12, 5, 5), weight_bits=16), layer(op, weights, (1, 12, 5, 5), weight_bits=16, reduce_range=False)
+    )
+
+
+BEST = QuantOptions(input_bits=16, output_bits=16, adaptive_rounding=True, mixed=True, wide_weights=True)
+
+
+def observed(precisions: dict[str, Precision] | None = None, spoiled: str = "b"):
+    """The branched network, the weights of one layer coarse because one of each output is large."""
+    graph = network(precisions)
+    node = graph.node(spoiled)
+    weights = node.params["weights"].copy()
+    weights[:, 0, 0, 0] = 30.0
+    node.params = {**node.params, "weights": weights}
+    samples = [data(4, seed) for seed in range(4)]
+    return observe(prepare(graph, True, False), samples, samples, {"x": (-1.0, 1.0)}, False, "")
+
+
+def widths(found) -> dict[str, int | None]:
+    return {name: found.graph.precision(found.graph.node(name)).weight_bits for name in "abc"}
+
+
+def test_layers_that_gain_most_for_their_weights_come_first():
+    costs, counts = {"a": 4.0, "b": 4.0, "c": 1.0}, {"a": 100, "b": 10, "c": 1}
+    roundings = Roundings(frozenset(), 11.0, 1.0)  # 20 in all, 10 left
+    assert wide_layers(costs, counts, roundings, 0.5) == frozenset()
+    assert wide_layers(costs, counts, roundings, 0.45) == {"c"}
+    assert wide_layers(costs, counts, roundings, 0.3) == {"b", "c"}
+    assert wide_layers(costs, counts, roundings, 0.1) == {"a", "b", "c"}
+    assert wide_layers({}, {}, roundings) == frozenset()
+
+
+def test_coarse_weights_cost_more_than_those_beside_them():
+    found = observed()
+    types = choose(found, replace(BEST, mixed=False))
+    costs = weight_costs(found.graph, types, found.samples, data(8, 3), BEST)
+    assert set(costs) == {"a", "b", "c"} and min(costs.values()) >= 0
+    assert costs["b"] > costs["c"]  # a feeds both outputs
+    own = observed({"b": Precision(weight_bits=8)})
+    assert set(weight_costs(own.graph, types, own.samples, data(8, 3), BEST)) == {"a", "c"}
+
+
+def test_best_widens_weights_where_these_are_what_is_left():
+    plain = observed()
+    found, options = settle(plain, BEST)
+    assert widths(found)["b"] == 16 and not options.mixed and not options.wide_weights and options.wide
+    assert settle(found, options) == (found, options)
+    graph, _ = quantize_observed(plain, BEST)
+    assert graph.nodes[1].params["weights"].dtype == np.int16
+    bytes_only, _ = quantize_observed(plain, replace(BEST, wide_weights=False))
+    assert error(plain.graph, graph, "add") < 0.5 * error(plain.graph, bytes_only, "add")
+
+
+def test_what_a_section_says_stays():
+    found, _ = settle(observed({"b": Precision(weight_bits=8)}), BEST)
+    assert widths(found)["b"] == 8
+
+
+def test_without_samples_or_mixed_precision_no_weights_are_widened():
+    for found, options in ((replace(observed(), samples=[]), BEST), (observed(), replace(BEST, mixed=False))):
+        same, plain = settle(found, options)
+        assert same == found and widths(found) == dict.fromkeys("abc") and not plain.mixed and not plain.wide
+
+
+@every(
+    ("target", "quality", "asked", "wanted"),
+    [
+        ("CPP", "best", {}, True),
+        ("CPP", "default", {}, False),
+        ("CPP", "default", {"mixed": True}, False),
+        ("CPP", "best", {"mixed": False}, False),
+        ("CPP", "best", {"weight_bits": 8}, False),
+        ("CPP", "best", {"flash_budget": 1000}, False),
+        ("CPP", "best", {"bits": 16}, False),
+        ("TFLite", "best", {}, False),
+    ],
+)
+def test_who_asks_for_wide_weights(target, quality, asked, wanted):
+    options = quant_options(CalibrationOptions(quality=quality), QuantizationOptions(**asked), target, {})
+    assert options.wide_weights == wanted
+
+
+@every(
+    ("bits", "kind", "inputs", "finest"),
+    [
+        (8, NumType(8, False), 100, 32767),
+        (8, NumType(8, False), 1000, 8421),  # 2^31 / (1000 * 255)
+        (8, NumType(16), 30, 2184),
+        (8, NumType(16), 250, 262),
+        (8, NumType(16), 260, 32767),  # below 9 bits
+        (16, NumType(16), 30, 2184),
+        (16, NumType(16), 33, 32767),  # below 12 bits
+    ],
+)
+def test_wide_weights_are_coarser_rather_than_their_sums_wider(bits, kind, inputs, finest):
+    node = Node("y", Fc(), ["x"], ["y"], {"weights": np.ones((1, inputs), np.float32), "bias": np.zeros(1, np.float32)})
+    found = quantize_layer(node, LayerTypes([kind.with_scale(0.01)], NumType(16), QuantOptions(bits=bits), weight_bits=16))
+    assert int(found.params["weights"].max()) == pytest.approx(finest, rel=0.01)
+    assert (found.bound < 2**31) == (finest < 32767 or inputs * 32767 * kind.qmax < 2**31)

@@ -19,6 +19,12 @@ from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
 
+def shapes(text: str) -> dict[str, object]:
+    """The shapes of constants by name, from words such as w=8x3x3x3."""
+    words = (word.split("=") for word in text.split())
+    return {name: tuple(map(int, sizes.split("x"))) for name, sizes in words}
+
+
 def text_model(
     ends: str,
     body: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from support.onnx_models import text_model
+from support.onnx_models import shapes, text_model
 
 __all__ = ["UNSEEN", "build"]
 
@@ -50,19 +50,8 @@ UNSEEN = {
         pr = Relu(p)
         h = Conv(pr, w6, b6)
         classes = Resize<mode="linear", coordinate_transformation_mode="align_corners">(h, , , size24)""",
-        {
-            "w1": (8, 3, 3, 3),
-            "b1": (8,),
-            "w2": (6, 8, 1, 1),
-            "b2": (6,),
-            "w3": (6, 8, 3, 3),
-            "w4": (6, 8, 3, 3),
-            "w5": (6, 24, 1, 1),
-            "w6": (5, 6, 1, 1),
-            "b6": (5,),
-            "size12": _i(1, 6, 12, 12),
-            "size24": _i(1, 5, 24, 24),
-        },
+        shapes("w1=8x3x3x3 b1=8 w2=6x8x1x1 b2=6 w3=6x8x3x3 w4=6x8x3x3 w5=6x24x1x1 w6=5x6x1x1 b6=5")
+        | {"size12": _i(1, 6, 12, 12), "size24": _i(1, 5, 24, 24)},
         17,
     ),
     "segmentation_labels": (
@@ -92,15 +81,8 @@ UNSEEN = {
         dr = Relu(dn)
         o = Conv(dr, w5)
         mask = Sigmoid(o)""",
-        {
-            "w1": (6, 1, 3, 3),
-            "w2": (10, 6, 3, 3),
-            "w3": (10, 6, 2, 2),
-            "w4": (6, 12, 3, 3),
-            "s4": _f(1, 0.5, 2, 1, 1.5, 1),
-            "b4": _f(0, 1, 0, 0.1, 0, 0),
-            "w5": (2, 6, 1, 1),
-        },
+        shapes("w1=6x1x3x3 w2=10x6x3x3 w3=10x6x2x2 w4=6x12x3x3 w5=2x6x1x1")
+        | {"s4": _f(1, 0.5, 2, 1, 1.5, 1), "b4": _f(0, 1, 0, 0.1, 0, 0)},
         17,
     ),
     "pose": (
@@ -139,11 +121,8 @@ UNSEEN = {
         wh4 = Mul(wh3, anchors)
         y = Concat<axis=4>(xy4, wh4, conf)
         boxes = Reshape(y, flat)""",
-        {
-            "w1": (8, 3, 3, 3),
-            "w2": (10, 8, 3, 3),
-            "w3": (14, 10, 1, 1),
-            "b3": (14,),
+        shapes("w1=8x3x3x3 w2=10x8x3x3 w3=14x10x1x1 b3=14")
+        | {
             "five": _i(1, 2, 7, 4, 4),
             "parts": _i(2, 2, 3),
             "two": _f(2).reshape(()),
@@ -184,13 +163,8 @@ UNSEEN = {
         extra = Slice(c1f, from0, to8, middle)
         logits = Concat<axis=1>(c1f, c2f, extra)
         scores = Softmax<axis=2>(logits)""",
-        {
-            "w1": (8, 3, 3, 3),
-            "w2": (12, 8, 3, 3),
-            "wl1": (8, 8, 1, 1),
-            "wl2": (8, 12, 1, 1),
-            "wc1": (6, 8, 1, 1),
-            "wc2": (6, 12, 1, 1),
+        shapes("w1=8x3x3x3 w2=12x8x3x3 wl1=8x8x1x1 wl2=8x12x1x1 wc1=6x8x1x1 wc2=6x12x1x1")
+        | {
             "zero": _f(0).reshape(()),
             "six": _f(6).reshape(()),
             "four": _i(1, -1, 4),
@@ -225,17 +199,8 @@ UNSEEN = {
         d = Unsqueeze(cell, last)
         wide = Expand(d, sizes)
         boxes = GatherElements<axis=1>(t, wide)""",
-        {
-            "w1": (8, 3, 3, 3),
-            "w2": (5, 8, 1, 1),
-            "w3": (4, 8, 1, 1),
-            "flat": _i(1, -1),
-            "four": _i(1, 4, -1),
-            "k": _i(6),
-            "cells": _i(100),
-            "last": _i(2),
-            "sizes": _i(1, 6, 4),
-        },
+        shapes("w1=8x3x3x3 w2=5x8x1x1 w3=4x8x1x1")
+        | {"flat": _i(1, -1), "four": _i(1, 4, -1), "k": _i(6), "cells": _i(100), "last": _i(2), "sizes": _i(1, 6, 4)},
         17,
     ),
     "angles": (
@@ -266,17 +231,12 @@ UNSEEN = {
         g = MatMul(m, w4)
         l = Add(g, b4)
         person = Softmax<axis=-1>(l)""",
-        {
-            "w1": (8, 1, 3, 3),
+        shapes("w1=8x1x3x3 w2=8x1x3x3 w3=16x8x1x1 b3=1x16x1x1 w4=16x2 b4=2")
+        | {
             "s1": np.linspace(0.5, 1.5, 8, dtype=np.float32),
             "b1": np.linspace(-1, 1, 8, dtype=np.float32),
             "m1": np.linspace(-0.2, 0.2, 8, dtype=np.float32),
             "v1": np.linspace(0.5, 2, 8, dtype=np.float32),
-            "w2": (8, 1, 3, 3),
-            "w3": (16, 8, 1, 1),
-            "b3": (1, 16, 1, 1),
-            "w4": (16, 2),
-            "b4": (2,),
             "zero": _f(0).reshape(()),
             "six": _f(6).reshape(()),
         },
@@ -335,18 +295,13 @@ UNSEEN = {
         g = Gelu(r)
         m = ReduceMean<keepdims=0>(g, ax)
         y = Gemm(m, w4, b4)""",
-        {
-            "w1": (8, 3, 2, 2),
+        shapes("w1=8x3x2x2 wq=8x8 wk=8x8 wv=8x8 w4=8x4 b4=4")
+        | {
             "tokens": _i(1, 8, 16),
             "s": np.linspace(0.5, 1.5, 8, dtype=np.float32),
             "b": np.linspace(-1, 1, 8, dtype=np.float32),
-            "wq": (8, 8),
-            "wk": (8, 8),
-            "wv": (8, 8),
             "scale": _f(0.35).reshape(()),
             "ax": _i(1),
-            "w4": (8, 4),
-            "b4": (4,),
         },
         20,
     ),

@@ -3,10 +3,7 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/x86/amx_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : amx::Convolution<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, amx::Convolution<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_PEAK)

@@ -2,29 +2,16 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_byte_tile.hpp"
 #include "n2d2/x86/byte_fours.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native>
-    : ByteFourConvolution<
-          Cfg, avx2::Microkernel, 6,
-          ByteConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>,
-                          PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec,
-                                      PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > > > {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, AnyByteConvolution<Cfg, avx2::Microkernel, 6, avx2::Vec, avx2::BytesMicrokernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
 #include "n2d2/x86/avx2_nibble_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, typename avx2::SingleMicrokernel<Cfg>::Type> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, typename avx2::SingleMicrokernel<Cfg>::Type>)
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)
@@ -32,21 +19,15 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, typename avx2::Sin
 #include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
-namespace n2d2 {
 // In registers: 12 sums, two weight vectors, a word, a product.
-template <class Cfg>
-struct Winograd<Cfg, Native> : AnyWinograd<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec> {};
-}  // namespace n2d2
+N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/panels/channel_depthwise.hpp"
 #include "n2d2/x86/avx2_depthwise.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx2::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx2::Vec, 5> > {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, avx2::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx2::Vec, 5> >)
 #endif
 
 #if defined(N2D2_BIND_RESIDUAL)
@@ -72,10 +53,7 @@ struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx2::Vec, Epilogue, V
 #if defined(N2D2_BIND_LOOKUP)
 #undef N2D2_BIND_LOOKUP
 #include "n2d2/x86/avx2_lookup.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Lookup<Cfg, Native> : avx2::Lookup<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Lookup, avx2::Lookup<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_EXP)
@@ -114,8 +92,5 @@ struct MultiplyPeak<Native> : Pairs256Peak {};
 #undef N2D2_BIND_PRODUCT
 #include "n2d2/panels/panel_product.hpp"
 #include "n2d2/x86/avx2.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Product<Cfg, Native> : PanelProduct<Cfg, avx2::Vec, 6> {};
-}  // namespace n2d2
+N2D2_KERNEL(Product, PanelProduct<Cfg, avx2::Vec, 6>)
 #endif

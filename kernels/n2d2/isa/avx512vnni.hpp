@@ -4,30 +4,21 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/x86/avx512_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx512::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, avx512::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
 #include "n2d2/x86/avx512_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx512::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, avx512::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/panels/channel_depthwise.hpp"
 #include "n2d2/x86/avx512_depthwise.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx512::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx512::Vec, 6> > {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, avx512::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx512::Vec, 6> >)
 #endif
 
 #if defined(N2D2_BIND_RESIDUAL)
@@ -89,8 +80,5 @@ struct MultiplyPeak<Native> : Dot512Peak {};
 #undef N2D2_BIND_PRODUCT
 #include "n2d2/panels/panel_product.hpp"
 #include "n2d2/x86/avx512.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Product<Cfg, Native> : PanelProduct<Cfg, avx512::Vec, 12> {};
-}  // namespace n2d2
+N2D2_KERNEL(Product, PanelProduct<Cfg, avx512::Vec, 12>)
 #endif

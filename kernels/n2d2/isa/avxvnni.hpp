@@ -6,22 +6,16 @@
 #include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native>
-    : PackedFours<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec, PanelConvolution<Cfg, avxvnni::Microkernel> > {
-};
-}  // namespace n2d2
+N2D2_KERNEL(
+    Convolution,
+    PackedFours<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec, PanelConvolution<Cfg, avxvnni::Microkernel> >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, avxvnni::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)
@@ -29,10 +23,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Microkern
 #include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Winograd<Cfg, Native> : AnyWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec> {};
-}  // namespace n2d2
+N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec>)
 #endif
 
 // What has no panels is AVX2's.

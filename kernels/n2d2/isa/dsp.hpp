@@ -2,28 +2,19 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/mcu/tile_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : TileConvolution<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, TileConvolution<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/mcu/pair_depthwise.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : PairDepthwise<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, PairDepthwise<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/mcu/lane_fullyconnected.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : LaneFullyConnected<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, LaneFullyConnected<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_ROW_DOTS)

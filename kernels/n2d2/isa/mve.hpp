@@ -2,28 +2,19 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/mcu/mve_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : MveConvolution<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, MveConvolution<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/mcu/mve_depthwise.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : MveDepthwise<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, MveDepthwise<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/mcu/mve_fullyconnected.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : MveFullyConnected<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, MveFullyConnected<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_RUNS)
@@ -38,19 +29,13 @@ struct EpilogueRun<Epilogue, Varying, Native> : mve::Run<Epilogue, Varying> {};
 #if defined(N2D2_BIND_ELEMWISE)
 #undef N2D2_BIND_ELEMWISE
 #include "n2d2/mcu/mve_elemwise.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Elemwise<Cfg, Native> : MveElemwise<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Elemwise, MveElemwise<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_POOL)
 #undef N2D2_BIND_POOL
 #include "n2d2/mcu/mve_pool.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct PoolAverage<Cfg, Native> : MvePoolAverage<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(PoolAverage, MvePoolAverage<Cfg>)
 #endif
 
 #include "n2d2/isa/dsp.hpp"

@@ -4,41 +4,29 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/arm/neon_bytes_tile.hpp"
 #include "n2d2/panels/panel_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> > {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/arm/neon_bytes_tile.hpp"
 #include "n2d2/panels/panel_fullyconnected.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> > {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> >)
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)
 #undef N2D2_BIND_WINOGRAD
 #include "n2d2/arm/neon_winograd.hpp"
 #include "n2d2/panels/winograd_stack_panel.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Winograd<Cfg, Native> : AnyWinograd<Cfg, neon::WinogradMicrokernel, neon::WeightVec> {};
-}  // namespace n2d2
+N2D2_KERNEL(Winograd, AnyWinograd<Cfg, neon::WinogradMicrokernel, neon::WeightVec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/arm/neon_channels.hpp"
 #include "n2d2/panels/byte_columns.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, ChannelColumns<Cfg, neon::Channels, ByteColumns<Cfg, neon::Channels> >,
-                                                 ChannelColumns<Cfg, neon::Channels> > {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelColumns<Cfg, neon::Channels, ByteColumns<Cfg, neon::Channels> >,
+                                        ChannelColumns<Cfg, neon::Channels> >)
 #endif
 
 #if defined(N2D2_BIND_RESIDUAL)

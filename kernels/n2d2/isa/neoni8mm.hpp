@@ -4,10 +4,7 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/arm/neon_i8mm_tile.hpp"
 #include "n2d2/panels/panel_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neoni8mm::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, neoni8mm::Microkernel>)
 #endif
 
 #include "n2d2/isa/neondot.hpp"

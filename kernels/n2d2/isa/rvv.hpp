@@ -2,26 +2,17 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/mcu/output_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : OutputConvolution<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, OutputConvolution<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/mcu/output_depthwise.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : OutputDepthwise<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, OutputDepthwise<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/mcu/output_fullyconnected.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : OutputFullyConnected<Cfg> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, OutputFullyConnected<Cfg>)
 #endif

@@ -4,20 +4,14 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/riscv/rvv_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, rvv::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, rvv::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
 #include "n2d2/riscv/rvv_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, rvv::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, rvv::Microkernel>)
 #endif
 
 #include "n2d2/vectors/bindings.hpp"

@@ -2,29 +2,16 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/byte_fours.hpp"
 #include "n2d2/x86/sse41_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native>
-    : ByteFourConvolution<
-          Cfg, sse41::Microkernel, 2,
-          ByteConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
-                          PackedFours<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec,
-                                      PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > > > {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, AnyByteConvolution<Cfg, sse41::Microkernel, 2, sse41::Vec, sse41::BytesMicrokernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
 #include "n2d2/x86/sse41_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)
@@ -32,11 +19,8 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<ss
 #include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/sse41_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
-namespace n2d2 {
 // In registers: 8 sums, four weight vectors, a word, a product.
-template <class Cfg>
-struct Winograd<Cfg, Native> : AnyWinograd<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec> {};
-}  // namespace n2d2
+N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
@@ -44,10 +28,7 @@ struct Winograd<Cfg, Native> : AnyWinograd<Cfg, PairWinograd<sse41::Microkernel,
 #include "n2d2/panels/channel_depthwise.hpp"
 #include "n2d2/x86/pair_depthwise.hpp"
 #include "n2d2/x86/sse41.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, PairDepthwise<Cfg, sse41::Vec>, ChannelDepthwise<Cfg, sse41::Vec, 4> > {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, PairDepthwise<Cfg, sse41::Vec>, ChannelDepthwise<Cfg, sse41::Vec, 4> >)
 #endif
 
 #if defined(N2D2_BIND_RESIDUAL)
@@ -83,8 +64,5 @@ struct NativeDoubles<Native> : DoubleVectors<16> {};
 #undef N2D2_BIND_PRODUCT
 #include "n2d2/panels/panel_product.hpp"
 #include "n2d2/x86/sse41.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Product<Cfg, Native> : PanelProduct<Cfg, sse41::Vec, 3> {};
-}  // namespace n2d2
+N2D2_KERNEL(Product, PanelProduct<Cfg, sse41::Vec, 3>)
 #endif

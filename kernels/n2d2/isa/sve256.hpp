@@ -4,20 +4,14 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/arm/sve_tile.hpp"
 #include "n2d2/panels/panel_convolution.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, sve::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, sve::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/arm/sve_tile.hpp"
 #include "n2d2/panels/panel_fullyconnected.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, sve::Microkernel> {};
-}  // namespace n2d2
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, sve::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
@@ -25,10 +19,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, sve::Microkernel> 
 #include "n2d2/arm/sve_channels.hpp"
 #include "n2d2/arm/sve_depthwise.hpp"
 #include "n2d2/panels/channel_columns.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, sve::Depthwise<Cfg>, ChannelColumns<Cfg, sve::Channels> > {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, sve::Depthwise<Cfg>, ChannelColumns<Cfg, sve::Channels> >)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)

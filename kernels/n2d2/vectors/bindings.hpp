@@ -4,12 +4,8 @@
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/panels/byte_columns.hpp"
 #include "n2d2/vectors/channels.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Depthwise<Cfg, Native>
-    : DepthwiseOfWidth<Cfg, ChannelColumns<Cfg, vectors::Channels, ByteColumns<Cfg, vectors::Channels> >,
-                       ChannelColumns<Cfg, vectors::Channels> > {};
-}  // namespace n2d2
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelColumns<Cfg, vectors::Channels, ByteColumns<Cfg, vectors::Channels> >,
+                                        ChannelColumns<Cfg, vectors::Channels> >)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)

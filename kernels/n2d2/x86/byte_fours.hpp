@@ -16,7 +16,10 @@
 #ifndef N2D2_X86_BYTE_FOURS_HPP
 #define N2D2_X86_BYTE_FOURS_HPP
 
+#include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
+#include "n2d2/x86/byte_tile.hpp"
 #include "n2d2/x86/byte_winograd.hpp"
 
 namespace n2d2 {
@@ -266,6 +269,19 @@ template <class Cfg, class Microkernel, int Tiles, class Other>
 struct ByteFourConvolution<Cfg, Microkernel, Tiles, Other, true>
     : ByteConvolution<ByteFourConfig<Cfg>,
                       ByteFours<Microkernel, Tiles, WinogradSumsOf<Cfg>::Words, WinogradWideOf<Cfg>::Words>, Other, true> {};
+
+// The convolutions of a set that multiplies bytes, by the form in which the weights of the layer are stored: for Winograd in bytes in tiles of
+// four by four, or of two by two; for Winograd in pairs of a set with `Vec`; in panels.
+template <class Cfg, class Microkernel, int Tiles, class Vec, class Bytes>
+struct PairConvolution
+    : PackedFours<Cfg, PairWinograd<Microkernel, Tiles>, Vec, PanelConvolution<Cfg, ByteMicrokernel<Bytes, Cfg::ByteSums> > > {
+};
+template <class Cfg, class Microkernel, int Tiles, class Vec, class Bytes>
+struct ByteTwoConvolution : ByteConvolution<Cfg, ByteWinograd<Microkernel, Tiles, WinogradSumsOf<Cfg>::Words>,
+                                            PairConvolution<Cfg, Microkernel, Tiles, Vec, Bytes> > {};
+template <class Cfg, class Microkernel, int Tiles, class Vec, class Bytes>
+struct AnyByteConvolution
+    : ByteFourConvolution<Cfg, Microkernel, Tiles, ByteTwoConvolution<Cfg, Microkernel, Tiles, Vec, Bytes> > {};
 
 }  // namespace n2d2
 

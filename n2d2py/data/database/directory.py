@@ -28,7 +28,7 @@ from n2d2py.data.database.partition import Partition
 from n2d2py.data.decode import read_stimulus, readable_extensions
 from n2d2py.data.text import TABLES, unreadable
 from n2d2py.errors import Location, N2D2Error, readable
-from n2d2py.ini import REQUIRED, Key, Kind, Values
+from n2d2py.ini import REQUIRED, Key, Kind, Values, keys
 from n2d2py.ini.kinds import Unreadable
 
 
@@ -278,55 +278,39 @@ class ImageMaps:
         return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
 
 
+_TEXTS = """
+LabelDepth: Number of sub-folder levels that form the label, each as /name. 0: LabelName alone. -1: no label.
+IgnoreMasks: Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for
+    any characters, + for at least one, ? for one.
+ValidExtensions: File extensions to read. Default: all supported ones; text files (.csv, .dat, .txt) if there are no others.
+MultiChannelMatch: Regular expression for the path (from DataPath) of a file with one channel of a stimulus. Other files are
+    left out.
+MultiChannelReplace: Path of the file of each channel, with $1, $2, ... for groups of MultiChannelMatch. A missing file is
+    zeros.
+LabelImagePath: Extension of n2d2py: folder with the pixel-wise labels of each stimulus under the same path, as .png or
+    .npy. They are images or arrays of label ids; 255 (images) or -1 means unlabelled.
+"""
+
+
 @register(
     "DIR_Database",
-    Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
-    *PARTITION_KEYS,
-    Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
-    Key("LabelName", Kind.STRING, "", "Prefix of every label."),
-    Key(
-        "LabelDepth",
-        Kind.INT,
-        1,
-        "Number of sub-folder levels that form the label, each as /name. 0: LabelName alone. -1: no label.",
-        minimum=-1,
+    *keys(
+        _TEXTS,
+        Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
+        *PARTITION_KEYS,
+        Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
+        Key("LabelName", Kind.STRING, "", "Prefix of every label."),
+        Key("LabelDepth", Kind.INT, 1, minimum=-1),
+        Key("IgnoreMasks", Kind.STRINGS, ()),
+        Key("ValidExtensions", Kind.STRINGS, ()),
+        Key("MultiChannelMatch", Kind.STRING, ""),
+        Key("MultiChannelReplace", Kind.STRINGS, ()),
+        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
+        Key("LabelImagePath", Kind.PATH, ""),
+        Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
+        Key("ROIFile", Kind.PATH, "", "Not supported."),
+        Key("ROIDir", Kind.PATH, "", "Not supported."),
     ),
-    Key(
-        "IgnoreMasks",
-        Kind.STRINGS,
-        (),
-        "Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for any "
-        "characters, + for at least one, ? for one.",
-    ),
-    Key(
-        "ValidExtensions",
-        Kind.STRINGS,
-        (),
-        "File extensions to read. Default: all supported ones; text files (.csv, .dat, .txt) if there are no others.",
-    ),
-    Key(
-        "MultiChannelMatch",
-        Kind.STRING,
-        "",
-        "Regular expression for the path (from DataPath) of a file with one channel of a stimulus. Other files are left out.",
-    ),
-    Key(
-        "MultiChannelReplace",
-        Kind.STRINGS,
-        (),
-        "Path of the file of each channel, with $1, $2, ... for groups of MultiChannelMatch. A missing file is zeros.",
-    ),
-    Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
-    Key(
-        "LabelImagePath",
-        Kind.PATH,
-        "",
-        "Extension of n2d2py: folder with the pixel-wise labels of each stimulus under the same path, as .png or .npy. "
-        "They are images or arrays of label ids; 255 (images) or -1 means unlabelled.",
-    ),
-    Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
-    Key("ROIFile", Kind.PATH, "", "Not supported."),
-    Key("ROIDir", Kind.PATH, "", "Not supported."),
     doc="The files of a folder in sorted order. The sub-folders are the labels; label ids follow the order of first "
     "appearance.",
 )

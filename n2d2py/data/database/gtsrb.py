@@ -12,7 +12,7 @@ from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.database.slicing import SlicedItems, Tile
 from n2d2py.data.text import read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.ini import Key, Kind, Values
+from n2d2py.ini import Key, Kind, Values, keys
 
 _TRAINING, _TEST = "Final_Training/Images", "Final_Test/Images"
 _TABLE = "GT-final_test.csv"
@@ -111,21 +111,21 @@ def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], l
     return files, labels, boxes
 
 
+_TEXTS = """
+DataPath: Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm. Default: $N2D2_DATA/GTSRB.
+LabelPath: Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Images/<class>/GT-<class>.csv. Default:
+    DataPath.
+"""
+
+
 @register(
     "GTSRB_DIR_Database",
     fraction("Validation", 0.0, "Fraction of the training images of each class used for validation."),
-    Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
-    Key(
-        "DataPath",
-        Kind.PATH,
-        "",
-        "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm. Default: $N2D2_DATA/GTSRB.",
-    ),
-    Key(
-        "LabelPath",
-        Kind.PATH,
-        "",
-        "Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Images/<class>/GT-<class>.csv. Default: DataPath.",
+    *keys(
+        _TEXTS,
+        Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
+        Key("DataPath", Kind.PATH, ""),
+        Key("LabelPath", Kind.PATH, ""),
     ),
     doc="German traffic signs. The label id is the class.",
 )

@@ -6,7 +6,7 @@ import re
 
 from n2d2py.exports.cpp.identifiers import KEYWORDS
 from n2d2py.ini.kinds import Unreadable
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import Key, Kind, Schema, keys
 from n2d2py.memory.settings import MEMORY_PARAMETERS
 
 WEIGHTS_FORMATS = ("auto", "text", "string", "binary")
@@ -24,66 +24,38 @@ def _check_namespace(text: str) -> None:
         )
 
 
+_TEXTS = """
+WeightsFormat: Storage of weights. text: numbers. string: string literals, which compile faster. binary: files that the
+    assembler includes. auto: chosen by size, files from 64 KiB.
+WeightsFile: Write the weights to a separate file, dnn/parameters/weights.bin. The program maps or reads the file, or has it
+    in flash, and passes it to <namespace>_load_weights before the first inference.
+PackWeights: Pack 1-, 2- and 4-bit weights into bytes and unpack them before multiplication. 0: one byte per weight.
+PrepackWeights: Unpack packed weights once into static memory if they are rarely reused in an inference, as in fully
+    connected layers. The report lists the size. Limits per layer: 512 KB, or 2 MB for 3x3 layers with 4-bit inputs. 0:
+    unpack in each inference.
+Winograd: Use Winograd for 8-bit 3x3 convolutions where it is faster. 0: store no transformed weights, which take 3.6 or 8
+    times the memory. Weights are then transformed on the stack, which is slower for small feature maps.
+SmallCode: Compile for size (-Os), with tiles of one size per layer where possible, kernels that layers share and one copy
+    of the weights. Winograd kernels transform them on the stack, a panel of 16 outputs at a time.
+SIMD: auto: add constants in the order of the SIMD kernels. They are compiled if the compiler's target supports them. none:
+    portable kernels only.
+RuntimeDispatch: Compile the layers for several instruction sets of one CPU family and select one at startup
+    (docs/explanation/instruction_sets.md). The environment variable N2D2_ISA overrides the choice. Weights are stored in
+    two orders.
+"""
 PARAMETERS = MEMORY_PARAMETERS.extended(
-    Key("OpenMP", Kind.BOOL, True, "Build the project with OpenMP."),
-    Key("Namespace", Kind.STRING, "", "C++ namespace of the model. Default: its name.", check=_check_namespace),
-    Key(
-        "WeightsFormat",
-        Kind.ENUM,
-        "auto",
-        "Storage of weights. text: numbers. string: string literals, which compile faster. binary: files that the assembler "
-        "includes. auto: chosen by size, files from 64 KiB.",
-        WEIGHTS_FORMATS,
-    ),
-    Key(
-        "WeightsFile",
-        Kind.BOOL,
-        False,
-        "Write the weights to a separate file, dnn/parameters/weights.bin. The program maps or reads the file, or has it in "
-        "flash, and passes it to <namespace>_load_weights before the first inference.",
-    ),
-    Key(
-        "PackWeights",
-        Kind.BOOL,
-        True,
-        "Pack 1-, 2- and 4-bit weights into bytes and unpack them before multiplication. 0: one byte per weight.",
-    ),
-    Key(
-        "PrepackWeights",
-        Kind.BOOL,
-        True,
-        "Unpack packed weights once into static memory if they are rarely reused in an inference, as in fully connected "
-        "layers. The report lists the size. Limits per layer: 512 KB, or 2 MB for 3x3 layers with 4-bit inputs. 0: unpack in "
-        "each inference.",
-    ),
-    Key(
-        "Winograd",
-        Kind.BOOL,
-        True,
-        "Use Winograd for 8-bit 3x3 convolutions where it is faster. 0: store no transformed weights, which take 3.6 or 8 "
-        "times the memory. Weights are then transformed on the stack, which is slower for small feature maps.",
-    ),
-    Key(
-        "SmallCode",
-        Kind.BOOL,
-        False,
-        "Compile for size (-Os), with tiles of one size per layer where possible, kernels that layers share and one copy of the weights. "
-        "Winograd kernels transform them on the stack, a panel of 16 outputs at a time.",
-    ),
-    Key(
-        "SIMD",
-        Kind.ENUM,
-        "auto",
-        "auto: add constants in the order of the SIMD kernels. They are compiled if the compiler's target supports them. "
-        "none: portable kernels only.",
-        ("auto", "none"),
-    ),
-    Key(
-        "RuntimeDispatch",
-        Kind.BOOL,
-        False,
-        "Compile the layers for several instruction sets of one CPU family and select one at startup (docs/explanation/instruction_sets.md). The "
-        "environment variable N2D2_ISA overrides the choice. Weights are stored in two orders.",
+    *keys(
+        _TEXTS,
+        Key("OpenMP", Kind.BOOL, True, "Build the project with OpenMP."),
+        Key("Namespace", Kind.STRING, "", "C++ namespace of the model. Default: its name.", check=_check_namespace),
+        Key("WeightsFormat", Kind.ENUM, "auto", choices=WEIGHTS_FORMATS),
+        Key("WeightsFile", Kind.BOOL, False),
+        Key("PackWeights", Kind.BOOL, True),
+        Key("PrepackWeights", Kind.BOOL, True),
+        Key("Winograd", Kind.BOOL, True),
+        Key("SmallCode", Kind.BOOL, False),
+        Key("SIMD", Kind.ENUM, "auto", choices=("auto", "none")),
+        Key("RuntimeDispatch", Kind.BOOL, False),
     ),
     name="export parameters of CPP",
 )

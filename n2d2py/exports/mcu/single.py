@@ -20,24 +20,7 @@ _MACRO = re.compile(r"^\s*#\s*define\s+(N2D2_\w+)", re.MULTILINE)
 _VALUE = re.compile(r"^#define (N2D2_\w+) (\d+)$", re.MULTILINE)
 
 
-_FOREIGN = (
-    "min",
-    "max",
-    "abs",
-    "round",
-    "bit",
-    "word",
-    "sq",
-    "constrain",
-    "radians",
-    "degrees",
-    "F",
-    "B0",
-    "B1",
-    "B10",
-    "_N",
-    "PI",
-)
+_FOREIGN = tuple("min max abs round bit word sq constrain radians degrees F B0 B1 B10 _N PI".split())
 """Macros of Arduino's headers with names that C++ libraries, kernels or networks use."""
 
 

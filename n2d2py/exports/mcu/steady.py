@@ -13,22 +13,9 @@ from n2d2py.graph.forms import Aligned, Interpolated, Moved, Rescaled, Table, We
 
 _FORMS = (Aligned, Interpolated, Moved, Rescaled, Table, Weighted)
 _KINDS = frozenset(
-    {
-        "Activation",
-        "Concat",
-        "Conv",
-        "Convert",
-        "Deconv",
-        "DepthToSpace",
-        "ElemWise",
-        "Fc",
-        "IndexSelect",
-        "Padding",
-        "Pool",
-        "Reshape",
-        "Resize",
-        "Transpose",
-    }
+    """
+    Activation Concat Conv Convert Deconv DepthToSpace ElemWise Fc IndexSelect Padding Pool Reshape Resize Transpose
+    """.split()
 )
 """Operators whose integer kernels were counted; of the others nothing is promised."""
 

@@ -20,7 +20,7 @@ from n2d2py.exports.mcu.runner import BoardExport
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import Key, Kind, Schema, keys
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -36,6 +36,15 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
 _WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "PrepackWeights", "Winograd", "SmallCode", "WeightsFile")
 """Parameters without use."""
 
+_TEXTS = """
+Core: Core on which -test and -compare run the export in QEMU, and default of TARGET in the Makefile. The export runs on all
+    cores.
+TestVectors: Number of inputs in test/vectors, each with the results of all layers.
+SpeedForFlash: Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 and m33 where it takes fewer instructions.
+    Results stay exact. Transformed weights take 3.6 times the flash, and the stack grows.
+SingleFile: Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files
+    of an Arduino library and a CMSIS pack.
+"""
 PARAMETERS = Schema(
     "export parameters of CPP_MCU",
     tuple(
@@ -44,35 +53,12 @@ PARAMETERS = Schema(
         if key.name not in _WITHOUT
     ),
 ).extended(
-    Key(
-        "Core",
-        Kind.ENUM,
-        DEFAULT_CORE,
-        "Core on which -test and -compare run the export in QEMU, and default of TARGET in the Makefile. The export runs on "
-        "all cores.",
-        tuple(core.name for core in CORES),
-    ),
-    Key(
-        "TestVectors",
-        Kind.UINT,
-        3,
-        "Number of inputs in test/vectors, each with the results of all layers.",
-        minimum=1,
-        maximum=999,
-    ),
-    Key(
-        "SpeedForFlash",
-        Kind.BOOL,
-        False,
-        "Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 and m33 where it takes fewer instructions. Results "
-        "stay exact. Transformed weights take 3.6 times the flash, and the stack grows.",
-    ),
-    Key(
-        "SingleFile",
-        Kind.BOOL,
-        False,
-        "Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files of "
-        "an Arduino library and a CMSIS pack.",
+    *keys(
+        _TEXTS,
+        Key("Core", Kind.ENUM, DEFAULT_CORE, choices=tuple(core.name for core in CORES)),
+        Key("TestVectors", Kind.UINT, 3, minimum=1, maximum=999),
+        Key("SpeedForFlash", Kind.BOOL, False),
+        Key("SingleFile", Kind.BOOL, False),
     ),
     name="export parameters of CPP_MCU",
 )

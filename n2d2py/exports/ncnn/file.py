@@ -21,45 +21,13 @@ _ARRAY, _END = -23300, -233
 _NAME_LENGTH = 200
 """Bytes of a name, without what is added to it; ncnn reads 255."""
 
-TYPES = {
-    "AbsVal": 0,
-    "Concat": 5,
-    "Convolution": 6,
-    "Crop": 7,
-    "Deconvolution": 8,
-    "ELU": 11,
-    "Flatten": 14,
-    "InnerProduct": 15,
-    "Input": 16,
-    "LRN": 18,
-    "MemoryData": 19,
-    "Pooling": 21,
-    "ReLU": 26,
-    "Reshape": 27,
-    "Scale": 29,
-    "Sigmoid": 30,
-    "Softmax": 32,
-    "Split": 33,
-    "TanH": 35,
-    "BinaryOp": 40,
-    "UnaryOp": 41,
-    "ConvolutionDepthWise": 42,
-    "Padding": 43,
-    "Permute": 47,
-    "Interp": 50,
-    "DeconvolutionDepthWise": 51,
-    "ShuffleChannel": 52,
-    "Clip": 54,
-    "HardSigmoid": 65,
-    "SELU": 66,
-    "HardSwish": 67,
-    "Noop": 68,
-    "PixelShuffle": 69,
-    "Mish": 71,
-    "Swish": 73,
-    "Softplus": 77,
-    "GELU": 80,
-}
+_TYPES = """
+    AbsVal=0 Concat=5 Convolution=6 Crop=7 Deconvolution=8 ELU=11 Flatten=14 InnerProduct=15 Input=16 LRN=18
+    MemoryData=19 Pooling=21 ReLU=26 Reshape=27 Scale=29 Sigmoid=30 Softmax=32 Split=33 TanH=35 BinaryOp=40 UnaryOp=41
+    ConvolutionDepthWise=42 Padding=43 Permute=47 Interp=50 DeconvolutionDepthWise=51 ShuffleChannel=52 Clip=54
+    HardSigmoid=65 SELU=66 HardSwish=67 Noop=68 PixelShuffle=69 Mish=71 Swish=73 Softplus=77 GELU=80
+    """
+TYPES = {name: int(number) for name, number in (pair.split("=") for pair in _TYPES.split())}
 """The number of a layer in a binary .param file (layer_type_enum.h of ncnn, to whose end new layers are added)."""
 
 Value = int | float | Sequence[int] | Sequence[float]

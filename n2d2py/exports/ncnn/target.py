@@ -21,24 +21,19 @@ from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import Key, Kind, Schema, keys
 
+_TEXTS = """
+Fp16Storage: Store real weights of convolutions and fully connected layers as float16. Always on with -nbbits -16.
+RoundBlobs: For pre-quantized models: round the inputs of float layers to the integers of their tensors. Each rounding takes
+    three layers.
+"""
 PARAMETERS = Schema(
     "export parameters of NCNN",
-    (
-        Key(
-            "Fp16Storage",
-            Kind.BOOL,
-            False,
-            "Store real weights of convolutions and fully connected layers as float16. Always on with -nbbits -16.",
-        ),
-        Key(
-            "RoundBlobs",
-            Kind.BOOL,
-            False,
-            "For pre-quantized models: round the inputs of float layers to the integers of their tensors. Each rounding "
-            "takes three layers.",
-        ),
+    keys(
+        _TEXTS,
+        Key("Fp16Storage", Kind.BOOL, False),
+        Key("RoundBlobs", Kind.BOOL, False),
         Key("ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."),
     ),
 )

@@ -20,31 +20,21 @@ from n2d2py.exports.tflite.xnnpack import with_xnnpack
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import Key, Kind, Schema, keys
 
+_TEXTS = """
+IntegerIO: 1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.
+Kernels: LiteRT kernels whose arithmetic is simulated, and that -test and -compare run. Reference: the reference kernels,
+    which TFLite Micro also uses.
+ModelArray: Also write the file as a C array, with the list of operators for the TFLite Micro resolver.
+"""
 PARAMETERS = Schema(
     "export parameters of TFLite",
-    (
-        Key(
-            "IntegerIO",
-            Kind.BOOL,
-            False,
-            "1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.",
-        ),
-        Key(
-            "Kernels",
-            Kind.ENUM,
-            "XNNPACK",
-            "LiteRT kernels whose arithmetic is simulated, and that -test and -compare run. Reference: the reference "
-            "kernels, which TFLite Micro also uses.",
-            ("XNNPACK", "Reference"),
-        ),
-        Key(
-            "ModelArray",
-            Kind.BOOL,
-            True,
-            "Also write the file as a C array, with the list of operators for the TFLite Micro resolver.",
-        ),
+    keys(
+        _TEXTS,
+        Key("IntegerIO", Kind.BOOL, False),
+        Key("Kernels", Kind.ENUM, "XNNPACK", choices=("XNNPACK", "Reference")),
+        Key("ModelArray", Kind.BOOL, True),
     ),
 )
 

@@ -19,15 +19,7 @@ from n2d2py.exports.vulkan.runner import VulkanExport
 from n2d2py.exports.vulkan.shaders import compiler
 from n2d2py.ini.schema import Schema
 
-_KEPT = (
-    "FuseResidualAdd",
-    "OptimizeNoBranchConcat",
-    "OpenMP",
-    "Namespace",
-    "WeightsFormat",
-    "MemoryAlignment",
-    "BufferAlignment",
-)
+_KEPT = tuple("FuseResidualAdd OptimizeNoBranchConcat OpenMP Namespace WeightsFormat MemoryAlignment BufferAlignment".split())
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "MemoryAlignment": {
         "default": 4,

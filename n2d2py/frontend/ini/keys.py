@@ -70,30 +70,11 @@ _ACTIVATED = LAYER.extended(
 ACTIVATED = with_trained_activation(_ACTIVATED)
 
 _SPIKING = SPIKING.of(
-    "IncomingDelay",
-    "Threshold",
-    "BipolarThreshold",
-    "TerminateDelta",
-    "Leak",
-    "Refractory",
-    "*Refractory",
-    "Inhibit*",
-    "Bipolar*",
-    "Weights*Mean",
-    "WeightsRelInit",
-    "Weights*VarSlope",
-    "Weights*VarOrigin",
-    "Weights*Proba",
-    "SynapticRedundancy",
-    "EnableStdp",
-    "Stdp*",
-    "LtpProba",
-    "LtdProba",
-    "OrderStdp",
-    "RefractoryIntegration",
-    "DigitalIntegration",
-    "LateralInhibition",
-    "SubConnectIdx",
+    *"""
+    IncomingDelay Threshold BipolarThreshold TerminateDelta Leak Refractory *Refractory Inhibit* Bipolar*
+    Weights*Mean WeightsRelInit Weights*VarSlope Weights*VarOrigin Weights*Proba SynapticRedundancy EnableStdp
+    Stdp* LtpProba LtdProba OrderStdp RefractoryIntegration DigitalIntegration LateralInhibition SubConnectIdx
+    """.split()
 )
 """Parameters of spiking models, in the sections that such models share with others."""
 

@@ -20,7 +20,7 @@ from n2d2py.graph import Graph, Node, Precision, Tensor
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
-from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.quantize import grid_of
 
@@ -40,24 +40,18 @@ REFUSED = {
 
 _OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")
 
+_TEXTS = """
+DefaultDataType: Floating-point type. Has no effect, as -nbbits selects the precision.
+InsertBatchNormAfterConv: Insert a BatchNorm <layer>_batchnorm after every Conv without one. Without stored statistics, its
+    mean is 0 and its variance 1.
+"""
 GLOBALS = Schema(
     "the global section",
-    (
+    keys(
+        _TEXTS,
         Key("DefaultModel", Kind.STRING, "Frame", "Execution model of the layers: Frame, Frame_CUDA or Transcode."),
-        Key(
-            "DefaultDataType",
-            Kind.DATATYPE,
-            "Float32",
-            "Floating-point type. Has no effect, as -nbbits selects the precision.",
-            ignored=FLOATS,
-        ),
-        Key(
-            "InsertBatchNormAfterConv",
-            Kind.BOOL,
-            False,
-            "Insert a BatchNorm <layer>_batchnorm after every Conv without one. Without stored statistics, its mean is 0 and "
-            "its variance 1.",
-        ),
+        Key("DefaultDataType", Kind.DATATYPE, "Float32", ignored=FLOATS),
+        Key("InsertBatchNormAfterConv", Kind.BOOL, False),
     ),
     accepted=(*SPIKING.of("ProgramMethod*"), *TRAINING.of("CheckWeightRange")),
     doc="Properties before the first section.",

@@ -10,7 +10,7 @@ from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, Section, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.paths import resolve_path
-from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 from n2d2py.targets.target import ScoreTarget
 
 _SCORING = tuple(
@@ -32,69 +32,43 @@ _SCORING = tuple(
 )
 """Keys that change scores and what is learned, but no result of the network: refused by -test and -learn alone."""
 
+_TEXTS = """
+Type: Kind of evaluation. -test supports TargetScore and TargetCompare, the mean squared error between the layer output and
+    tensors in files.
+DataPath: TargetCompare: folder of the tensors (text, .npy or float32 .bin). The order of the names is the order of the
+    stimuli.
+TargetFormat: TargetCompare: axis order in the files.
+"""
 TARGET = Schema(
     "Target",
-    (
-        Key(
-            "Type",
-            Kind.STRING,
-            "TargetScore",
-            "Kind of evaluation. -test supports TargetScore and TargetCompare, the mean squared error between the layer "
-            "output and tensors in files.",
-        ),
+    keys(
+        _TEXTS,
+        Key("Type", Kind.STRING, "TargetScore"),
         Key("TopN", Kind.UINT, 1, "Number of top labels per stimulus. 5 reports top-1 and top-5.", minimum=1),
         Key("LabelsMapping", Kind.PATH, "", "File with lines 'label output'."),
         Key("TargetValue", Kind.FLOAT, 1.0, "Training target of the correct output.", ignored=TRAINING),
         Key("DefaultValue", Kind.FLOAT, 0.0, "Training target of the other outputs.", ignored=TRAINING),
         Key("DataAsTarget", Kind.BOOL, False, "Use the input as expected output (auto-encoders)."),
         Key("BinaryThreshold", Kind.FLOAT, 0.5, "Decision threshold of a single output."),
-        Key(
-            "DataPath",
-            Kind.PATH,
-            "",
-            "TargetCompare: folder of the tensors (text, .npy or float32 .bin). The order of the names is the order of the "
-            "stimuli.",
-        ),
+        Key("DataPath", Kind.PATH, ""),
         Key("Matching", Kind.STRING, "*.dat", "TargetCompare: pattern of the file names."),
-        Key(
-            "TargetFormat",
-            Kind.ENUM,
-            "NCHW",
-            "TargetCompare: axis order in the files.",
-            ("NCHW", "NHWC", "NCWH", "NWHC", "NHCW", "NWCH"),
-        ),
+        Key("TargetFormat", Kind.ENUM, "NCHW", choices=("NCHW", "NHWC", "NCWH", "NWHC", "NHCW", "NWCH")),
         Key("TargetTranspose", Kind.BOOL, False, "TargetCompare: X and Y are swapped in the files."),
         Key("LabelsHueOffset", Kind.FLOAT, 0.0, "Hue of output 0 in segmentation images, in degrees."),
     ),
     accepted=(
         *_SCORING,
         *Ignored("", "keys of images and logs of targets", "belongs to N2D2's images and logs", "remove them").of(
-            "NoDisplayLabel",
-            "EstimatedLabelsValueDisplay",
-            "ImageLogFormat",
-            "ConfusionRangeMin",
-            "ConfusionRangeMax",
-            "ConfusionQuantSteps",
-            "LogDistrib",
-            "LogError",
-            "CreateMissingLabels",
+            *"""
+            NoDisplayLabel EstimatedLabelsValueDisplay ImageLogFormat ConfusionRangeMin ConfusionRangeMax
+            ConfusionQuantSteps LogDistrib LogError CreateMissingLabels
+            """.split()
         ),
         *Ignored("", "keys of targets of boxes", "is for the detection of objects", "remove them; boxes are not scored").of(
-            "MinSize",
-            "MinOverlap",
-            "FilterMin*",
-            "FilterMax*",
-            "MergeMaxHDist",
-            "MergeMaxVDist",
-            "ScoreTopN",
-            "GenerateLabelsROIs",
-            "GenerateAnchors",
-            "NbAnchors",
-            "NbIter",
-            "NbClass",
-            "TargetType",
-            "RP",
-            "Anchor",
+            *"""
+            MinSize MinOverlap FilterMin* FilterMax* MergeMaxHDist MergeMaxVDist ScoreTopN GenerateLabelsROIs
+            GenerateAnchors NbAnchors NbIter NbClass TargetType RP Anchor
+            """.split()
         ),
     ),
     doc="Sections named <layer>.Target...: a layer whose output is scored; * and ? in the name stand for several layers.",

@@ -14,7 +14,7 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini.document import Document, Section, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.kinds import Unreadable
-from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 
 _QAT = Ignored(
     "",
@@ -47,12 +47,10 @@ def _positive(value: float) -> None:
 QUANTIZER_SOLVERS = TRAINING.of("QWeightSolver*", "QWeight.Solver*", "QActSolver*", "QAct.Solver*")
 """Solvers of quantizers, in the section of a layer or in its ConfigSection."""
 _SOLVERS = QUANTIZER_SOLVERS + TRAINING.of(
-    "QWeight.Pruning*",
-    "QWeight.Threshold",
-    "QWeight.Delta",
-    "QWeight.StartThreshold",
-    "QWeight.StepSizeThreshold",
-    "QWeight.GammaThreshold",
+    *"""
+    QWeight.Pruning* QWeight.Threshold QWeight.Delta QWeight.StartThreshold QWeight.StepSizeThreshold
+    QWeight.GammaThreshold
+    """.split()
 )
 _INITIAL_STEP = "LSQ: training takes its first step from the first batch"
 
@@ -61,36 +59,24 @@ def _first_step(name: str) -> Key:
     return Key(name, Kind.BOOL, True, _INITIAL_STEP, ignored=TRAINING)
 
 
-_WEIGHT_KEYS = (
+_TEXTS = """
+QWeight.QuantMode: SAT: quantization grid with R = Range. Default: 2i - R. Symmetric: -h .. h with h = (R - 1) / 2.
+    FullRange: -2^(b-1) .. 2^(b-1) - 1.
+QWeight.Mode: Storage of the weights in training. Has no effect.
+QWeight.ApplyScaling: SAT: 1 for weights that were divided by sqrt(NbOutputs * variance) afterwards.
+"""
+_WEIGHT_KEYS = keys(
+    _TEXTS,
     Key("QWeight", Kind.ENUM, "", "Quantizer used to train the weights. Empty: none.", ("SAT", "LSQ", "Prune", "")),
     Key("QWeight.Range", Kind.UINT, 255, "Number of steps of the weights: 1, 3, 7, 15, ... 255 for 1 to 8 bits.", check=_steps),
-    Key(
-        "QWeight.QuantMode",
-        Kind.ENUM,
-        "Default",
-        "SAT: quantization grid with R = Range. Default: 2i - R. Symmetric: -h .. h with h = (R - 1) / 2. FullRange: "
-        "-2^(b-1) .. 2^(b-1) - 1.",
-        ("Default", "Integer", "Symmetric", "Asymmetric", "FullRange"),
-    ),
-    Key(
-        "QWeight.Mode",
-        Kind.ENUM,
-        "Default",
-        "Storage of the weights in training. Has no effect.",
-        ("Default", "Integer"),
-        ignored=TRAINING,
-    ),
+    Key("QWeight.QuantMode", Kind.ENUM, "Default", choices=("Default", "Integer", "Symmetric", "Asymmetric", "FullRange")),
+    Key("QWeight.Mode", Kind.ENUM, "Default", choices=("Default", "Integer"), ignored=TRAINING),
     Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_positive),
     Key("QWeight.PerChannel", Kind.BOOL, False, "LSQ: one step size per output. Extension of n2d2py."),
     _first_step("QWeight.SetOptInitStepSize"),
     _first_step("QWeight.StepOptInitStepSize"),
     Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only scaled to [-1, 1]."),
-    Key(
-        "QWeight.ApplyScaling",
-        Kind.BOOL,
-        False,
-        "SAT: 1 for weights that were divided by sqrt(NbOutputs * variance) afterwards.",
-    ),
+    Key("QWeight.ApplyScaling", Kind.BOOL, False),
 )
 _ACTIVATION_KEYS = (
     Key(
@@ -151,13 +137,13 @@ def check_trained_keys(section: Section, schema: Schema) -> None:
 
 def warn_of_other_quantizers(values: Values) -> None:
     """W422 for keys, other than their defaults, of a quantizer that a layer does not have: of SAT with LSQ, or without any."""
-    for kind, keys in (("QWeight", _WEIGHT_KEYS), ("QAct", _ACTIVATION_KEYS)):
+    for kind, known in (("QWeight", _WEIGHT_KEYS), ("QAct", _ACTIVATION_KEYS)):
         if kind not in values:
             continue
         used = values[kind]
         names = [
             key.name
-            for key in keys
+            for key in known
             if not key.ignored and values[key.name] != key.default and (not used or key.name in _OF_OTHERS.get(used, ()))
         ]
         if names:

@@ -15,19 +15,7 @@ SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends on the shape of their input only."""
 SHAPE_ARITHMETIC = (
     *SHAPE_READERS,
-    "Constant",
-    "ConstantOfShape",
-    "Equal",
-    "Expand",
-    "Gather",
-    "Greater",
-    "If",
-    "Less",
-    "Not",
-    "Range",
-    "Slice",
-    "Split",
-    "Where",
+    *"Constant ConstantOfShape Equal Expand Gather Greater If Less Not Range Slice Split Where".split(),
 )
 """Operators that exporters use to compute shapes; they need no converter where that succeeds."""
 

@@ -201,33 +201,18 @@ def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
     layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{made}_divisor"))], None)
 
 
+_BROADCAST = {
+    1: "NEG=Neg SIN=Sin COS=Cos FLOOR=Floor CEIL=Ceil ROUND=Round SIGN=Sign ELU=Elu SQUARE=Mul LOGICAL_NOT=Not",
+    2: "POW=Pow SQUARED_DIFFERENCE=Mul EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual "
+    "GREATER=Greater GREATER_EQUAL=GreaterOrEqual LOGICAL_AND=And LOGICAL_OR=Or",
+    3: "SELECT=Where SELECT_V2=Where",
+}
+"""By number of operands the operators of elements, each with its ONNX operator."""
 REAL_LOWERINGS: dict[str, Lowering] = {
     **{
         code: partial(_broadcast, kind, operands)
-        for code, kind, operands in (
-            ("NEG", "Neg", 1),
-            ("SIN", "Sin", 1),
-            ("COS", "Cos", 1),
-            ("FLOOR", "Floor", 1),
-            ("CEIL", "Ceil", 1),
-            ("ROUND", "Round", 1),
-            ("SIGN", "Sign", 1),
-            ("ELU", "Elu", 1),
-            ("SQUARE", "Mul", 1),
-            ("LOGICAL_NOT", "Not", 1),
-            ("POW", "Pow", 2),
-            ("SQUARED_DIFFERENCE", "Mul", 2),
-            ("EQUAL", "Equal", 2),
-            ("NOT_EQUAL", "Not", 2),
-            ("LESS", "Less", 2),
-            ("LESS_EQUAL", "LessOrEqual", 2),
-            ("GREATER", "Greater", 2),
-            ("GREATER_EQUAL", "GreaterOrEqual", 2),
-            ("LOGICAL_AND", "And", 2),
-            ("LOGICAL_OR", "Or", 2),
-            ("SELECT", "Where", 3),
-            ("SELECT_V2", "Where", 3),
-        )
+        for operands, pairs in _BROADCAST.items()
+        for code, kind in (pair.split("=") for pair in pairs.split())
     },
     "CAST": _cast,
     "PACK": _pack,

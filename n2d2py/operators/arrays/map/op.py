@@ -102,24 +102,12 @@ MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "IsNaN": np.isnan,
     "IsPosInf": np.isposinf,
     "IsNegInf": np.isneginf,
-    "Exp": _same(exact.exp),
-    "Log": _same(exact.log),
-    "Erf": _same(exact.erf),
-    "Sigmoid": _same(exact.sigmoid),
-    "Tanh": _same(exact.tanh),
-    "Softplus": _same(exact.softplus),
-    "Expm1": _same(exact.expm1),
-    "Sin": _same(exact.sin),
-    "Cos": _same(exact.cos),
-    "Tan": _same(exact.tan),
-    "Asin": _same(exact.asin),
-    "Acos": _same(exact.acos),
-    "Atan": _same(exact.atan),
-    "Sinh": _same(exact.sinh),
-    "Cosh": _same(exact.cosh),
-    "Asinh": _same(exact.asinh),
-    "Acosh": _same(exact.acosh),
-    "Atanh": _same(exact.atanh),
+    **{
+        name: _same(getattr(exact, name.lower()))
+        for name in """
+        Exp Log Erf Sigmoid Tanh Softplus Expm1 Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh
+        """.split()
+    },
 }
 """Function -> what it computes of its operands."""
 SAME_AS_ONNX = tuple(
