@@ -139,7 +139,7 @@ def main() -> None:
             np.save(folder / "samples.npy", np.random.default_rng(2).normal(size=(10, *shape)).astype(np.float32))
             megabytes = tensor_bytes(path) / 1e6
             for bits in (-32, 8):
-                words = f"-export CPP -nbbits {bits} -seed 1 -quiet -o {folder / 'export'}".split()
+                words = f"-export CPP -nbbits {bits} -seed 1 -quiet -o {folder / path.stem}".split()
                 data = ["-calib-data", str(folder / "samples.npy")] if bits == 8 else []
                 cost = measured([sys.executable, "-m", "n2d2py", str(path.resolve()), *words, *data], ROOT)
                 times = cost.megabytes / megabytes
