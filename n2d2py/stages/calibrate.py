@@ -41,7 +41,7 @@ _WITHHELD = 4
 _CHECKED_ELEMENTS = 2_000_000
 """Values of all tensors over the stimuli that check, where that is more than the fewest."""
 
-_ASSUMED_VALUES = 257
+_ASSUMED_VALUES = 1025
 """Values of a tensor that was not observed."""
 _RARE = 101
 """Power of values from 0 to 1 of which few are large: 8 bits leave less than 35 dB of them."""

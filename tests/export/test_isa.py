@@ -111,16 +111,20 @@ def test_forms_name_sets_of_the_table():
 
 
 def test_nothing_else_names_an_instruction_set():
-    """Python and templates take names, tags, macros and flags from the table; __ARM_FEATURE_... is a name of the compiler."""
+    """Python and templates take names, tags, macros and flags from the table; __ARM_FEATURE_... is a name of the compiler.
+
+    Boards name the set of each core, and bounds of the stack are measured by set.
+    """
     words = "|".join(
         {*(row.name for row in isa.instruction_sets()), "avx512", "sse41", *(row.tag for row in isa.instruction_sets())}
     )
     named = re.compile(rf"(?<![a-z])(?<!__arm_feature_)({words})(?![a-z])|-m(avx|sse4|fpu=neon)", re.IGNORECASE)
     places = [*(ROOT / "n2d2py").rglob("*.py"), *(ROOT / "export_templates").rglob("*.j2")]
+    exempt = {ROOT / "n2d2py" / "exports" / name for name in ("cpp/isa.py", "mcu/boards.py", "mcu/stack.py")}
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in places
-        if path != ROOT / "n2d2py" / "exports" / "cpp" / "isa.py"
+        if path not in exempt
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if named.search(line)
     ]

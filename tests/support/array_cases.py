@@ -278,19 +278,19 @@ class Arrays:
 
     def suppressions(self) -> list[Case]:
         """Boxes of few sizes, so that limits are met exactly, and scores that are equal, infinite or no numbers."""
-        made = []
+        made, rng = [], np.random.default_rng(7)
         for kind, centered, constant, overlap, least in (
             ("float32", False, False, 0.5, 0.25),
             ("float32", True, False, 0.0, -np.inf),
             ("float64", True, True, 1 / 3, -np.inf),
             ("float64", False, False, 1.0, 0.9),
         ):
-            images, classes, boxes = (int(n) for n in self.rng.integers(1, (3, 4, 30)))
+            images, classes, boxes = (int(n) for n in rng.integers(1, (3, 4, 30)))
             slots = (-1, 0) if constant else (0, 1)
-            count = int(self.rng.integers(1, boxes, endpoint=True))
+            count = int(rng.integers(1, boxes, endpoint=True))
             op = ArrayNonMaxSuppression(images, classes, boxes, count, overlap, least, centered, slots)
-            given = np.round(self.rng.uniform(0, 6, images * boxes * 4)).astype(kind)
-            scores = np.round(self.rng.uniform(0, 1, images * classes * boxes), 1).astype(kind)
+            given = np.round(rng.uniform(0, 6, images * boxes * 4)).astype(kind)
+            scores = np.round(rng.uniform(0, 1, images * classes * boxes), 1).astype(kind)
             scores[:3] = [np.nan, np.inf, 1][: scores.size]
             made.append(self.case(op, [given, scores], [element(kind)] * 2, element("int64"), f"{kind} {op}"))
         return made

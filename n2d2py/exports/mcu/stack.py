@@ -16,12 +16,14 @@ from n2d2py.graph.shapes import channels
 
 _CALLS, _CALLS_BY_ROWS = 48, 112
 """Frames of the C interface and of the function that calls the layers, or some rows of them."""
+_END = 10
+"""Bytes for the addresses of one more input or output."""
 _CONVOLUTION, _FULLY_CONNECTED, _POOL, _POINTWISE, _OTHER = 176, 96, 72, 720, 2048
 """Frames of portable kernels, and of all kernels of other operators. Their tiles are counted apart, but for those of the last two."""
 _POINTWISE_KINDS = frozenset(("Activation", "Concat", "Convert", "ElemWise", "Softmax"))
 _TILE = 64
 """Channels of a pool that are computed at a time."""
-_LINES = {"Softmax": 8, "MaskedSoftmax": 12, "ArrayRecurrent": 24}
+_LINES = {"Softmax": 8, "MaskedSoftmax": 12, "ArrayRecurrent": 48}
 """Bytes for each element of a line that an operator has on the stack; the most over its forms."""
 _LONGEST_LINE = 1024
 """Elements of a line that a softmax has on the stack."""
@@ -46,6 +48,7 @@ def stack_bounds(layers: Sequence[LayerView]) -> tuple[StackBound, ...]:
     """The bounds of all classes, in the order in which their conditions are asked; the last one has none."""
     rows = [*(row for row in instruction_sets() if row.microcontroller), PORTABLE]
     calls = _CALLS_BY_ROWS if any(layer.code and layer.code.streamed for layer in layers) else _CALLS
+    calls += _END * sum(len(layer.graph.inputs) + len(layer.graph.outputs) - 2 for layer in layers[:1])
     found = {row.name: calls + max((_layer_bytes(layer, row) for layer in layers), default=0) for row in rows}
     # Compilers without vectors compile the C of programs whose C++ has them.
     found["rvm"] = max(found["rvm"], found["rvv"])

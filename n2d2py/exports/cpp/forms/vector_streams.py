@@ -92,8 +92,8 @@ class DotProducts(CoreForm):
         return pack(facts.rows, facts.signed_bias, _shifted_left(facts))
 
     def stack(self, facts: KernelFacts) -> int:
-        """As `mve_convolution.hpp`: windows of four pixels, the bytes of one, a line of the padding, results, pointers to lines and
-        taps; `mve_fullyconnected.hpp`: the input."""
+        """As the headers of `kernels/n2d2/mcu`: windows of four pixels, the bytes of one, a line of the padding, results, pointers to lines
+        and taps; for a fully connected layer the input."""
         outputs, inputs = facts.rows.shape
         depth = -(-inputs // _BYTES) * _BYTES
         if facts.kernel == "fullyConnected":
@@ -125,7 +125,7 @@ class VectorsOfChannels(CoreForm):
         return channel_stream(facts.rows, facts.signed_bias, _shifted_left(facts))
 
     def stack(self, facts: KernelFacts) -> int:
-        """As `mve_depthwise.hpp`: three lines of 16 channels, or of all where these are little."""
+        """As the header of `kernels/n2d2/mcu`: three lines of 16 channels, or of all where these are little."""
         pixels, step, channels = facts.layer.output_shape[3], facts.layer.op.stride[1], len(facts.weights)
         plane = facts.layer.place
         two = channels == _BYTES // 2 and step == 1 and pixels % 2 == 0 and plane.stride == plane.size
