@@ -40,7 +40,7 @@ def assert_all_correct(seeds: range, folder) -> Counter:
 
 
 @needs_compiler
-@pytest.mark.parametrize("first", [0, 12])
+@pytest.mark.parametrize("first", [0, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_few(first, tmp_path):
     assert assert_all_correct(range(first, first + 12), tmp_path)["correct"] >= 11
 
