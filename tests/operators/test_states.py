@@ -194,6 +194,18 @@ def test_integers_are_near_and_states_have_the_type_of_their_outputs(tmp_path, n
     assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 30
 
 
+@every("name", NETWORKS)
+def test_inputs_of_16_bits_that_become_states(tmp_path, name):
+    """`passed_on` keeps an input, and what it kept, for the calls after that."""
+    model = n2d2py.load(written(tmp_path, name))
+    calibrated = n2d2py.calibrate(model, stimuli(name))
+    options = n2d2py.QuantizationOptions(input_bits=16)
+    graph = n2d2py.quantize(model, calibrated, options=options).quantized.graph
+    for state, output in zip(graph.inputs[1:], graph.outputs[1:], strict=True):
+        assert graph.type(state) == graph.type(output)
+    assert graph.type("x").bits == 16 and (name != "passed_on" or graph.type(graph.inputs[1]).bits == 16)
+
+
 def test_a_state_of_a_cell_is_what_the_cell_computes_with(tmp_path):
     """Nothing is rounded between two calls: h is in 2^-15, c in a power of two."""
     graph = typed(written(tmp_path, "lstm"), stimuli("lstm"))

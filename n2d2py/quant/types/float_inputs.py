@@ -175,7 +175,7 @@ def is_spoiled(largest: float, variance: float) -> bool:
 
 def is_clipped(graph: Graph, name: str, count: int) -> bool:
     """True if the `count` values that calibration saw of an input, or of its scaled channels, are so few that clipping others costs more than
-    35 dB. The 16-bit range has room for them. Inputs next to states keep the bits of the network, as these may be former inputs."""
+    35 dB. The 16-bit range has room for them. Inputs next to states keep the bits of the network: kept inputs would take twice the memory."""
     return not graph.states and count < _FEWEST_VALUES * (graph.shape(name)[1] if is_given(graph, name) else 1)
 
 

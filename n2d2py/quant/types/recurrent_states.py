@@ -22,7 +22,8 @@ from n2d2py.quant.observe.histogram import Histogram
 
 @dataclass(frozen=True)
 class StateTypes:
-    """pairs: each state and the tensor whose integers its output holds; wide: tensors that have 16 bits for them.
+    """pairs: each state and the tensor whose integers its output holds, through the states before it; wide: tensors that have 16 bits for
+    them.
 
     joined: by a tensor that begins or ends with a state taken from its other parts, these parts.
     """
@@ -34,9 +35,9 @@ class StateTypes:
     @staticmethod
     def of(graph: Graph, source: Mapping[str, str]) -> StateTypes:
         """The states of a graph; `source` gives for each tensor the one whose integers it holds."""
-        ends = zip(graph.kept, graph.becoming, strict=True)
-        pairs = tuple((name, source[output]) for name, output in ends)
-        states = {name for name, _ in pairs}
+        taken = {name: source[output] for name, output in zip(graph.kept, graph.becoming, strict=True)}
+        pairs = tuple((name, _origin(taken, name)) for name in taken)
+        states = set(taken)
         wide = frozenset(name for _, origin in pairs for name in _computed(graph, source, origin, states))
         joined = {}
         for node in graph.nodes:
@@ -52,6 +53,15 @@ class StateTypes:
     def of_inputs(self, types: Mapping[str, NumType]) -> dict[str, NumType]:
         """The types of the states, from those of all other tensors."""
         return {name: types[origin] for name, origin in self.pairs}
+
+
+def _origin(taken: Mapping[str, str], name: str) -> str:
+    """The tensor that a state comes from, which is no state itself; where states only change places, the first of them by name."""
+    seen: list[str] = []
+    while name in taken and name not in seen:
+        seen.append(name)
+        name = taken[name]
+    return min(seen[seen.index(name) :]) if name in seen else name
 
 
 def _computed(graph: Graph, source: Mapping[str, str], name: str, states: set[str]) -> set[str]:
