@@ -134,6 +134,11 @@ class Preprocessing:
         shifted = f"{term}-{_numbers(mean)}" if mean else term
         return shifted if not std else f"({shifted})/{_numbers(std)}" if mean else f"{shifted}/{_numbers(std)}"
 
+    @property
+    def crop_size(self) -> tuple[int, ...]:
+        """Width and height of the crop; () without one."""
+        return () if self.crop is None else (self.crop[0], self.crop[-1])
+
     def sized(self, picture: np.ndarray, name: str) -> np.ndarray:
         """An image of bytes (H, W, C), resized and cropped as far as that was asked for.
 
@@ -150,7 +155,7 @@ class Preprocessing:
         """Description of the resize and the crop."""
         source = () if self.source is None else (f"{self.source.format} frames ({self.source.filter})",)
         resize = () if self.resize is None else (f"resize {_size(self.resize, 'shorter side ')}",)
-        crop = () if self.crop is None else (f"centre crop {_size(self.crop * 2 if len(self.crop) == 1 else self.crop)}",)
+        crop = () if self.crop is None else (f"centre crop {_size(self.crop_size)}",)
         return source + resize + crop
 
 

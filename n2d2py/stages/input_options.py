@@ -161,7 +161,7 @@ def preprocessing(
 def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> FrameSource:
     """Frames of a camera for an input of `shape`; raise E417 where it takes none, or where a crop would be resized again."""
     form, name = frame_format(text)
-    crop = () if how.crop is None else how.crop * 2 if len(how.crop) == 1 else how.crop
+    crop = how.crop_size
     if len(shape) != 3 or shape[0] not in (1, 3) or how.integers:
         raise N2D2Error("E417", "-input-format requires one input of gray or RGB images", remedy="remove -input-format")
     if how.resize is not None and crop != (shape[2], shape[1]) != how.resize:

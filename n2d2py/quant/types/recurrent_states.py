@@ -56,7 +56,7 @@ class StateTypes:
 
 
 def _origin(taken: Mapping[str, str], name: str) -> str:
-    """The tensor that a state comes from, which is no state itself; where states only change places, the first of them by name."""
+    """The tensor that a state comes from, which is not a state itself; where states only change places, the first of them by name."""
     seen: list[str] = []
     while name in taken and name not in seen:
         seen.append(name)
