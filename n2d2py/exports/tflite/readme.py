@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.tflite.file import int8_grid
 from n2d2py.exports.tflite.model import TfliteModel
@@ -22,18 +24,18 @@ def _function(code: str) -> str:
     return _RESOLVED.get(code) or "".join(part.capitalize() for part in code.split("_"))
 
 
-def resolver(made: TfliteModel) -> str:
-    """A header that registers the operators of the model with TFLite Micro."""
+def resolver(codes: Collection[str]) -> str:
+    """A header that registers operators of these kinds with TFLite Micro."""
     lines = [
         "// The operators that the model uses, for TFLite Micro.",
         "#pragma once",
         "",
         '#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"',
         "",
-        f"using ModelOpResolver = tflite::MicroMutableOpResolver<{len(made.codes)}>;",
+        f"using ModelOpResolver = tflite::MicroMutableOpResolver<{len(codes)}>;",
         "",
         "inline TfLiteStatus register_operators(ModelOpResolver& resolver) {",
-        *(f"  TF_LITE_ENSURE_STATUS(resolver.Add{_function(code)}());" for code in made.codes),
+        *(f"  TF_LITE_ENSURE_STATUS(resolver.Add{_function(code)}());" for code in codes),
         "  return kTfLiteOk;",
         "}",
     ]
@@ -49,13 +51,18 @@ def array_header() -> str:
     )
 
 
+def array_rows(data: bytes) -> str:
+    """The bytes as numbers of C, in lines."""
+    rows = (data[start : start + _PER_LINE] for start in range(0, len(data), _PER_LINE))
+    return ",\n".join("  " + ", ".join(f"0x{byte:02x}" for byte in row) for row in rows)
+
+
 def array_source(data: bytes) -> str:
     """The array, aligned as TFLite Micro asks for."""
-    rows = [", ".join(f"0x{byte:02x}" for byte in data[start : start + _PER_LINE]) for start in range(0, len(data), _PER_LINE)]
     return (
         '#include "model_data.h"\n\n#if defined(__GNUC__) || defined(__clang__)\n__attribute__((aligned(16)))\n#endif\n'
-        "const unsigned char model_data[] = {\n  "
-        + ",\n  ".join(rows)
+        "const unsigned char model_data[] = {\n"
+        + array_rows(data)
         + f"\n}};\nconst unsigned int model_data_len = {len(data)};\n"
     )
 

@@ -84,15 +84,21 @@ class TfliteTarget(Target[TfliteModel]):
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
         """Write the model, its array of C, the stimuli and a README."""
         request, made = prepared.request, prepared.result
-        path = folder / model_file(request.graph.name, "tflite")
-        path.write_bytes(made.data)
+        path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):
             write_text(folder / "model_data.h", array_header())
             write_text(folder / "model_data.c", array_source(made.data))
-            write_text(folder / "model_operators.h", resolver(made))
+            write_text(folder / "model_operators.h", resolver(made.codes))
+        write_text(folder / "README.md", readme(request, made, path.name))
+
+    def write_model(self, prepared: Prepared[TfliteModel], folder: Path) -> Path:
+        """Write the model and the stimuli; return the path of the model."""
+        request = prepared.request
+        path = folder / model_file(request.graph.name, "tflite")
+        path.write_bytes(prepared.result.data)
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
-        write_text(folder / "README.md", readme(request, made, path.name))
+        return path
 
 
 register(TfliteTarget())
