@@ -11,13 +11,12 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
-from n2d2py.exports.ethosu.project import readme, write_program
+from n2d2py.exports.ethosu.project import write_program, write_readme
 from n2d2py.exports.ethosu.vela import Compiled, compile_model
 from n2d2py.exports.registry import register
 from n2d2py.exports.tflite.model import TfliteModel
-from n2d2py.exports.tflite.readme import array_header, array_source, resolver
 from n2d2py.exports.tflite.reference import with_reference
-from n2d2py.exports.tflite.target import TfliteTarget
+from n2d2py.exports.tflite.target import TfliteTarget, write_arrays_of_c
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
@@ -100,14 +99,12 @@ class EthosUTarget(TfliteTarget):
         stem = model_file(name, "tflite").removesuffix(".tflite")
         (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
         if request.parameters["ModelArray"]:
-            write_text(folder / "model_data.h", array_header())
-            write_text(folder / "model_data.c", array_source(compiled.model))
-            write_text(folder / "model_operators.h", resolver(compiled.codes))
+            write_arrays_of_c(folder, compiled.model, compiled.codes)
         if compiled.program is not None:
             write_program(request, compiled.program, folder)
         (folder / "statistics").mkdir(exist_ok=True)
         write_text(folder / "statistics" / "vela.csv", compiled.summary)
-        write_text(folder / "README.md", readme(request, compiled, stem))
+        write_readme(request, compiled, stem, folder)
         log.notice(
             "%s: %s operators left to the CPU; %s cycles, %s bytes of RAM, %s of flash (estimated by Vela)",
             request.parameters["Accelerator"],
