@@ -50,7 +50,6 @@ def changed(monkeypatch, layer: str, value: float) -> None:
 def test_a_difference_is_an_error_of_a_written_export(bits, tmp_path, capsys, monkeypatch):
     path = network(tmp_path, helper.make_node("Sub", ["x", "half"], ["a"]), helper.make_node("Relu", ["a"], ["y"]))
     words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", bits, "-o", str(tmp_path)]
-    assert main(words) == 0
     changed(monkeypatch, "a", 77)
     assert main(words) == 1
     said = capsys.readouterr()

@@ -340,6 +340,7 @@ def test_options_that_do_not_apply_to_an_ini_or_without_data():
         load_network(*read_command([network, "-test", "-calib-data", "d", "-crop", "8"]))
 
 
+@pytest.mark.slow
 @needs_shared
 def test_resnet8_on_its_class_folders(tmp_path, capsys):
     words = [SHARED / "models" / "resnet8.onnx", "-export", "CPP", "-calib-data", SHARED / "cifar10" / "test", "-scale", "1"]

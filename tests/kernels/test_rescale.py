@@ -95,7 +95,7 @@ def test_cpp_equals_python(tmp_path, compiler, flags, wide):
     if wide:
         # Products must fit 64 bits: small multipliers only.
         found = {name: r for name, r in found.items() if isinstance(r, FloatRescale) or int(np.max(r.multipliers)) < 2**16}
-    acc = accumulators(1_000_000 if not wide else 200_000, wide)
+    acc = accumulators(200_000, wide)
     (tmp_path / "rescale.cpp").write_text(program(found, "std::int64_t" if wide else "std::int32_t"))
     harness.command(
         compiler,

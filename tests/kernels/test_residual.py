@@ -48,25 +48,19 @@ def test_cases_add():
 
 def test_portable(tmp_path):
     need("g++")
-    harness.check_all(residual_cases(1)[::12], tmp_path, "g++", ("-O1", "-DN2D2_ISA_PORTABLE"))
+    harness.check_all(residual_cases(1)[::12], tmp_path, "g++", ("-O0", "-DN2D2_ISA_PORTABLE"))
 
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_residual(tmp_path, isa):
     need("g++")
-    harness.check_all(residual_cases(1)[::18], tmp_path, "g++", ("-O1", *need_isa(isa)))
+    harness.check_all(residual_cases(1)[::18], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 def test_residual_winograd(tmp_path, monkeypatch):
     need("g++")
     monkeypatch.setattr(harness, "layer_code", forced)
-    harness.check_all(winograd_cases(1)[:1], tmp_path, "g++", ("-O1", *need_isa("avx2")))
-
-
-def test_sums_of_a_small_last_group_as_the_compiler_orders_them(tmp_path):
-    """g++ -O3 once read the buffer of such a group before it was stored."""
-    need("g++")
-    harness.check_all(residual_cases(2), tmp_path, "g++", ("-O3", *need_isa("sse4")))
+    harness.check_all(winograd_cases(1)[:1], tmp_path, "g++", ("-O0", *need_isa("avx2")))
 
 
 @pytest.mark.slow
@@ -78,6 +72,7 @@ def test_sums_of_a_small_last_group_as_the_compiler_orders_them(tmp_path):
     ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
 )
 def test_residual_builds(tmp_path, compiler, flags, isa):
+    """With SSE4.1, g++ -O3 once read the buffer of a small last group before its sums were stored."""
     need(compiler)
     if compiler == "clang++" and "-fopenmp" in flags:
         pytest.skip("OpenMP with g++ only")

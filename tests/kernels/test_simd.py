@@ -55,14 +55,14 @@ def test_cases_use_the_panels():
 def test_simd(tmp_path, isa):
     need("g++")
     every = 4 if isa == "sse4" else 3  # the slow builds take all
-    harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
+    harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int, flags: tuple[str, ...] = ()) -> None:
     constants = tile_constants(f"{set_name(isa)}:{tile}")
     monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
     made = [*dense_cases(cases.Sweep(9)), *overlapping_cases(8)][::every]
-    harness.check_all(made, tmp_path, "g++", ("-O1", *(flags or need_isa(isa))))
+    harness.check_all(made, tmp_path, "g++", ("-O0", *(flags or need_isa(isa))))
 
 
 def test_another_tile(tmp_path, monkeypatch):
@@ -101,7 +101,7 @@ def test_some_of_avxvnni_emulated(tmp_path):
         [*dense_cases(sweep)[::20], *line_cases(sweep)[::3], *full_cases(sweep)[::6]],
         tmp_path,
         "g++",
-        ("-O1", *need_emulated_avxvnni()),
+        ("-O0", *need_emulated_avxvnni()),
     )
 
 

@@ -69,7 +69,7 @@ SWEEPS = {
     "real layers": Kernels(lambda: kernel_real_layers.all_cases(3), kernel_real_layers.all_cases),
     "layers that come quantized": Kernels(quantized_layers, quantized_cases),
     "sizes around vectors": Kernels(
-        lambda: kernel_unseen_layers.all_cases(21), kernel_unseen_layers.all_cases, ("-O1", "-mavx2", "-mfma")
+        lambda: kernel_unseen_layers.all_cases(21), kernel_unseen_layers.all_cases, ("-O0", "-mavx2", "-mfma")
     ),
     "halves": Kernels(lambda: half_cases(1)[1::4], half_cases, ("-O0", "-mf16c")),
     "functions of 16 bits": Kernels(
@@ -103,7 +103,7 @@ def test_builds(name, build, tmp_path):
 @pytest.mark.parametrize("isa", ISAS)
 def test_attention_on_instruction_sets(tmp_path, isa):
     need("g++")
-    harness.check_all(attention(2, 4), tmp_path, "g++", ("-O1", *need_isa(isa)))
+    harness.check_all(attention(2, 4), tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 @pytest.mark.slow
