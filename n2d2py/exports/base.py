@@ -19,6 +19,7 @@ from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.postprocessing import files_of, with_files
 from n2d2py.runtime.runner import Runner
 
 ResultT = TypeVar("ResultT")
@@ -268,7 +269,8 @@ class Target(Generic[ResultT]):
         """The manifest of the export, for ExportFolder."""
         request = prepared.request
         details = {**self.details(prepared), "contract": request.contract.fields()}
-        details |= {"post": request.post} if request.post and self.post_processes else {}
+        if request.post and self.post_processes:
+            details["post"] = with_files(request.post, {key: f"{key}.npy" for key in files_of(request.post)})
         return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes, details)
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
