@@ -19,7 +19,7 @@ from support.kernel_simd import ISAS, need_isa, set_name
 from support.kernel_sweep import need
 
 from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.tiles import tile_constants
+from n2d2py.exports.cpp.tune import tile_constants
 
 WORST = ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")
 

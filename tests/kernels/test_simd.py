@@ -32,7 +32,7 @@ from n2d2py.exports.cpp.forms import panels as forms
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.tiles import tile_constants
+from n2d2py.exports.cpp.tune import tile_constants
 
 
 def test_cases_use_the_panels():
