@@ -291,6 +291,11 @@ class Target(Generic[ResultT]):
         raise NotImplementedError
 
 
+def graph_ports(graph: QuantGraph) -> list[tuple[str, str]]:
+    """("input" or "output", name) of every input and output of a network."""
+    return [("input", name) for name in graph.inputs] + [("output", name) for name in graph.outputs]
+
+
 def no_layers(graph: QuantGraph) -> N2D2Error:
     """E704, for a network of which nothing is left to export."""
     return N2D2Error(

@@ -21,13 +21,12 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.layer import same_place
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.modes import MODES
 from n2d2py.memory.packing import Packing, Pair, Placement
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.relax import overlap_cost, relax
 from n2d2py.memory.reorder import ReorderPlanner, best_order
 from n2d2py.memory.search import OptimalPlanner, OverlapPlanner, best_packing, improve, quick
-from n2d2py.memory.settings import Settings
+from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.stream import StreamPlanner
 

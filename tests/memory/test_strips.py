@@ -30,7 +30,7 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.strip_search import StripSearch
 from n2d2py.memory.strips import StripCut, cuts_of, extra_work, multiply_accumulates, read_columns, segment_columns, with_strips
 from n2d2py.passes.integer.strips import by_channels, by_columns
-from n2d2py.stages.memory import planned, settings_by_params
+from n2d2py.stages.memory import planned
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
 """The input is not in the arena."""
@@ -252,9 +252,7 @@ def test_a_budget_leaves_room_for_scratch(tmp_path):
     """Where the tensors of the strips with the least work done twice fill the budget, and scratch does not fit, others are taken."""
     graph = n2d2py.load_simulator(export("strips", tmp_path, "FuseResidualAdd = 0\n")).graph
     params = load_params(None).over({"IncludeInputInBuffer": False, "MemoryMode": "Small", "MaxExtraMacs": 60.0})
-    search = StripSearch(
-        memory_problem(graph), replace(settings_by_params(params), clock="op"), by_columns(graph), by_channels(graph)
-    )
+    search = StripSearch(memory_problem(graph), replace(Settings.of(params), clock="op"), by_columns(graph), by_channels(graph))
     points = [point for point in search.curve(search.work * 6 // 10) if point.cuts]
     assert len(points) > 1 and points[0].bytes > points[-1].bytes + 640
     params = params.over({"MemoryBudget": points[0].bytes})

@@ -25,3 +25,17 @@ def sample(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, border: str
     upper = wide[row, column] * (1 - across) + wide[row, column + 1] * across
     lower = wide[row + 1, column] * (1 - across) + wide[row + 1, column + 1] * across
     return saturated(upper * (1 - down) + lower * down, image.dtype)
+
+
+def sample_labels(labels: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Labels (H, W) of the pixels nearest to real positions `rows` and `columns` (h, w), (h, w); -1 beyond the image."""
+    height, width = labels.shape
+    row, column = np.rint(rows).astype(np.int64), np.rint(columns).astype(np.int64)
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    return np.where(inside, labels[row.clip(0, height - 1), column.clip(0, width - 1)], -1)
+
+
+def resize_labels(labels: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Labels (H, W) at height x width: those at floor(i * before / after), as OpenCV's INTER_NEAREST takes them."""
+    rows, columns = (np.arange(after) * before // after for before, after in zip(labels.shape, (height, width), strict=True))
+    return labels[np.ix_(rows, columns)]

@@ -13,12 +13,12 @@ from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.identifiers import sanitise
 from n2d2py.exports.cpp.isa import TARGETS, dispatched
 from n2d2py.exports.cpp.project_view import ProjectView
-from n2d2py.exports.cpp.text import templates
 from n2d2py.exports.cpp.view import ArrayView, LayerView
 from n2d2py.exports.cpp.weight_rows import weight_rows
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.stimuli import write_stimuli
 from n2d2py.files import write_text
+from n2d2py.resources import templates
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
 from n2d2py.runtime.stored_rows import StoredRows
 

@@ -25,10 +25,9 @@ from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import height, width
-from n2d2py.memory.modes import runs_by_lines
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
-from n2d2py.memory.settings import N2D2_STRATEGIES
+from n2d2py.memory.settings import N2D2_STRATEGIES, runs_by_lines
 
 _ALIGNMENT = 64
 """Of every constant array."""
