@@ -70,8 +70,9 @@ def test_a_network_that_streams(tmp_path):
     assert simulator.run_raw(frames).ravel().tolist() == lines[0]
 
 
+@pytest.mark.slow
 def test_coming_from_other_tools(digits, tmp_path):
-    """The network and the pictures of the first tutorial stand for the reader's."""
+    """The network and the pictures of the first tutorial stand for the reader's; the commands are those of the tutorials."""
     models = ROOT / "models"
     shutil.copytree(digits[0] / "digits", tmp_path / "IMAGES")
     for name, source in (("NET.onnx", "MobileNet.onnx"), ("NET.npz", "LeNet.npz")):

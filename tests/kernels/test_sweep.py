@@ -62,7 +62,7 @@ def quantized_layers() -> Cases:
 
 
 SWEEPS = {
-    "layers": Kernels(lambda: sweep_cases(1, 66), lambda seed: sweep_cases(seed, 132)),
+    "layers": Kernels(lambda: sweep_cases(1, 44), lambda seed: sweep_cases(seed, 132)),
     "conversions": Kernels(lambda: kernel_conversions.all_cases(5), kernel_conversions.all_cases),
     "functions, takes and repeats": Kernels(lambda: kernel_function_cases.all_cases(5), kernel_function_cases.all_cases),
     "lines": Kernels(lambda: line_cases(5), line_cases),
