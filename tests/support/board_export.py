@@ -8,7 +8,7 @@ from pathlib import Path
 
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import CORES, board, core
-from support.export_build import need
+from support.programs import need
 
 __all__ = ["CORE_NAMES", "ROOT", "SHARED", "compiled", "export_for_boards", "library", "make", "need_core", "tool"]
 
