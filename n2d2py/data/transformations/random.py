@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, interval, transformation
-from n2d2py.data.transformations.borders import sample, saturated, sample_labels
+from n2d2py.data.transformations.borders import sample, sample_labels, saturated
 from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE
 from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
