@@ -19,3 +19,9 @@ def fresh_messages():
     """`log.setup` of one test, or its use of the Python API, changes no messages of the next: their way to `caplog`, their words."""
     logging.getLogger("n2d2py").propagate = True
     N2D2Error.words = None
+
+
+@pytest.fixture
+def without_report(monkeypatch):
+    """Exports leave out `statistics/`, which takes up to half of their time: for tests that look at other files."""
+    monkeypatch.setattr("n2d2py.pipeline.report_stage", lambda *parts: None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 from support.export_networks import chain, random_inputs, request, separate_plan, write_export
+from support.programs import need
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
@@ -78,8 +78,7 @@ def test_requests_that_make_no_sense_are_refused():
 
 def compiled_bytes(arrays: list[tuple[str, np.ndarray, bool]], folder, compiler: str) -> bytes:
     """The arrays as a C++11 program has them in memory, one after the other."""
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    need(compiler)
     lines = ["#include <cstdint>", "#include <cstdio>", "#include <limits>"]
     for index, (ctype, values, as_string) in enumerate(arrays):
         lines.append(f"const {ctype} a{index}[{values.size + as_string}] = {initializer(values, as_string)};")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
-from support.export_build import make, need, run_export
+from support.export_build import make, run_export
 from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
+from support.programs import need, needs
 
 from n2d2py.exports import ScoredOutput, StoredStimuli
 from n2d2py.exports.cpp.arrays import FILES
 from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
 
 
 def saved_as_text(out, graph, x):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from itertools import product
 
 import numpy as np
 import pytest
-from support.export_build import compare_outputs, make, need, run_export
+from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+from support.programs import need, needs
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FloatRescale
@@ -26,7 +26,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
 
 SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.export_build import make, need, run_export
+from support.export_build import make, run_export
 from support.export_networks import chain, request, residual, write_export
+from support.programs import need, needs
 
 from n2d2py.quant.simulator import simulate
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="not an x86-64 machine")
 VARIANTS = ("portable", "sse4", "avx2", "avxvnni", "avx512vnni", "amx")
 

@@ -15,6 +15,8 @@ from n2d2py.exports import find_target
 from n2d2py.exports.parameters import known_parameters
 from n2d2py.exports.registry import installed_targets
 
+pytestmark = pytest.mark.usefixtures("without_report")
+
 HERE = Path(__file__).parent
 TARGETS = {
     "int8": ("CPP", "8"),

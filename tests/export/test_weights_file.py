@@ -9,8 +9,9 @@ import zlib
 
 import numpy as np
 import pytest
-from support.export_build import compare_outputs, make, need, run_export
+from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, Builder, chain, request, residual, write_export
+from support.programs import need
 
 import n2d2py
 from n2d2py.errors import N2D2Error

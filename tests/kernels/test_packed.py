@@ -9,7 +9,7 @@ import pytest
 from support import kernel_harness as harness
 from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
-from support.kernel_sweep import need
+from support.programs import need
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.identifiers import Identifiers

@@ -14,8 +14,8 @@ from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import over
 from support.kernel_packed import FEWER, U4, WEIGHTS, winograd_case
-from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
-from support.kernel_sweep import need
+from support.kernel_simd import each_build, need_emulated_avxvnni, need_isa
+from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
@@ -148,11 +148,7 @@ def test_packed_winograd_avxvnni_emulated(tmp_path):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("isa", ["avx2", "sse4"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
-)
+@each_build
 def test_packed_winograd_builds(tmp_path, compiler, flags, isa, form):
     need(compiler)
     if compiler == "clang++":

@@ -14,8 +14,8 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, U8
 from support.kernel_packed import FEWER, WEIGHTS, few_bits, winograd_case
-from support.kernel_simd import EMULATED, SANITIZERS, need_emulated_avxvnni, need_isa
-from support.kernel_sweep import need
+from support.kernel_simd import EMULATED, each_build, need_emulated_avxvnni, need_isa
+from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.cli import main
@@ -76,7 +76,7 @@ def test_bit_for_bit_avxvnni_emulated(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [("-O0",), ALL_PARALLEL, SANITIZERS], ids=["O0", "O3-all-loops-parallel", "sanitizers"])
+@each_build
 @pytest.mark.parametrize("isa", ["avx2", "sse4"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_builds(tmp_path, compiler, flags, isa):

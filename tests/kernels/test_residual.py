@@ -12,9 +12,10 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS, check
 from support.kernel_residual import residual_cases, winograd_cases
-from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
-from support.kernel_sweep import SLOW_BUILDS, need
+from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, each_build, need_isa
+from support.kernel_sweep import SLOW_BUILDS
 from support.kernel_winograd import SETS, forced, having_form
+from support.programs import need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
@@ -82,11 +83,7 @@ def test_residual_builds(tmp_path, compiler, flags, isa):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", [one for one in SETS if one != "neon"])
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
-)
+@each_build
 def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
     need("g++")
     cases = having_form(winograd_cases(2))

@@ -19,6 +19,7 @@ from support.kernel_simd import (
     ISAS,
     SANITIZERS,
     dense_cases,
+    each_build,
     full_cases,
     line_cases,
     need_emulated_avxvnni,
@@ -26,13 +27,14 @@ from support.kernel_simd import (
     set_name,
     simd_cases,
 )
-from support.kernel_sweep import need, sweep_cases
+from support.kernel_sweep import sweep_cases
+from support.programs import need
 
 from n2d2py.exports.cpp.forms import panels as forms
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.tiles import tile_constants
+from n2d2py.exports.cpp.tune import tile_constants
 
 
 def test_cases_use_the_panels():
@@ -54,7 +56,7 @@ def test_cases_use_the_panels():
 @pytest.mark.parametrize("isa", ISAS)
 def test_simd(tmp_path, isa):
     need("g++")
-    every = 4 if isa == "sse4" else 3  # the slow builds take all
+    every = 5 if isa == "avx2" else 7  # the slow builds take all
     harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
@@ -81,11 +83,7 @@ def test_tiles(tmp_path, monkeypatch, isa, tile):
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
-)
+@each_build
 def test_simd_builds(tmp_path, compiler, flags, isa):
     need(compiler)
     if compiler == "clang++":

@@ -20,7 +20,7 @@ from support.kernel_simd import (
     need_emulated_avxvnni,
     need_isa,
 )
-from support.kernel_sweep import need
+from support.programs import need
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.forms.contract import KernelFacts

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import CORES, board, core
-from support.export_build import need
 from support.kernel_harness import WARNINGS
+from support.programs import need
 
 __all__ = [
     "CORE_NAMES",

@@ -15,8 +15,7 @@ from n2d2py.exports.cpp.identifiers import sanitise
 from n2d2py.exports.cpp.isa import TARGETS, dispatched
 from n2d2py.exports.cpp.project_view import ProjectView
 from n2d2py.exports.cpp.view import ArrayView, LayerView
-from n2d2py.exports.cpp.weight_rows import weight_rows
-from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
+from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, weight_rows
 from n2d2py.exports.stimuli import write_stimuli
 from n2d2py.files import write_text
 from n2d2py.postprocessing import files_of

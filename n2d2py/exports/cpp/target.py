@@ -19,8 +19,7 @@ from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.project_view import namespace_of
 from n2d2py.exports.cpp.runner import CompiledExport
 from n2d2py.exports.cpp.scratch import scratch_needs
-from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.tune import tune_export, with_tiles
+from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
