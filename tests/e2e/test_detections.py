@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.board_export import SHARED, make, need_core
 from support.detection_cases import reference
 from support.e2e_run import run
-from support.export_build import need
+from support.programs import need
 
 from n2d2py import load_export
 from n2d2py.arithmetic import FLOAT32

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.detection_cases import DetectionCase, Found, detection_cases, program, reference
-from support.export_build import need
 from support.kernel_harness import ROOT, WARNINGS
+from support.programs import need
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.detections import ONE, BoxDecoder, FixedScale
