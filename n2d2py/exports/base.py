@@ -278,11 +278,8 @@ class Target(Generic[ResultT]):
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """Raise E808 where `-tune` has nothing to measure."""
-        raise N2D2Error(
-            "E808",
-            f"-tune is not supported by {self.name}, which has no tiles",
-            remedy="remove -tune, or tune an export for one instruction set",
-        )
+        what = f"-tune is not supported by {self.name}, which has no tiles"
+        raise N2D2Error("E808", what, remedy="remove -tune, or tune an export for one instruction set")
 
     def tune(
         self, prepared: Prepared[ResultT], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str

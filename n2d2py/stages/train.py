@@ -143,12 +143,9 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
         raise target.unscored
     learn = network.data.get("Learn")
     if learn is not None and learn.label_map is not None:
-        raise N2D2Error(
-            "E431",
-            f"target '{target.name}' has pixel-wise labels, which training does not support",
-            where=target.location,
-            remedy="train elsewhere, and give the weights with -w or an ONNX file",
-        )
+        what = f"target '{target.name}' has pixel-wise labels, which training does not support"
+        remedy = "train elsewhere, and give the weights with -w or an ONNX file"
+        raise N2D2Error("E431", what, where=target.location, remedy=remedy)
     graph = network.graph
     node = graph.producer(target.tensor)
     expected = partial(_expected, network, target)
@@ -180,20 +177,13 @@ def _with_loss(network: LoadedNetwork, node: Node) -> bool:
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:
     found = np.asarray(expected_labels(network, target.name, labels), np.int64)
     if len(found) and found.min() < 0:
-        raise N2D2Error(
-            "E431",
-            f"target '{target.name}' has stimuli without a label",
-            where=target.location,
-            remedy="label every stimulus of the Learn set",
-        )
+        what = f"target '{target.name}' has stimuli without a label"
+        raise N2D2Error("E431", what, where=target.location, remedy="label every stimulus of the Learn set")
     outputs = max(channels(network.graph.shape(target.tensor)), 2)
     if not target.as_data and found.max(initial=-1) >= outputs:
-        raise N2D2Error(
-            "E451",
-            f"a stimulus has label {found.max()}, but '{target.tensor}' has {outputs} classes",
-            where=target.location or f"[{target.name}]",
-            remedy="correct the outputs of the network, or set LabelsMapping",
-        )
+        what = f"a stimulus has label {found.max()}, but '{target.tensor}' has {outputs} classes"
+        remedy = "correct the outputs of the network, or set LabelsMapping"
+        raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
     return found
 
 
