@@ -65,6 +65,7 @@ class LoadOptions:
         drop_softmax: whether a Softmax at an output is left out, which then gives logits.
         training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
+        post: post-processing of the outputs, KIND or KIND:key=value,... (postprocessing/).
         run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that its
             integers stand for.
     """
@@ -97,6 +98,7 @@ class LoadOptions:
     outputs: str | Sequence[str] | None = None
     drop_softmax: bool = False
     training: Literal["", "now", "done"] = ""
+    post: str | None = None
     run_time_scales: bool = False
 
 
@@ -341,6 +343,10 @@ def _check_data(load: LoadOptions) -> None:
             raise N2D2Error("E003", f"-{name} is not positive", remedy="give values above 0")
     if load.input_format is not None:
         frame_format(load.input_format)
+    if load.post is not None:
+        from n2d2py.postprocessing import parse_post  # late: the help needs no graph
+
+        parse_post(load.post)
     for name in ("resize", "crop"):
         size = getattr(load, name)
         if size is not None and (len(size) not in (1, 2) or min(size) < 1):

@@ -20,7 +20,7 @@ reference: contract;
 quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;
 memory: access problem plan scratch strips;
 exports.cpp: arrays byte_sums code common epilogue forms identifiers isa layer packing parts scratch selection text winograd
-operators
+operators postprocessing
 frontend data passes reference
 quant: simulator
 quant.observe targets

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.programs import needs
 
 import n2d2py
 from n2d2py import log
@@ -206,7 +207,7 @@ def test_bash_accepts_the_completion_and_binds_it():
     assert done.returncode == 0 and "-F _n2d2py n2d2py" in done.stdout
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
+@needs("zsh")
 def test_zsh_accepts_the_completion():
     done = subprocess.run(
         ["zsh", "-f", "-c", 'autoload -U compinit; compinit -D; eval "$1"; print $_comps[n2d2py]', "zsh", completion("zsh")],

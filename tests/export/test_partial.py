@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.board_export import export_for_boards
-from support.export_build import make, need
+from support.export_build import make
 from support.export_networks import S8, U8, Builder, chain, request, residual, write_export
+from support.programs import need
 
 import n2d2py
 from n2d2py.arithmetic import FloatRescale

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.export_build import compare_outputs, make, need
+from support.export_build import compare_outputs, make
 from support.export_networks import random_inputs, request, residual, write_export
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_execute import run
 from support.packed_networks import few, narrowed
+from support.programs import need
 from support.tables import every, few_fast
 
 from n2d2py.graph import QuantGraph
@@ -169,10 +170,8 @@ def _write(folder, mode: str):
 @needs_tools
 @pytest.mark.parametrize("mode", few_fast(["Small", "Speed", "Balanced"]))
 def test_every_packed_tensor_is_exact(mode, tmp_path):
-    folder, graph = _write(tmp_path, mode)
-    make(folder, "OPT=-O1")
-    compare_outputs(folder, graph, random_inputs(graph, 4))
-    assert_exact(folder)
+    folder, _ = _write(tmp_path, mode)
+    assert_exact(folder, 4)
 
 
 @needs_tools

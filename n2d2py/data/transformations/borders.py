@@ -97,3 +97,11 @@ def sample(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, border: str
     upper = wide[row, column] * (1 - across) + wide[row, column + 1] * across
     lower = wide[row + 1, column] * (1 - across) + wide[row + 1, column + 1] * across
     return saturated(upper * (1 - down) + lower * down, image.dtype)
+
+
+def sample_labels(labels: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Labels (H, W) of the pixels nearest to real positions `rows` and `columns` (h, w), (h, w); -1 beyond the image."""
+    height, width = labels.shape
+    row, column = np.rint(rows).astype(np.int64), np.rint(columns).astype(np.int64)
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    return np.where(inside, labels[row.clip(0, height - 1), column.clip(0, width - 1)], -1)

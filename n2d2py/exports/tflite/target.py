@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -84,13 +84,19 @@ class TfliteTarget(Target[TfliteModel]):
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
         """Write the model, its array of C, the stimuli and a README."""
         request, made = prepared.request, prepared.result
-        path = folder / model_file(request.graph.name, "tflite")
-        path.write_bytes(made.data)
+        path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):
-            write_arrays_of_c(folder, made)
+            write_arrays_of_c(folder, made.data, made.codes)
+        _write_readme(folder, request, made, path.name)
+
+    def write_model(self, prepared: Prepared[TfliteModel], folder: Path) -> Path:
+        """Write the model and the stimuli; return the path of the model."""
+        request = prepared.request
+        path = folder / model_file(request.graph.name, "tflite")
+        path.write_bytes(prepared.result.data)
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
-        _write_readme(folder, request, made, path.name)
+        return path
 
 
 _RESOLVED = {
@@ -103,11 +109,11 @@ _RESOLVED = {
 """Operators whose function of MicroMutableOpResolver is not their name in other letters."""
 
 
-def write_arrays_of_c(folder: Path, made: TfliteModel) -> None:
-    """Write the file as an array, aligned as TFLite Micro asks for, and a header that registers its operators there."""
-    functions = [_RESOLVED.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in made.codes]
+def write_arrays_of_c(folder: Path, data: bytes, codes: Collection[str]) -> None:
+    """Write a file as an array, aligned as TFLite Micro asks for, and a header that registers operators of these kinds there."""
+    functions = [_RESOLVED.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
     write_rendered(folder / "model_data.h", "tflite/model_data.h")
-    write_rendered(folder / "model_data.c", "tflite/model_data.c", rows=hex_rows(made.data, ", "), size=len(made.data))
+    write_rendered(folder / "model_data.c", "tflite/model_data.c", rows=hex_rows(data, ", "), size=len(data))
     write_rendered(folder / "model_operators.h", "tflite/model_operators.h", functions=functions)
 
 
