@@ -15,14 +15,14 @@ from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import Environment, read_environment
-from n2d2py.data.matrices import write_matrix
 from n2d2py.data.pipeline import Pipeline, TracePoint
 from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
-from n2d2py.data.pixels import find_pixels
+from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.statistics import ImageStatistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.data.transformations.color import ColorSpace
+from n2d2py.data.transformations.matrix import write_matrix
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import write_text
 from n2d2py.graph.inputs import ORDERS, ChannelOrder, InputContract

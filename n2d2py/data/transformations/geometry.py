@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, interval, transformation
-from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
-from n2d2py.data.transformations.resize import resize_bilinear
-from n2d2py.data.transformations.sampling import resize_labels, sample, sample_labels
+from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad, sample, sample_labels
+from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
 from n2d2py.ini import Key, Kind, Values
 
 MAX_SIDE = 65535

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, interval, transformation
-from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.borders import sample, sample_labels, saturated
 from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE
-from n2d2py.data.transformations.resize import resize_bilinear
-from n2d2py.data.transformations.sampling import resize_labels, sample, sample_labels
+from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Values
 
