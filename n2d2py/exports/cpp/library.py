@@ -97,11 +97,8 @@ class _Library:
         except AttributeError as error:
             raise N2D2Error("E803", f"{path} lacks a function: {error}", remedy="export again") from error
         if self.api_version() != API_VERSION:
-            raise N2D2Error(
-                "E803",
-                f"{path} has interface version {self.api_version()} instead of {API_VERSION}",
-                remedy="export again with this version of n2d2py",
-            )
+            what = f"{path} has interface version {self.api_version()} instead of {API_VERSION}"
+            raise N2D2Error("E803", what, remedy="export again with this version of n2d2py")
         self.from_frame = getattr(library, f"{prefix}_from_frame", None)
         self.detect: Any = getattr(library, f"{prefix}_detect", None)
         self.reset = getattr(library, f"{prefix}_reset", None)
