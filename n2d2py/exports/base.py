@@ -19,6 +19,7 @@ from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.postprocessing import files_of, with_files
 from n2d2py.quant.options import IntegerKinds
 from n2d2py.runtime.runner import Runner
 
@@ -202,7 +203,7 @@ class Target(Generic[ResultT]):
         adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         keeps_states: whether its networks keep states between calls.
         post_processes: whether its exports contain the post-processing of -post.
-        codes: the its own codes errors and warnings, each with what it means and the general remedy; for its page.
+        codes: its own errors and warnings by code, each with its meaning and the general remedy; for its page.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 
@@ -261,7 +262,8 @@ class Target(Generic[ResultT]):
         """The manifest of the export, for ExportFolder."""
         request = prepared.request
         details = {**self.details(prepared), "contract": request.contract.fields()}
-        details |= {"post": request.post} if request.post and self.post_processes else {}
+        if request.post and self.post_processes:
+            details["post"] = with_files(request.post, {key: f"{key}.npy" for key in files_of(request.post)})
         return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes, details)
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:

@@ -263,8 +263,10 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
                 pool, fresh = every.take(rest), True
                 break
 
+    size = SAMPLE_BATCH if graph.states else min(SAMPLE_BATCH, batch_size(graph))
+
     def batches(most: int) -> list[np.ndarray]:
-        return [x for x, _, _ in pool.spread(most).batches(SAMPLE_BATCH)]
+        return [x for x, _, _ in pool.spread(most).batches(size)]
 
     return replace(
         observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=fresh, noise=network.data.random
