@@ -11,7 +11,7 @@ QUALITIES = ("fast", "default", "best")
 
 @dataclass(frozen=True)
 class AskedIntegers:
-    """What a user may ask of the integers of a network; names as in N2D2.
+    """The integers of a network as a user may ask for them; names as in N2D2.
 
     Attributes:
         bits: width of weights and activations: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that
