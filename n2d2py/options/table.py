@@ -140,8 +140,8 @@ crop: Crop the center after resizing: a square of N pixels, or WxH. [images in -
 input-format: Treat images as frames of a camera in this format, FORMAT or FORMAT:FILTER. FORMAT is rgb, bgr, rgba, gray, rgb565,
     rgb565be or yuyv. FILTER of the resize is nearest, bilinear, area or antialias. Images are converted in integers, and C++
     exports contain this conversion: NAME_from_frame. [images in -calib-data or an INI] <how-to/camera>
-post: Turn the outputs into detections, KIND or KIND:KEY=VALUE,... KIND is yolov5, yolov8, yolov10 or yolox. KEY is threshold,
-    iou, max, units or scores. C++ exports contain this step, in integers: NAME_detect. <how-to/detections>
+post: Turn the outputs into detections, KIND or KIND:KEY=VALUE,... KIND is yolov5, yolov8, yolov10, yolox or ssd. KEY is
+    threshold, iou, max, units, scores or one of ssd. C++ exports contain this step, in integers: NAME_detect. <how-to/detections>
 bgr: Feed the color channels in the order blue, green, red. [images in -calib-data] <how-to/prepare_data>
 layout: Axis order of image arrays, if it differs from that of the file. [arrays in -calib-data] <how-to/prepare_data>
 act-clipping-mode: Method that chooses the clipping thresholds of activations. [integer exports (-nbbits 8 or 16)]
