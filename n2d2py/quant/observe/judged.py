@@ -94,7 +94,6 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
     together = noise or is_state
     axis = _row_axis(real.shape)
     rows, found = in_rows(real), in_rows(restored.astype(np.float64))
-    # row by row: outputs are large where they are images
     variance = np.array([np.square(row).mean() if together else row.var() for row in rows])
     error = np.array([np.square(row - one).mean() for row, one in zip(rows, found, strict=True)])
     low, high = rows.min(axis=(1, 2)), rows.max(axis=(1, 2))
