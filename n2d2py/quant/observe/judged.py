@@ -94,8 +94,8 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
     together = noise or is_state
     axis = _row_axis(real.shape)
     rows, found = in_rows(real), in_rows(restored.astype(np.float64))
-    variance = np.square(rows).mean(axis=(1, 2)) if together else rows.var(axis=(1, 2))
-    error = np.square(rows - found).mean(axis=(1, 2))
+    variance = np.array([np.square(row).mean() if together else row.var() for row in rows])
+    error = np.array([np.square(row - one).mean() for row, one in zip(rows, found, strict=True)])
     low, high = rows.min(axis=(1, 2)), rows.max(axis=(1, 2))
     scored = (low >= 0) & (low < _CLEAR) & (high <= 1)
     error = np.maximum(0, error - _SCORE_STEP**2 * scored) * (rows[0].size >= _VALUES)
