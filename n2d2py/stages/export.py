@@ -128,6 +128,12 @@ def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, tex
     Returns what runs each layer, where the target has a choice.
     """
     request = prepared.request
+    if request.contract.source is not None and not target.converts_inputs:
+        log.warning(
+            "W704",
+            f"{target.name} does not contain the conversion of the input: {request.contract.source.text}",
+            remedy="convert it in the application, or export a C++ project",
+        )
     kernels = target.write(prepared, folder) or []
     if text == "always" or (text == "auto" and not is_big(request.graph)):
         write_weights(request.graph, folder / WEIGHTS_FOLDER)

@@ -48,6 +48,7 @@ class CppTarget(Target[Project]):
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
     keeps_states = True
+    converts_inputs = True
     quantization = QuantDefaults(file_types=True)
     runner = CompiledExport
     project: type[Project] = Project
