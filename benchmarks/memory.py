@@ -29,10 +29,10 @@ from exports import machine  # noqa: E402
 from support import memory_networks as networks  # noqa: E402
 
 from n2d2py.memory.checker import check_plan  # noqa: E402
-from n2d2py.memory.modes import MODES, plan_mode, plan_strips  # noqa: E402
+from n2d2py.memory.modes import plan_strips  # noqa: E402
 from n2d2py.memory.problem import MemoryProblem  # noqa: E402
 from n2d2py.memory.rows import KnownRows  # noqa: E402
-from n2d2py.memory.settings import Settings  # noqa: E402
+from n2d2py.memory.settings import MODES, Settings  # noqa: E402
 from n2d2py.memory.strategies import plan_memory  # noqa: E402
 from n2d2py.memory.strip_search import StripSearch  # noqa: E402
 from n2d2py.memory.strips import with_strips  # noqa: E402
@@ -121,9 +121,9 @@ def modes() -> dict:
     """Title -> function from a problem to a plan."""
     return {
         "N2D2 default": lambda p: plan_memory(p, strategy=networks.N2D2),
-        "Balanced": lambda p: plan_mode(p, Settings(), "Balanced"),
-        "Small": lambda p: plan_mode(p, Settings(), "Small"),
-        "StreamInput=1": lambda p: plan_mode(p, Settings(), "Small", stream_input=True),
+        "Balanced": lambda p: plan_memory(p, mode="Balanced"),
+        "Small": lambda p: plan_memory(p, mode="Small"),
+        "StreamInput=1": lambda p: plan_memory(p, mode="Small", stream_input=True),
     }
 
 
@@ -192,7 +192,7 @@ def inverted_residuals(blocks: int) -> MemoryProblem:
 
 def deeper_and_deeper() -> None:
     """Prints the table of chains."""
-    columns = {mode: (lambda p, mode=mode: plan_mode(p, Settings(), mode)) for mode in MODES}
+    columns = {mode: (lambda p, mode=mode: plan_memory(p, mode=mode)) for mode in MODES}
     print(f"Machine: {machine()}. Bytes (seconds of planning); every plan is proved.\n")
     _header(["layers", *columns])
     for blocks in (31, 62, 125, 250, 500):
@@ -207,7 +207,7 @@ def in_strips() -> None:
         "every plan is proved.\n"
     )
     _header(["network", "line by line", *(f"{most} %" for most in STRIP_EXTRA), "seconds"])
-    settings = Settings(include_input=False, clock="op", buffer_alignment=4)
+    settings = Settings(include_input=False, clock="op", buffer_alignment=4, mode="Small")
     for name, make in STRIPPED.items():
         problem, start = make(), time.process_time()
         search, known, cells = StripSearch(problem, settings), KnownRows(), []
@@ -216,7 +216,7 @@ def in_strips() -> None:
             points = search.curve(search.work * most // 100)[-3:]
             for point in [*points, *(search.other_widths(points[-1]) if points[-1].cuts else [])]:
                 narrow = with_strips(problem, point.cuts)
-                plan = plan_strips(narrow, settings, "Small", best[0] if best else None, known)
+                plan = plan_strips(narrow, settings, best[0] if best else None, known)
                 if plan is None:
                     continue
                 assert not check_plan(narrow, plan)
@@ -251,7 +251,7 @@ def in_channels() -> None:
             alone = max(best[end - 1][0], sizes[end - 1] + sizes[end]), (*best[end - 1][1], 1)
             pair = max(best[end - 2][0], sizes[end - 2] + 1 + 4 * sizes[end]), (*best[end - 2][1], 2)
             best.append(min(alone, pair, key=lambda found: found[0]))
-        arena = plan_mode(made, Settings(buffer_alignment=1), "Minimum").arena_bytes
+        arena = plan_memory(made, buffer_alignment=1, mode="Minimum").arena_bytes
         _row(name, f"{arena:,}", f"{best[-1][0]:,}", " ".join(map(str, best[-1][1])))
 
 

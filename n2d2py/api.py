@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 
-Target = Literal["CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite", "Vulkan"]
+Target = Literal["CPP", "CPP_MCU", "EthosU", "NCNN", "ONNX", "TFLite", "Vulkan"]
 """Exports of this package; others may add theirs."""
 AnyData = Data | Iterable[Any]
 """Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.input_data.as_data`)."""

@@ -23,6 +23,7 @@ from n2d2py.exports.registry import EXTRAS, installed_targets
 from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION, REFUSED
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
+from n2d2py.frontend.ini.post import post_schema
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import layer_table, schema_page
 from n2d2py.options import man_page, options_page
@@ -50,7 +51,7 @@ def section_pages() -> dict[str, str]:
         "Data": [GLOBALS, *provider_schemas()],
         "Databases": database_schemas(),
         "Transformations": transformation_schemas(),
-        "Layers": [INPUT_SECTION, TARGET, ONNX_SECTION, ONNX_LAYER, *layers],
+        "Layers": [INPUT_SECTION, TARGET, post_schema(), ONNX_SECTION, ONNX_LAYER, *layers],
     }
     found, listed = (
         {},

@@ -158,6 +158,7 @@ E452: target on an output that is not a vector of classes | put the target on th
 E453: outputs with NaN or infinity | check the weights and the preprocessing
 E454: plot without matplotlib | pip install 'n2d2py[plots]'
 E455: missing or unreadable tensors of a TargetCompare | correct DataPath, Matching and TargetFormat
+E460: -post that does not fit the model | correct its kind, or choose the outputs by -outputs
 E501: -calib-reload without a previous calibration | calibrate first
 E502: damaged calibration statistics | calibrate again
 E503: calibration statistics of another network, other data or another pipeline | calibrate again
@@ -263,7 +264,8 @@ W508: integer output that deviates strongly from floating point | apply the name
 W509: dynamically quantized model (quantize_dynamic) that is exported in floating point, as there is no calibration | give
     -calib-data for integers, or -nbbits -32
 W703: export parameter without effect on this model | remove the parameter
-W704: target without the conversion of camera frames or sounds that the calibration used | convert in the application, or use
+W704: export without the post-processing of -post | export CPP or CPP_MCU
+W705: target without the conversion of camera frames or sounds that the calibration used | convert in the application, or use
     -export CPP or CPP_MCU
 W801: missing compiler; the compiled export is not tested | install g++ and make
 """

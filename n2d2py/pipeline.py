@@ -29,7 +29,7 @@ from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
-from n2d2py.stages.compare import Comparison, compare_stage
+from n2d2py.stages.compare import Comparison, compare_stage, sensitivity_stage
 from n2d2py.stages.export import (
     check_labels,
     export_folder_name,
@@ -47,7 +47,6 @@ from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
-from n2d2py.stages.sensitivity import sensitivity_stage
 from n2d2py.stages.train import train_stage
 from n2d2py.stages.values import write_outputs
 from n2d2py.targets.scorer import refuse_positions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.figures import new_figure
 from n2d2py.files import plain_text
-from n2d2py.memory.picture import plan_figure
+from n2d2py.memory.files import plan_figure
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.report import ReportData
 from n2d2py.report.calibration import TensorRange, tensor_ranges

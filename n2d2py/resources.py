@@ -10,9 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from n2d2py.errors import N2D2Error
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def _candidates() -> list[Path]:
@@ -50,4 +55,22 @@ def folder(name: str) -> Path:
             return root / name
     raise N2D2Error(
         "E001", f"folder '{name}' is missing in this installation", remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout"
+    )
+
+
+@cache
+def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
+    """The templates below folders of `export_templates`, in the first that has them, compiled once for all exports of a process.
+
+    `escape`: what they print is HTML.
+    """
+    import jinja2  # late: most commands write nothing
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder("export_templates") / each for each in folders]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=not escape,
+        autoescape=escape,
     )

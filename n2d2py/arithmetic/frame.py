@@ -41,6 +41,10 @@ class Axis:
     target: int
     first: int
 
+    def to_source(self, positions: np.ndarray, steps: int) -> np.ndarray:
+        """Positions in the source of those in the result, int64 in 1 / `steps` pixel, rounded to nearest."""
+        return self.start * steps + ((positions + self.first * steps) * self.size + self.target // 2) // self.target
+
 
 @dataclass(frozen=True)
 class FrameSource:

@@ -127,16 +127,29 @@ class Pipeline:
             return image
         return self._joined([self._chain(steps, image, name, random) for steps in self.branches], name)
 
-    def run_map(self, labels: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
+    def run_map(
+        self,
+        labels: np.ndarray,
+        names: tuple[str, ...],
+        name: str,
+        image: np.ndarray | None = None,
+        random: np.random.Generator | None = None,
+    ) -> np.ndarray:
         """Pixel-wise labels of a stimulus, ids (H, W), after all steps.
+
+        Where transformations of learning draw: for the `image` (H, W, C) as `run` draws with an equal `random`.
 
         Raises:
             N2D2Error: E407 another size than the stimulus has, E408 a step that they cannot follow.
         """
         steps = (*self.steps, *(self.branches[0] if self.branches else ()))
         for step in steps:
+            transformation = step.transformation
             try:
-                labels = step.transformation.map_labels(step.transformation.apply_to_map(labels), names)
+                if image is not None and random is not None:
+                    transformation = transformation.drawn(image, random)
+                    image = transformation.apply(image)
+                labels = transformation.map_labels(transformation.apply_to_map(labels), names)
             except Inapplicable as problem:
                 raise N2D2Error(
                     "E408",

@@ -15,14 +15,14 @@ from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import Environment, read_environment
-from n2d2py.data.matrices import write_matrix
 from n2d2py.data.pipeline import Pipeline, TracePoint
 from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
-from n2d2py.data.pixels import find_pixels
+from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.statistics import ImageStatistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.data.transformations.color import ColorSpace
+from n2d2py.data.transformations.matrix import write_matrix
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import write_text
 from n2d2py.graph.inputs import ORDERS, ChannelOrder, InputContract
@@ -120,20 +120,7 @@ class StimuliProvider:
         positions = self.database.sets[set_name]
         if indices is not None:
             positions = positions[np.asarray(indices, np.int64)]
-        items, pipeline = self.database.items, self._pipelines[set_name]
-        found = self._stimuli(set_name, positions, pipeline, lambda index: None)
-        labels = found.labels
-        maps = self.database.maps
-        expanded = any(step.transformation.expands_labels for step in pipeline.steps)
-
-        def label_map(position: int) -> np.ndarray:
-            index = int(positions[position])
-            if maps is None:
-                return np.full(self.shape[-2:], labels[position], np.int64)
-            return pipeline.run_map(maps.read(index), self.labels, items.name(index))
-
-        found.label_map = label_map if expanded or maps is not None else None
-        return found
+        return self._stimuli(set_name, positions, self._pipelines[set_name], lambda index: None)
 
     @property
     def draws(self) -> bool:
@@ -156,7 +143,7 @@ class StimuliProvider:
         self, set_name: str, positions: np.ndarray, pipeline: Pipeline, random: Callable[[int], np.random.Generator | None]
     ) -> Stimuli:
         """The stimuli at positions of the database, by a pipeline; `random` draws for that at a position."""
-        items, read = self.database.items, self._reader(set_name, pipeline)
+        items, maps, read = self.database.items, self.database.maps, self._reader(set_name, pipeline)
 
         def load(position: int) -> np.ndarray:
             index = int(positions[position])
@@ -166,7 +153,17 @@ class StimuliProvider:
             return pipeline.run(read(index), items.name(index), draws)
 
         labels = pipeline.map_labels(self.database.labels[positions], self.labels)
-        return Stimuli([items.name(int(index)) for index in positions], labels, self.shape, load)
+
+        def label_map(position: int) -> np.ndarray:
+            index = int(positions[position])
+            if maps is None:
+                return np.full(self.shape[-2:], labels[position], np.int64)
+            image = read(index) if pipeline.draws else None
+            return pipeline.run_map(maps.read(index), self.labels, items.name(index), image, random(index))
+
+        expanded = any(step.transformation.expands_labels for step in pipeline.steps)
+        names = [items.name(int(index)) for index in positions]
+        return Stimuli(names, labels, self.shape, load, label_map if expanded or maps is not None else None)
 
     def _frame(self, source: FrameSource, image: np.ndarray, name: str) -> np.ndarray:
         """The stimulus of an image that becomes a frame."""

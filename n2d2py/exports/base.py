@@ -78,6 +78,7 @@ class ExportRequest:
         options: the options of the run that shape the export, for the manifest and the README.
         hashes: digest by name of each input of the run (network, weights, data), for the manifest.
         contract: images that the network takes, and names of its classes.
+        post: post-processing of the outputs (`-post`); None without one.
     """
 
     graph: QuantGraph
@@ -90,6 +91,7 @@ class ExportRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)
     contract: InputContract = InputContract()
+    post: str | None = None
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -207,6 +209,7 @@ class Target(Generic[ResultT]):
         adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         keeps_states: whether its networks keep states between calls.
         converts_inputs: whether its exports contain the conversion of `InputContract.source`.
+        post_processes: whether its exports contain the post-processing of -post.
         codes: the its own codes errors and warnings, each with what it means and the general remedy; for its page.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
@@ -222,6 +225,7 @@ class Target(Generic[ResultT]):
     adds_residuals: bool = False
     keeps_states: bool = False
     converts_inputs: bool = False
+    post_processes: bool = False
     codes: Mapping[str, tuple[str, str]] = MappingProxyType({})
     runner: type[Runner] | None = None
 
@@ -266,6 +270,7 @@ class Target(Generic[ResultT]):
         """The manifest of the export, for ExportFolder."""
         request = prepared.request
         details = {**self.details(prepared), "contract": request.contract.fields()}
+        details |= {"post": request.post} if request.post and self.post_processes else {}
         return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes, details)
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
@@ -291,6 +296,11 @@ class Target(Generic[ResultT]):
     ) -> ExportRequest:
         """The request with the best of what `-tune` measures of the export in `folder`."""
         raise NotImplementedError
+
+
+def graph_ports(graph: QuantGraph) -> list[tuple[str, str]]:
+    """("input" or "output", name) of every input and output of a network."""
+    return [("input", name) for name in graph.inputs] + [("output", name) for name in graph.outputs]
 
 
 def no_layers(graph: QuantGraph) -> N2D2Error:

@@ -1,4 +1,4 @@
-"""The export parameters of all targets together: read for one of them, and documented."""
+"""The export parameters of all targets together: read for one of them, and documented; files of them in `params/`, by name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from n2d2py import resources
 from n2d2py.error_codes import code_table
+from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.exports.base import Target
-from n2d2py.exports.presets import parameters_file
 from n2d2py.exports.registry import built_in_targets, find_target, installed_targets
 from n2d2py.ini.docs import schema_page, schema_text
 from n2d2py.ini.params import GENERAL, LAYER_PARAMETERS, Params, read_params
@@ -64,3 +65,36 @@ def parameters_help(target: str) -> str:
 def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
     of_layers = [target.layer_parameters for target in targets if target.layer_parameters.keys]
     return [GENERAL, *(target.parameters for target in targets), LAYER_PARAMETERS, *of_layers]
+
+
+def preset_names() -> list[str]:
+    """The names of the presets, sorted.
+
+    Raises:
+        N2D2Error: E001 where the installation has no `params`.
+    """
+    return sorted(file.stem for file in resources.folder("params").glob("*.ini"))
+
+
+def parameters_file(given: Path | str) -> Path:
+    """The file that `-export-parameters` means: a file that exists, else the preset of this name, with or without ".ini".
+
+    A path with folders is never a preset; it is returned unchanged, whether it exists or not.
+
+    Raises:
+        N2D2Error: E101 for a name without folder that is neither a file nor a preset.
+    """
+    path = Path(given)
+    if path.name != str(given) or (path.exists() and not path.is_dir()):
+        return path
+    known = preset_names()
+    name = path.name.removesuffix(".ini")
+    if name in known:
+        return resources.folder("params") / f"{name}.ini"
+    like = nearest(name, known)
+    raise N2D2Error(
+        "E101",
+        "the file does not exist, and no preset has this name",
+        where=Location(str(given)),
+        remedy=(f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}",
+    )

@@ -17,6 +17,7 @@ EXTRAS = {"NVDLA": "nvdla"}
 _targets: Registry[Target[Any]] = Registry(
     "the export",
     "n2d2py.exports.cpp.target",
+    "n2d2py.exports.ethosu.target",
     "n2d2py.exports.mcu.target",
     "n2d2py.exports.ncnn.target",
     "n2d2py.exports.onnx.target",

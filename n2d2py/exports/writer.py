@@ -23,7 +23,23 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.replacement import MANIFEST, TOOL, digest, refuse_replacement
 from n2d2py.files import json_text, write_text
 from n2d2py.files.names import file_names
+from n2d2py.resources import templates
 from n2d2py.version import __version__
+
+_PER_LINE = 16
+
+
+def hex_rows(data: bytes, separator: str) -> list[str]:
+    """The bytes as hexadecimal constants of C, sixteen on a line."""
+    starts = range(0, len(data), _PER_LINE)
+    return [separator.join(f"0x{byte:02x}" for byte in data[start : start + _PER_LINE]) for start in starts]
+
+
+def write_rendered(path: Path, template: str, **values: Any) -> None:
+    """Write a template, named `folder/file` below `export_templates`, to a file."""
+    folder, _, name = template.partition("/")
+    write_text(path, templates(folder).get_template(f"{name}.j2").render(values))
+
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

@@ -1,4 +1,4 @@
-"""An input or output of a network as its file declares it: what arrays of the user look like."""
+"""Inputs and outputs of a network: as its file declares them, which is what arrays of the user look like, and in the memory of an export."""
 
 from __future__ import annotations
 
@@ -97,3 +97,36 @@ class FilePort:
 def plain_port(shape: Shape) -> FilePort:
     """The port of a network that has the axes of its graph, such as that of an INI."""
     return FilePort(tuple(shape))
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or an output: `shape` has batch 1, `type` holds scale and zero point.
+
+    `port`: the axes of arrays of the user, where the file has others than `stored`, the shape of the memory.
+    """
+
+    name: str
+    stored: tuple[int, ...]
+    type: NumType
+    port: FilePort | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of arrays of the user."""
+        return self.stored if self.port is None else self.port.dims
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type of the stored values."""
+        return self.type.dtype
+
+    @property
+    def scale(self) -> float:
+        """real = scale * (stored - zero_point)."""
+        return self.type.scale
+
+    @property
+    def zero_point(self) -> int:
+        """The stored value of 0."""
+        return self.type.zero_point

@@ -1,19 +1,22 @@
-"""The record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text and
-image.
+"""The record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text and image.
+
+The image has the address against time, one rectangle for each contiguous part of a buffer.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from n2d2py.figures import can_draw
-from n2d2py.files import write_text
+from n2d2py.figures import can_draw, new_figure
+from n2d2py.files import plain_text, write_text
 from n2d2py.memory.format import graph_json, in_known_terms, map_json
-from n2d2py.memory.picture import draw_plan
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
@@ -85,3 +88,153 @@ def _plane_line(plane: Plane) -> str:
         text += f" + {_range(*ranges[1])}"
     stride = f" stride {plane.stride} of {plane.size}" if plane.stride != plane.size else ""
     return f"{text} {life}{stride}"
+
+
+_NAMED = 16
+_HEIGHT = 7.0
+_COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#9c755f", "#bab0ac")
+_WRAPPED, _RING = "///", "..."
+
+
+@plain_text()
+def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
+    """Write the PNG of `plan_figure`.
+
+    Raises:
+        N2D2Error: E605 without matplotlib.
+    """
+    plan_figure(problem, plan).savefig(path, metadata={"Software": None})
+
+
+@plain_text()
+def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
+    """Time to the right, address upwards, wrapped parts and line buffers hatched, the largest named.
+
+    A clock is as wide as the operators that run at it. Views are left out: their bytes are drawn with the tensors that were
+    written.
+
+    Raises:
+        N2D2Error: E605 without matplotlib.
+    """
+    edges = _edges(plan)
+    width = min(24.0, 6.0 + 0.22 * edges[-1])
+    figure = new_figure(width, _HEIGHT, code="E605", what="the memory plot")
+    figure.subplots_adjust(
+        1.1 / width, 0.55 / _HEIGHT, 1 - 0.2 / width, 1 - 0.4 / _HEIGHT
+    )  # a layout that is solved draws twice
+    from matplotlib.patches import Rectangle
+
+    views = {problem.op(name).output for name in plan.views}
+    drawn = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
+    axes = figure.add_subplot()
+
+    def box(alloc: int, release: int, begin: int, end: int, **style: Any) -> None:
+        left = edges[alloc + 1]
+        right = edges[min(release + 2, len(edges) - 1)]
+        axes.add_patch(Rectangle((left, begin), right - left, end - begin, **style))
+
+    for index, name in enumerate(drawn):
+        plane = plan.planes[name]
+        for part, (begin, end) in enumerate(plane.intervals()):
+            box(
+                plane.alloc,
+                plane.release,
+                begin,
+                end,
+                alpha=0.75,
+                linewidth=0.6,
+                edgecolor="black",
+                facecolor=_COLOURS[index % len(_COLOURS)],
+                hatch=_WRAPPED if part else _RING if plane.ring_rows is not None else None,
+            )
+    clocks = {step.op: step.clock for step in plan.schedule}
+    for name, scratch in plan.scratch.items():
+        box(
+            clocks[name],
+            clocks[name],
+            scratch.offset,
+            scratch.offset + scratch.size,
+            facecolor="none",
+            edgecolor="red",
+            linewidth=0.8,
+            linestyle=":",
+        )
+    _name_largest(axes, problem, plan, drawn, edges)
+    _dress(axes, plan, edges)
+    kinds = (
+        ("wrapped part", _WRAPPED, any(not plan.planes[name].contiguous for name in drawn)),
+        ("line buffer", _RING, any(plan.planes[name].ring_rows is not None for name in drawn)),
+    )
+    marks = [
+        Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="black", hatch=hatch, label=label)
+        for label, hatch, used in kinds
+        if used
+    ]
+    if plan.scratch:
+        marks.append(Rectangle((0, 0), 1, 1, facecolor="none", edgecolor="red", linestyle=":", label="scratch"))
+    if marks:
+        axes.legend(handles=marks, loc="upper right", fontsize=8)
+    return figure
+
+
+def _edges(plan: MemoryPlan) -> list[int]:
+    """Where each clock begins on the axis of time, from clock -1 on, and the end of the last one."""
+    last = max([step.clock for step in plan.schedule], default=0)
+    running: list[set[str]] = [set() for _ in range(last + 1)]
+    for step in plan.schedule:
+        if step.op not in plan.views:
+            running[step.clock].add(step.op)
+    edges = [0]
+    for count in (1, *(max(1, len(names)) for names in running), 1):
+        edges.append(edges[-1] + count)
+    return edges
+
+
+def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: list[str], edges: list[int]) -> None:
+    """Name and bytes in the largest buffers and line buffers, each at the height where it covers no other name."""
+    writers = {op.output: op.name for op in problem.ops}
+    line, placed = plan.arena_bytes / 45, []
+    by_size = sorted(drawn, key=lambda name: -plan.planes[name].bytes)
+    rings = [name for name in by_size[_NAMED:] if plan.planes[name].ring_rows and plan.planes[name].bytes > 3 * line]
+    for name in by_size[:_NAMED] + rings:
+        plane = plan.planes[name]
+        begin, end = max(plane.intervals(), key=lambda part: part[1] - part[0])
+        left, right = edges[plane.alloc + 1], edges[min(plane.release + 2, len(edges) - 1)]
+        middle = (left + right) / 2
+        text = f"{writers.get(name, name)}\n{_size(plane)}"
+        half = 0.22 * max(map(len, text.split("\n")))
+        spots = [begin + (end - begin) * share for share in (0.5, 0.85, 0.15, 0.7, 0.3)]
+        free = [
+            y for y in spots if all(abs(y - other) > 2 * line or abs(middle - x) > half + wide for x, other, wide in placed)
+        ]
+        if not free:
+            continue
+        placed.append((middle, free[0], half))
+        axes.text(
+            middle,
+            free[0],
+            text,
+            ha="center",
+            va="center",
+            fontsize=6,
+            clip_on=True,
+            bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1},
+        )
+
+
+def _size(plane: Plane) -> str:
+    if plane.ring_rows is None:
+        return f"{plane.bytes:,}"
+    return f"{plane.bytes:,}: {plane.ring_rows} of {plane.count} lines"
+
+
+def _dress(axes: Any, plan: MemoryPlan, edges: list[int]) -> None:
+    axes.set_xlim(0, edges[-1])
+    axes.set_ylim(0, max(1, plan.arena_bytes))
+    step = max(1, len(edges) // 16)
+    axes.set_xticks(edges[1:-1:step], [str(clock) for clock in range(0, len(edges) - 2, step)])
+    what = {"segment": "segment", "level": "level of the graph", "op": "layer"}.get(plan.options.get("Clock", ""), "clock")
+    axes.set_xlabel(f"{what} (inputs are written before 0)")
+    axes.set_ylabel("address (bytes)")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{int(value):,}")
+    axes.set_title(f"arena {plan.arena_bytes:,} bytes, {plan.strategy}", fontsize=10)

@@ -8,7 +8,6 @@ memory that holds them. The search is a first fit by bytes moved per byte held, 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -20,38 +19,11 @@ from n2d2py.memory.buffers import Buffers, concats_in_place
 from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.plan import Memory, MemoryPlan, number_at
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.memory.settings import Settings
+from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
 from n2d2py.memory.stream import StreamPacking
 
-_FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)", re.ASCII)
-_UNITS = {"": 1, "k": 1024, "M": 1024**2}
 _WORK = 300_000
 """Random moves times blocks."""
-
-
-def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
-    """The memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first, one after the other; bytes may end in k or M.
-
-    Raises:
-        N2D2Error: E603 for a text of another form, a memory without a byte, a cost of 0, or a name that occurs twice.
-    """
-    found: list[Memory] = []
-    for text in texts:
-        parts = _FORM.fullmatch(text)
-        if parts is None or int(parts[2]) < 1 or float(parts[4]) <= 0:
-            raise _wrong(f"Memories={text} is not NAME:BYTES:COST with a size and a cost above 0")
-        if parts[1].lower() in [memory.name.lower() for memory in found]:
-            raise _wrong(f"Memories= names {parts[1]} twice")
-        found.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4])))
-    at, placed = 0, []
-    for memory in sorted(found, key=lambda each: each.cost):
-        placed.append(replace(memory, start=at))
-        at += -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
-    return tuple(placed)
-
-
-def _wrong(what: str) -> N2D2Error:
-    return N2D2Error("E603", what, where="export parameters", remedy="write for example Memories=DTCM:128k:1, AXI:512k:3")
 
 
 @dataclass(frozen=True, order=True)
@@ -63,43 +35,60 @@ class Spread:
     bytes: int
 
 
-def plan_memories(problem: MemoryProblem, settings: Settings, streams: bool = True, stream_input: bool = False) -> MemoryPlan:
-    """The plan of the least cost in `settings.memories`; layers may run row by row where `streams`. States lie in the first memory.
-
-    Raises:
-        N2D2Error: E607 where the memories are too small.
+class MemoriesPlanner:
+    """The plan of the least cost in the memories of the settings; layers may run row by row where the mode lets them. States lie in
+    the first memory.
     """
+
+    name = "Memories"
+
+    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+        """The best of all packings, without a layer row by row and with some.
+
+        Raises:
+            N2D2Error: E607 where the memories are too small.
+        """
+        settings = _reserving_states(problem, settings)
+        best: tuple[Spread, MemoryPlan] | None = None
+        for packing in _packings(problem, settings):
+            placement = spread(packing)
+            judged, plan = judge(packing, placement.offsets), packing.plan(self.name, placement)
+            better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
+            if better and _is_coherent(problem, plan, settings.memories):
+                best = judged, plan
+        if best is None or best[0].beyond:
+            missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
+            raise N2D2Error(
+                "E607",
+                f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}",
+                where="export parameters",
+                remedy="make the last one larger, or add one",
+            )
+        return replace(best[1], memories=settings.memories, bound=None)
+
+
+def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
+    """The settings of the search: the first memory without the bytes of the states."""
     first, *others = settings.memories
     states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in problem.kept)
-    memories = (replace(first, bytes=max(1, first.bytes - states)), *others)
-    settings = replace(settings, clock="op", include_input=settings.include_input or stream_input, memories=memories)
-    best: tuple[Spread, MemoryPlan] | None = None
-    for packing in _packings(problem, settings, streams, stream_input):
-        placement = spread(packing)
-        judged, plan = judge(packing, placement.offsets), packing.plan("Memories", placement)
-        better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
-        if better and _is_coherent(problem, plan, memories):
-            best = judged, plan
-    if best is None or best[0].beyond:
-        missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
-        raise N2D2Error(
-            "E607",
-            f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}",
-            where="export parameters",
-            remedy="make the last one larger, or add one",
-        )
-    return replace(best[1], memories=memories, bound=None)
+    return replace(
+        settings,
+        clock="op",
+        include_input=settings.include_input or settings.stream_input,
+        optimize_buffer=settings.optimize_buffer and settings.mode != MODES[0],
+        memories=(replace(first, bytes=max(1, first.bytes - states)), *others),
+    )
 
 
-def _packings(problem: MemoryProblem, settings: Settings, streams: bool, stream_input: bool) -> Iterator[Packing]:
+def _packings(problem: MemoryProblem, settings: Settings) -> Iterator[Packing]:
     """Buffers as a whole, joined ones apart and in place; then with layers row by row, as many as the first memory wants and all."""
-    if not stream_input:
+    if not settings.stream_input:
         possible = concats_in_place(problem) if settings.no_branch_concat else ()
         for in_place in {tuple(possible): None, (): None}:
             yield Packing(Buffers(problem, settings, in_place))
-    if streams:
+    if settings.mode not in WHOLE_MODES:
         for budget in (settings.memories[0].bytes, 0):
-            yield StreamPacking(Buffers(problem, settings, ()), stream_input, budget)
+            yield StreamPacking(Buffers(problem, replace(settings, budget=budget), ()))
 
 
 def _is_coherent(problem: MemoryProblem, plan: MemoryPlan, memories: Sequence[Memory]) -> bool:
@@ -157,12 +146,6 @@ def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | Non
     cost = sum(value * memories[number_at(memories, at)].cost for value, at in zip(moved, offsets, strict=True))
     top = max((at + block.size for block, at in zip(packing.blocks, offsets, strict=True)), default=0)
     return Spread(max(0, top - memories[-1].end), cost, top)
-
-
-def greedy(packing: Packing) -> Placement:
-    """First fit of the blocks by bytes moved per byte held."""
-    dense = [value / max(1, block.size) for value, block in zip(_moved_by_block(packing), packing.blocks, strict=True)]
-    return packing.first_fit(sorted(range(len(dense)), key=lambda i: -dense[i]), [False] * len(packing.ops))
 
 
 def spread(packing: Packing) -> Placement:

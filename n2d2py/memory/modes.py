@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from n2d2py.errors import N2D2Error, listed
 from n2d2py.memory.packing import Packing, Placement
@@ -14,11 +12,8 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import best_order
 from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.search import OverlapPlanner, solve
-from n2d2py.memory.settings import Settings
+from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.stream import PooledPlanner, StreamPlanner
-
-MODES = ("Speed", "Balanced", "Small", "Minimum")
-"""From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
 
 _UNLIMITED = sys.maxsize
 _TRIES = 5
@@ -27,63 +22,56 @@ _POINTS = 10
 """Of a budget curve."""
 
 
-def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
-    """True if the export parameters let layers run row by row through line buffers, the inputs whole."""
-    if parameters["StreamInput"]:
-        return False
-    if parameters["MemoryMode"] == "auto":
-        return (
-            bool(parameters["Memories"])
-            or parameters["MemoryManagerStrategy"] == "OptimizeStream"
-            or parameters["MemoryBudget"] >= 0
-        )
-    return parameters["MemoryMode"] not in MODES[:2]
+class ModePlanner:
+    """The plan of the mode of the settings; with a budget of some bytes the first of the modes up to it that fits."""
+
+    name = "MemoryMode"
+
+    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+        """The plan, with its mode and budget as options.
+
+        Raises:
+            N2D2Error: E607, with the layers at the peak and what would be reached, where no mode fits the budget.
+        """
+        budget, mode = settings.budget, settings.mode
+        if mode == "auto":
+            mode = "Small" if budget < 0 else "Minimum"
+        if budget == 0:
+            mode, budget = "Minimum", -1
+        settings = replace(settings, mode=mode, budget=budget)
+        if budget < 0:
+            return _named(_plan(problem, settings, mode), mode)
+        tried: list[MemoryPlan] = []
+        for each in MODES[: MODES.index(mode) + 1]:
+            tried.append(_plan(problem, settings, each))
+            if tried[-1].arena_bytes <= budget:
+                return _named(tried[-1], each, MemoryBudget=budget)
+        raise _unreachable(problem, settings, tried[-1])
 
 
-def plan_mode(
-    problem: MemoryProblem, settings: Settings, mode: str, *, budget: int | None = None, stream_input: bool = False
-) -> MemoryPlan:
-    """The plan of a mode; with a `budget` in bytes the first of the modes up to it that fits.
-
-    Raises E607, with the layers at the peak and what would be reached, where none fits.
-    """
-    allowed = MODES[: MODES.index(mode) + 1]
-    if budget is None:
-        plan = _plan(problem, settings, mode, 0, stream_input)
-        return _named(plan, mode, budget)
-    tried = []
-    for each in allowed:
-        tried.append(_plan(problem, settings, each, budget, stream_input))
-        if tried[-1].arena_bytes <= budget:
-            return _named(tried[-1], each, budget)
-    raise _unreachable(problem, settings, mode, budget, stream_input, tried[-1])
+def _named(plan: MemoryPlan, mode: str, **options: int) -> MemoryPlan:
+    return replace(plan, options={**plan.options, "MemoryMode": mode, **options})
 
 
-def _named(plan: MemoryPlan, mode: str, budget: int | None) -> MemoryPlan:
-    options = {**plan.options, "MemoryMode": mode}
-    if budget is not None:
-        options["MemoryBudget"] = budget
-    return replace(plan, options=options)
-
-
-def _plan(problem: MemoryProblem, settings: Settings, mode: str, budget: int, stream_input: bool) -> MemoryPlan:
-    if mode == "Speed":
-        settings = replace(settings, optimize_buffer=False)
-    if mode in ("Speed", "Balanced"):
-        if stream_input:
-            return StreamPlanner(True, _UNLIMITED).plan(problem, settings)
-        return PooledPlanner().plan(problem, settings)
+def _plan(problem: MemoryProblem, settings: Settings, mode: str) -> MemoryPlan:
+    """The plan of a mode, which only Small fits to the budget."""
     if mode == "Small":
-        return _streamed(problem, settings, budget, stream_input)
-    return _smallest(problem, settings, stream_input)
+        return _streamed(problem, settings)
+    if mode == "Minimum":
+        return _smallest(problem, replace(settings, budget=0))
+    settings = replace(settings, optimize_buffer=settings.optimize_buffer and mode != "Speed")
+    if settings.stream_input:
+        return StreamPlanner().plan(problem, replace(settings, budget=_UNLIMITED))
+    return PooledPlanner().plan(problem, replace(settings, budget=0))
 
 
-def _streamed(problem: MemoryProblem, settings: Settings, budget: int, stream_input: bool) -> MemoryPlan:
+def _streamed(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     """The streamed plan with the fewest streamed layers in the budget; a placement may miss what its cut promised, so that the last try is
     that of the fewest bytes."""
+    budget = max(settings.budget, 0)
     aim, plans = budget, []
     for left in reversed(range(_TRIES)):
-        plan = StreamPlanner(stream_input, aim).plan(problem, settings)
+        plan = StreamPlanner().plan(problem, replace(settings, budget=aim))
         plans.append(plan)
         if plan.arena_bytes <= budget or aim == 0:
             break
@@ -91,12 +79,12 @@ def _streamed(problem: MemoryProblem, settings: Settings, budget: int, stream_in
     return min(plans, key=lambda plan: plan.arena_bytes)
 
 
-def _smallest(problem: MemoryProblem, settings: Settings, stream_input: bool) -> MemoryPlan:
+def _smallest(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     """The smallest of streamed and overlapping plans, in the given and the best order, improved by the solver if it is
     there.
     """
-    planners: list[StreamPlanner | OverlapPlanner] = [StreamPlanner(stream_input, search=_solved)]
-    if not stream_input:
+    planners: list[StreamPlanner | OverlapPlanner] = [StreamPlanner(_solved)]
+    if not settings.stream_input:
         planners.append(OverlapPlanner())
     orders = [problem]
     other = best_order(problem, replace(settings, clock="op"))
@@ -107,13 +95,13 @@ def _smallest(problem: MemoryProblem, settings: Settings, stream_input: bool) ->
 
 
 def plan_strips(
-    problem: MemoryProblem, settings: Settings, mode: str, most: int | None = None, known: KnownRows | None = None
+    problem: MemoryProblem, settings: Settings, most: int | None = None, known: KnownRows | None = None
 ) -> MemoryPlan | None:
-    """The plan of a problem whose segments are in strips (`strips.py`); `mode`: Small or Minimum. `known`: rows of the network in
+    """The plan of a problem whose segments are in strips (`strips.py`), in the mode Small or Minimum. `known`: rows of the network in
     other strips. None where every plan is known to exceed `most` bytes."""
-    planner = StreamPlanner(search=_solved if mode == "Minimum" else None, known=known)
-    plan = planner.plan_within(problem, settings, most)
-    return None if plan is None else _named(plan, mode, None)
+    planner = StreamPlanner(_solved if settings.mode == "Minimum" else None, known=known)
+    plan = planner.plan_within(problem, replace(settings, budget=0), most)
+    return None if plan is None else _named(plan, settings.mode)
 
 
 def _solved(packing: Packing, placement: Placement) -> Placement:
@@ -145,49 +133,48 @@ def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
     return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and step.op not in plan.views))
 
 
-def _unreachable(
-    problem: MemoryProblem, settings: Settings, mode: str, budget: int, stream_input: bool, plan: MemoryPlan
-) -> N2D2Error:
-    shown = listed(peak_layers(problem, plan), 6)
-    ways = [(stream_input, settings, "")]
+def _unreachable(problem: MemoryProblem, settings: Settings, plan: MemoryPlan) -> N2D2Error:
+    mode, budget = settings.mode, settings.budget
+    ways = [(settings, "")]
     if settings.include_output is not False:
-        ways.append((stream_input, replace(settings, include_output=False), " IncludeOutputInBuffer=0"))
-    if not stream_input:
-        ways.append((True, settings, " StreamInput=1"))
-    if settings.include_input and not stream_input:
-        ways.append((False, replace(settings, include_input=False), " IncludeInputInBuffer=0"))
-    reached = [_plan(problem, each, "Minimum", 0, by_rows).arena_bytes for by_rows, each, _ in ways]
+        ways.append((replace(settings, include_output=False), " IncludeOutputInBuffer=0"))
+    if not settings.stream_input:
+        ways.append((replace(settings, stream_input=True), " StreamInput=1"))
+        if settings.include_input:
+            ways.append((replace(settings, include_input=False), " IncludeInputInBuffer=0"))
+    reached = [_plan(problem, each, "Minimum").arena_bytes for each, _ in ways]
     smallest = min(range(len(ways)), key=lambda n: reached[n])
     fitting = next((way for way, size in zip(ways, reached, strict=True) if size <= budget), None)
     remedy = f"allow {reached[smallest]} bytes, or make the input or the layers at the peak smaller"
     if fitting is not None:
-        by_rows, each, text = fitting
+        each, text = fitting
         for number, other in enumerate(MODES):
-            size = _plan(problem, each, other, budget, by_rows).arena_bytes
+            size = _plan(problem, each, other).arena_bytes
             if size <= budget:
                 remedy = f"use MemoryMode={MODES[max(number, MODES.index(mode))]}{text}, which needs {size:,} bytes"
                 break
     return N2D2Error(
         "E607",
         f"MemoryBudget={budget} is too small for MemoryMode={mode}, which requires {plan.arena_bytes:,} bytes, with the peak "
-        f"at {shown}; the smallest plan has {reached[smallest]:,} bytes (MemoryMode=Minimum{ways[smallest][2]})",
+        f"at {listed(peak_layers(problem, plan), 6)}; the smallest plan has {reached[smallest]:,} bytes "
+        f"(MemoryMode=Minimum{ways[smallest][1]})",
         where="memory",
         remedy=remedy,
     )
 
 
-def budget_curve(problem: MemoryProblem, settings: Settings, stream_input: bool = False) -> list[tuple[int, int]]:
+def budget_curve(problem: MemoryProblem, settings: Settings) -> list[tuple[int, int]]:
     """Points (bytes, streamed layers) from the plan that streams nothing to the smallest, at most ten."""
-    plan = StreamPlanner(stream_input, _UNLIMITED).plan(problem, settings)
-    points = [(plan.arena_bytes, len(plan.streamed))]
-    least = StreamPlanner(stream_input).plan(problem, settings)
-    end = (least.arena_bytes, len(least.streamed))
+
+    def point(budget: int) -> tuple[int, int]:
+        plan = StreamPlanner().plan(problem, replace(settings, budget=budget))
+        return plan.arena_bytes, len(plan.streamed)
+
+    points, end = [point(_UNLIMITED)], point(0)
     for n in range(1, _POINTS - 1):
         budget = points[0][0] + (end[0] - points[0][0]) * n // (_POINTS - 1)
-        if budget >= points[-1][0]:
-            continue
-        plan = StreamPlanner(stream_input, budget).plan(problem, settings)
-        point = (plan.arena_bytes, len(plan.streamed))
-        if end[0] < point[0] < points[-1][0]:
-            points.append(point)
+        if budget < points[-1][0]:
+            found = point(budget)
+            if end[0] < found[0] < points[-1][0]:
+                points.append(found)
     return points + ([end] if end[0] < points[-1][0] else [])

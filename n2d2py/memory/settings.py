@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import N2D2Error, nearest
+from n2d2py.ini.params import Params
 from n2d2py.ini.schema import Key, Kind, Schema, keys
 from n2d2py.memory.plan import Memory
 
@@ -22,6 +26,11 @@ STRATEGIES = (
 
 N2D2_STRATEGIES = STRATEGIES[:5]
 """Those that place as N2D2 does."""
+DEFAULT_STRATEGY = "OptimizeOverlap"
+MODES = ("Speed", "Balanced", "Small", "Minimum")
+"""From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
+WHOLE_MODES = MODES[:2]
+"""The modes in which no layer runs row by row."""
 
 _TEXTS = """
 IncludeInputInBuffer: Place the input buffer in the static memory, where it can be overwritten.
@@ -58,8 +67,8 @@ MEMORY_PARAMETERS = Schema(
         Key("FuseResidualAdd", Kind.BOOL, True),
         Key("MemoryAlignment", Kind.UINT, 1, "Alignment of the pixel stride in bytes.", minimum=1, maximum=4096),
         Key("BufferAlignment", Kind.UINT, 16, minimum=1, maximum=4096),
-        Key("MemoryManagerStrategy", Kind.ENUM, "OptimizeOverlap", choices=STRATEGIES),
-        Key("MemoryMode", Kind.ENUM, "auto", choices=("auto", "Speed", "Balanced", "Small", "Minimum")),
+        Key("MemoryManagerStrategy", Kind.ENUM, DEFAULT_STRATEGY, choices=STRATEGIES),
+        Key("MemoryMode", Kind.ENUM, "auto", choices=("auto", *MODES)),
         Key("MemoryBudget", Kind.INT, -1, minimum=-1),
         Key("Memories", Kind.NAMES, ()),
         Key("MaxExtraMacs", Kind.FLOAT, 0.0, minimum=0, maximum=100),
@@ -71,17 +80,24 @@ MEMORY_PARAMETERS = Schema(
 
 @dataclass(frozen=True)
 class Settings:
-    """The export parameters of the memory, and the clock (by level as N2D2, or by operator).
+    """The export parameters of the memory, and the clock: all that a planner is told next to the problem.
 
-    include_input: the network inputs are in the arena and may be overwritten once read. include_output:
-    so are the network outputs; False: layers write them straight into the caller's buffers, None: those do
-    whose operator says that it is faster (`straight`).
-    optimize_buffer: an output may lie over an input that dies. no_branch_concat: concatenate in
-    place where possible. alignment: bytes, of the pixel stride of every tensor that an operator
-    writes. buffer_alignment: bytes, of the address of every buffer, for the strategies that place
-    buffers singly (OptimizeOverlap and later ones). clock: "level" frees memory between the depth levels
-    of the graph, as N2D2; "op" between operators; N2D2's strategies only, the others count operators.
-    memories: where the arena lies in several, no buffer in two of them (`memories.py`).
+    Attributes:
+        include_input: the network inputs are in the arena and may be overwritten once read.
+        include_output: so are the network outputs; False: layers write them straight into the caller's buffers, None: those do
+            whose operator says that it is faster (`Access.prefers_caller`).
+        optimize_buffer: an output may lie over an input that dies.
+        no_branch_concat: concatenate in place where possible.
+        alignment: bytes, of the pixel stride of every tensor that an operator writes.
+        buffer_alignment: bytes, of the address of every buffer, for the strategies that place buffers singly (OptimizeOverlap
+            and later ones).
+        clock: "level" frees memory between the depth levels of the graph, as N2D2; "op" between operators; N2D2's strategies
+            only, the others count operators.
+        memories: where the arena lies in several, no buffer in two of them (`memories.py`).
+        strategy: one of STRATEGIES.
+        mode: one of MODES; "auto": by the strategy, or by the budget.
+        budget: bytes of the arena; 0: as few as possible, -1: any.
+        stream_input: the network inputs arrive row by row when asked for.
     """
 
     include_input: bool = True
@@ -92,14 +108,59 @@ class Settings:
     buffer_alignment: int = 16
     include_output: bool | None = None
     memories: tuple[Memory, ...] = ()
+    strategy: str = DEFAULT_STRATEGY
+    mode: str = "auto"
+    budget: int = -1
+    stream_input: bool = False
+
+    @classmethod
+    def of(cls, params: Params) -> Settings:
+        """The settings that export parameters ask for.
+
+        Raises:
+            N2D2Error: E603, E608 for memories.
+        """
+        return cls(
+            params["IncludeInputInBuffer"],
+            params["OptimizeBufferMemory"],
+            params["OptimizeNoBranchConcat"],
+            params["MemoryAlignment"],
+            buffer_alignment=params["BufferAlignment"],
+            include_output={"auto": None, "0": False, "1": True}[params["IncludeOutputInBuffer"]],
+            memories=_memories(params),
+            strategy=params["MemoryManagerStrategy"],
+            mode=params["MemoryMode"],
+            budget=params["MemoryBudget"],
+            stream_input=params["StreamInput"],
+        )
+
+    @property
+    def by_strategy(self) -> bool:
+        """True if the strategy decides, and neither memories, a mode, nor a budget do."""
+        given = self.mode != "auto" or self.budget >= 0 or self.memories
+        return not given and (self.strategy != DEFAULT_STRATEGY or not self.stream_input)
 
     def check(self) -> None:
-        """Raise E603 for a setting out of range."""
+        """Raise E601 for an unknown strategy, E603 for a setting out of range, E608 for two that exclude each other."""
+        if self.strategy not in STRATEGIES:
+            close = nearest(self.strategy, STRATEGIES)
+            raise N2D2Error(
+                "E601",
+                f"MemoryManagerStrategy={self.strategy} is unknown",
+                where="MemoryManagerStrategy",
+                remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(STRATEGIES)}",
+            )
         for key, value in (("MemoryAlignment", self.alignment), ("BufferAlignment", self.buffer_alignment)):
             if value < 1:
                 raise N2D2Error("E603", f"{key}={value} is below 1", remedy="give 1, 2, 4, 8, ...")
         if self.clock not in ("level", "op"):
             raise N2D2Error("E603", f"memory clock {self.clock} is unknown", remedy="use level or op")
+        if self.by_strategy:
+            if self.stream_input and self.strategy != "OptimizeStream":
+                raise _excluded("StreamInput=1", self.strategy, "use OptimizeStream, or remove MemoryManagerStrategy")
+        elif self.strategy != DEFAULT_STRATEGY:
+            what = f"MemoryMode={self.mode}" if self.mode != "auto" else f"MemoryBudget={self.budget}"
+            raise _excluded(what, self.strategy, "remove one of them")
 
     def by_export_name(self) -> dict[str, int | str]:
         """The settings under the names of the export parameters."""
@@ -112,3 +173,66 @@ class Settings:
             "BufferAlignment": self.buffer_alignment,
             "Clock": self.clock,
         }
+
+
+def _excluded(what: str, strategy: str, remedy: str) -> N2D2Error:
+    text = f"{what} and MemoryManagerStrategy={strategy} exclude each other"
+    return N2D2Error("E608", text, where="export parameters", remedy=remedy)
+
+
+def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
+    """True if the export parameters let layers run row by row through line buffers, the inputs whole."""
+    if parameters["StreamInput"]:
+        return False
+    if parameters["MemoryMode"] == "auto":
+        return (
+            bool(parameters["Memories"])
+            or parameters["MemoryManagerStrategy"] == "OptimizeStream"
+            or parameters["MemoryBudget"] >= 0
+        )
+    return parameters["MemoryMode"] not in WHOLE_MODES
+
+
+_FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)", re.ASCII)
+_UNITS = {"": 1, "k": 1024, "M": 1024**2}
+_ONE_MEMORY = ("MemoryBudget", "MaxExtraMacs", "PackActivations")
+"""Export parameters that are for one memory."""
+
+
+def _memories(params: Params) -> tuple[Memory, ...]:
+    """The memories of the tensors; () where the arena is one."""
+    if not params["Memories"]:
+        return ()
+    others = [f"{name}={params[name]}" for name in _ONE_MEMORY if params[name] > 0]
+    if params["MemoryManagerStrategy"] != DEFAULT_STRATEGY:
+        others.append(f"MemoryManagerStrategy={params['MemoryManagerStrategy']}")
+    if others:
+        raise N2D2Error(
+            "E608", f"Memories and {others[0]} exclude each other", where="export parameters", remedy="remove one of them"
+        )
+    return read_memories(params["Memories"])
+
+
+def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
+    """The memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first, one after the other; bytes may end in k or M.
+
+    Raises:
+        N2D2Error: E603 for a text of another form, a memory without a byte, a cost of 0, or a name that occurs twice.
+    """
+    found: list[Memory] = []
+    for text in texts:
+        parts = _FORM.fullmatch(text)
+        if parts is None or int(parts[2]) < 1 or float(parts[4]) <= 0:
+            raise _wrong(f"Memories={text} is not NAME:BYTES:COST with a size and a cost above 0")
+        if parts[1].lower() in [memory.name.lower() for memory in found]:
+            raise _wrong(f"Memories= names {parts[1]} twice")
+        found.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4])))
+    at, placed = 0, []
+    for memory in sorted(found, key=lambda each: each.cost):
+        placed.append(replace(memory, start=at))
+        at += -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
+    return tuple(placed)
+
+
+def _wrong(what: str) -> N2D2Error:
+    return N2D2Error("E603", what, where="export parameters", remedy="write for example Memories=DTCM:128k:1, AXI:512k:3")

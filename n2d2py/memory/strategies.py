@@ -1,16 +1,17 @@
-"""The planners by name: what `MemoryManagerStrategy` may say."""
+"""The entrance to the planners, and the planners by name: what `MemoryManagerStrategy` may say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from typing import Protocol
+from typing import Any, Protocol
 
-from n2d2py.errors import N2D2Error, nearest
 from n2d2py.memory.access import LineTable
 from n2d2py.memory.generate import Generation
 from n2d2py.memory.manager import Space
+from n2d2py.memory.memories import MemoriesPlanner
+from n2d2py.memory.modes import ModePlanner
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import ReorderPlanner
@@ -73,9 +74,6 @@ def _lowest_gap(busy: list[tuple[int, int]], size: int, unit: int) -> int:
             break
         at = max(at, -(-end // unit) * unit)
     return at
-
-
-DEFAULT_STRATEGY = "OptimizeOverlap"
 
 
 class Planner(Protocol):
@@ -148,20 +146,21 @@ for _planner in (
     PLANNERS.add(_planner.name, _planner)
 
 
-def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), *, strategy: str = DEFAULT_STRATEGY) -> MemoryPlan:
-    """The place of every tensor in the arena, by the export parameters of the memory.
+def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **changes: Any) -> MemoryPlan:
+    """The place of every tensor in the arena: the entrance to all planners. `changes`: fields that replace those of the settings.
 
     Raises:
-        N2D2Error: E601 for an unknown strategy, E602 for a graph that cannot be planned, E603 for a setting out of range.
+        N2D2Error: E601 for an unknown strategy, E602 for a graph that cannot be planned, E603 for a setting out of range, E606 for a
+            strategy without its solver, E607 for a budget or memories that cannot be met, E608 for settings that exclude each other.
     """
-    if strategy not in PLANNERS:
-        close = nearest(strategy, PLANNERS)
-        raise N2D2Error(
-            "E601",
-            f"MemoryManagerStrategy={strategy} is unknown",
-            where="MemoryManagerStrategy",
-            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(PLANNERS)}",
-        )
+    settings = replace(settings, **changes)
     settings.check()
     problem.validate()
-    return PLANNERS[strategy].plan(problem, settings)
+    return planner_of(settings).plan(problem, settings)
+
+
+def planner_of(settings: Settings) -> Planner:
+    """The planner by the memories, by the strategy, or by mode and budget."""
+    if settings.memories:
+        return MemoriesPlanner()
+    return PLANNERS[settings.strategy] if settings.by_strategy else ModePlanner()

@@ -22,22 +22,20 @@ from n2d2py.memory.settings import Settings
 
 
 class StreamPlanner:
-    """The plan with line buffers; `stream_input`: the network inputs arrive row by row when asked for. As few layers
-    are streamed as `budget` bytes allow. `search` continues from the placement that was found. `known`: rows of the same network.
+    """The plan with line buffers: as few layers are streamed as the budget of the settings allows.
+
+    `search` continues from the placement that was found. `known`: rows of the same network.
     """
 
     name = "OptimizeStream"
 
     def __init__(
         self,
-        stream_input: bool = False,
-        budget: int = 0,
         search: Callable[[Packing, Placement], Placement] | None = None,
         pooled: bool = False,
         known: KnownRows | None = None,
     ):
-        self.stream_input, self.budget, self.search, self.pooled = stream_input, budget, search, pooled
-        self.known = known
+        self.search, self.pooled, self.known = search, pooled, known
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         """The placement of the best cut, for `check_plan`."""
@@ -47,9 +45,7 @@ class StreamPlanner:
 
     def plan_within(self, problem: MemoryProblem, settings: Settings, most: int | None = None) -> MemoryPlan | None:
         """As `plan`; None where every placement of the best cut is known to exceed `most` bytes."""
-        settings = replace(settings, clock="op")
-        if self.stream_input:
-            settings = replace(settings, include_input=True)
+        settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
         packed = self._packed(Buffers(problem, settings, ()), most)
         if packed is None:
             return None
@@ -64,7 +60,7 @@ class StreamPlanner:
         best: tuple[StreamPacking, Placement] | None = None
         known = self.known or KnownRows()
         for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
-            packing = StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared, known)
+            packing = StreamPacking(buffers, self.pooled, shared, known)
             if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
                 continue
             placement = improve(packing)
@@ -94,16 +90,8 @@ class StreamPacking(Packing):
     """Blocks and pairs of segments: buffers that cross their ends, rings that do not. `shared`: every strip is one segment, and
     segments of the same layers that follow each other, as strips do, have their rings in the same bytes."""
 
-    def __init__(
-        self,
-        buffers: Buffers,
-        stream_input: bool,
-        budget: int,
-        pooled: bool = False,
-        shared: bool = False,
-        known: KnownRows | None = None,
-    ):
-        self.stream_input, self.budget, self.pooled, self.shared = stream_input, budget, pooled, shared
+    def __init__(self, buffers: Buffers, pooled: bool = False, shared: bool = False, known: KnownRows | None = None):
+        self.stream_input, self.pooled, self.shared = buffers.settings.stream_input, pooled, shared
         self.known = known or KnownRows()
         super().__init__(buffers)
 
@@ -113,7 +101,7 @@ class StreamPacking(Packing):
         self.ops = [*(inputs if self.stream_input else []), *self.ops]
         undivided = [number for first, end in self._strips() for number in range(first + 1, end)] if self.shared else []
         self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled, undivided, self.known)
-        self.segments = self.cutter.cut(self.budget)
+        self.segments = self.cutter.cut(max(self.buffers.settings.budget, 0))
         self.ring_of: dict[str, int] = {}
         self.blocks, index = [], {}
         for numbers in self._alike():

@@ -18,8 +18,7 @@ from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom
-from n2d2py.graph.layout import rows_along
-from n2d2py.graph.shapes import Shape, channels, elements
+from n2d2py.graph.shapes import Shape, channels, elements, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, operands

@@ -24,8 +24,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, Window, memory_access
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.base import register
-from n2d2py.operators.grouped import GroupedKernel
-from n2d2py.operators.windows import output_extent, pad
+from n2d2py.operators.windows import GroupedKernel, output_extent, pad
 from n2d2py.quant.contract import LayerTypes, quantizer
 from n2d2py.quant.weights.weighted import WeightedQuantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter

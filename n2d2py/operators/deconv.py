@@ -27,8 +27,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.base import OpNode, register
-from n2d2py.operators.grouped import GroupedKernel
-from n2d2py.operators.windows import Pads
+from n2d2py.operators.windows import GroupedKernel, Pads
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.weights.weighted import WeightedQuantizer
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter

@@ -20,8 +20,7 @@ from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Exponentials, MaskedExponentials
-from n2d2py.graph.layout import axis_along, in_memory_order, of_memory_order, rows_along
-from n2d2py.graph.shapes import Shape, channels, elements
+from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows

@@ -12,8 +12,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.layout import in_memory_order, of_memory_order
-from n2d2py.graph.shapes import Shape, elements
+from n2d2py.graph.shapes import Shape, elements, in_memory_order, of_memory_order
 from n2d2py.memory.access import Access, View, memory_access
 from n2d2py.operators.arrays.emitting import flat, shaped
 from n2d2py.operators.base import Op, register

@@ -143,6 +143,8 @@ input-format: Treat images as frames of a camera in this format, FORMAT or FORMA
 audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio or kaldi), rate,
     window, hop, fft, mels, low, high, coefficients, preemphasis, window_type. Sounds are converted in integers, and C++ exports
     contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data] <how-to/microphone>
+post: Turn the outputs into detections, KIND or KIND:KEY=VALUE,... KIND is yolov5, yolov8, yolov10 or yolox. KEY is threshold,
+    iou, max, units or scores. C++ exports contain this step, in integers: NAME_detect. <how-to/detections>
 bgr: Feed the color channels in the order blue, green, red. [images in -calib-data] <how-to/prepare_data>
 layout: Axis order of image arrays, if it differs from that of the file. [arrays in -calib-data] <how-to/prepare_data>
 act-clipping-mode: Method that chooses the clipping thresholds of activations. [integer exports (-nbbits 8 or 16)]
@@ -248,6 +250,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("crop", "text", None, _DATA, "SIZE", field="load.crop"),
     Option("input-format", "text", None, _DATA, "FORMAT", field="load.input_format"),
     Option("audio", "text", None, _DATA, "FEATURES", field="load.audio"),
+    Option("post", "text", None, _DATA, "KIND", field="load.post"),
     Option("bgr", "flag", False, _DATA, field="load.bgr"),
     Option("layout", "text", None, _DATA, "AXES", ("nchw", "nhwc"), field="load.layout"),
     Option("act-clipping-mode", "text", "MSE", _QUANT, "MODE", CLIPPING_MODES, field="quantization.act_clipping"),

@@ -239,7 +239,7 @@ def _check_together(a: Arguments) -> None:
         raise N2D2Error("E007", "-pre-samples requires an INI file", remedy="remove -pre-samples")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
         raise N2D2Error("E007", "-input-range requires -calib-data", remedy="add -calib-data PATH")
-    own_data = ("class-names", *(() if a.network.endswith(MODEL_ENDINGS) else ("input-format",)))
+    own_data = ("class-names", "post", *(() if a.network.endswith(MODEL_ENDINGS) else ("input-format",)))
     alone = [
         option.name for option in OPTIONS if option.group == DATA and option.key in a.given and option.name not in own_data
     ]

@@ -30,6 +30,7 @@ from n2d2py.passes.magnitude import FuseMagnitude
 from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
 from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
+from n2d2py.passes.one_hot import OneHotMatMul
 from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
@@ -69,6 +70,7 @@ def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
         RemoveUnlimited(),
         FuseActivation(),
         ConvToFc(),
+        OneHotMatMul(),
         LeftMatMul(),
         MatMulToConv(),
         GroupedMatMul(),

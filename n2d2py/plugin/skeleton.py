@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from n2d2py import log, resources
+from n2d2py import log
 from n2d2py.errors import N2D2Error
+from n2d2py.resources import templates
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 
@@ -17,8 +18,6 @@ def write_skeleton(name: str, folder: Path) -> None:
     Raises:
         N2D2Error: E025 for a name that is not a CamelCase word, or where a file would be replaced.
     """
-    import jinja2
-
     if not _NAME.fullmatch(name):
         raise N2D2Error(
             "E025",
@@ -36,12 +35,12 @@ def write_skeleton(name: str, folder: Path) -> None:
             where=str(folder),
             remedy="choose another folder",
         )
-    loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "plugin")
-    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     folder.mkdir(parents=True, exist_ok=True)
     for file, template in files.items():
-        text = environment.get_template(f"{template}.j2").render(
-            name=name, stem=stem, call=name[0].lower() + name[1:], domain="my", folder=folder.name
+        text = (
+            templates("plugin")
+            .get_template(f"{template}.j2")
+            .render(name=name, stem=stem, call=name[0].lower() + name[1:], domain="my", folder=folder.name)
         )
         (folder / file).write_text(text, encoding="utf-8", newline="\n")
     log.notice("written: %s in %s; run its test with: python -m pytest %s", ", ".join(files), folder, folder)

@@ -14,8 +14,7 @@ from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.level_counts import LevelCounts
 from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.report.svg import Svg, number
-from n2d2py.report.text import csv_text, decimal, shorten
-from n2d2py.targets import text_table
+from n2d2py.report.text import Figures, column_csv, column_text, csv_text, shorten
 
 _WORST_SHOWN = 5
 
@@ -30,59 +29,35 @@ def identical_word(comparison: LayerComparison) -> str:
     return f"no: {d.place} {d.found:.9g} for {d.expected:.9g}"
 
 
-def _two_digits(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+_COLUMNS: tuple[Figures[LayerComparison], ...] = (
+    Figures(lambda c: " + ".join((c.layer, *c.merged)), title="layer"),
+    Figures(lambda c: c.layer, "layer"),
+    Figures(lambda c: c.tensor, "tensor"),
+    Figures(lambda c: c.sqnr_db, "sqnr_db", "SQNR dB", short=".2f"),
+    Figures(lambda c: c.alone_db, "alone_sqnr_db", "alone", short=".2f"),
+    Figures(lambda c: c.worst_db, "worst_sqnr_db", "worst", short=".2f"),
+    Figures(lambda c: c.cosine, "cosine", "cosine", ".12g", ".6f"),
+    Figures(lambda c: c.max_error, "max_error", "max error"),
+    Figures(lambda c: c.alone_error, "alone_max_error"),
+    Figures(lambda c: 100 * c.saturated, "saturated_percent", "clip %", short=".4f"),
+    Figures(lambda c: 100 * c.unused, "unused_percent", "unused %", short=".1f"),
+    Figures(lambda c: c.worst, "worst_stimulus"),
+    Figures(lambda c: identical_word(c), title="identical"),
+    Figures(lambda c: None if c.identical is None else int(c.identical), "identical"),
+)
 
 
 def comparison_text(comparisons: Sequence[LayerComparison], width: int | None = None) -> str:
     """One line per layer: SQNR in the network, alone and of the worst stimulus (dB), cosine, largest error, saturated
     values, unused part of the range, compiled equal to simulated; names are shortened to a `width`."""
-    rows = [
-        [
-            " + ".join((c.layer, *c.merged)),
-            f"{c.sqnr_db:.2f}",
-            _two_digits(c.alone_db),
-            _two_digits(c.worst_db),
-            f"{c.cosine:.6f}",
-            f"{c.max_error:.4g}",
-            f"{100 * c.saturated:.4f}",
-            f"{100 * c.unused:.1f}",
-            identical_word(c),
-        ]
-        for c in comparisons
-    ]
-    return text_table(
-        ["layer", "SQNR dB", "alone", "worst", "cosine", "max error", "clip %", "unused %", "identical"], rows, width=width
-    )
+    return column_text(_COLUMNS, comparisons, width=width)
 
 
 def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
     """The same with full precision; `identical` is 1, 0 or empty, `worst_stimulus` the position of a compared
     stimulus, counted from 0."""
-    header = """
-        layer tensor sqnr_db cosine max_error saturated_percent identical alone_sqnr_db alone_max_error unused_percent
-        worst_stimulus worst_sqnr_db
-        """.split()
-    return csv_text(
-        header,
-        (
-            (
-                c.layer,
-                c.tensor,
-                f"{c.sqnr_db:.9g}",
-                f"{c.cosine:.12g}",
-                f"{c.max_error:.9g}",
-                f"{100 * c.saturated:.9g}",
-                "" if c.identical is None else int(c.identical),
-                decimal(c.alone_db, 9),
-                decimal(c.alone_error, 9),
-                f"{100 * c.unused:.9g}",
-                "" if c.worst is None else c.worst,
-                decimal(c.worst_db, 9),
-            )
-            for c in comparisons
-        ),
-    )
+    order = "layer tensor sqnr_db cosine max_error saturated_percent identical alone_sqnr_db alone_max_error unused_percent "
+    return column_csv(_COLUMNS, comparisons, order + "worst_stimulus worst_sqnr_db")
 
 
 def levels_csv(comparisons: Sequence[LayerComparison]) -> str:
@@ -99,14 +74,6 @@ def levels_csv(comparisons: Sequence[LayerComparison]) -> str:
     )
 
 
-def worst_text(stimuli: Sequence[StimulusComparison]) -> str:
-    """The stimuli whose outputs the integers hold worst; "" without any."""
-    if not stimuli:
-        return ""
-    rows = [[shorten(s.name, 48), f"{s.error:.4g}", f"{s.sqnr_db:.2f}", _classes(s)] for s in stimuli[:_WORST_SHOWN]]
-    return text_table(["worst stimuli", "error", "SQNR dB", "top-1"], rows)
-
-
 def _classes(stimulus: StimulusComparison) -> str:
     if stimulus.expected < 0:
         return "-"
@@ -114,12 +81,27 @@ def _classes(stimulus: StimulusComparison) -> str:
     return str(stimulus.found) if same else f"{stimulus.expected} became {stimulus.found}"
 
 
+_STIMULI: tuple[Figures[StimulusComparison], ...] = (
+    Figures(lambda s: s.position, "position"),
+    Figures(lambda s: shorten(s.name, 48), title="worst stimuli"),
+    Figures(lambda s: s.name, "name"),
+    Figures(lambda s: s.error, "mean_error", "error"),
+    Figures(lambda s: s.sqnr_db, "sqnr_db", "SQNR dB", short=".2f"),
+    Figures(_classes, title="top-1"),
+    Figures(lambda s: s.expected, "float_top1"),
+    Figures(lambda s: s.found, "integer_top1"),
+    Figures(lambda s: s.label, "label"),
+)
+
+
+def worst_text(stimuli: Sequence[StimulusComparison]) -> str:
+    """The stimuli whose outputs the integers hold worst; "" without any."""
+    return column_text(_STIMULI, stimuli[:_WORST_SHOWN]) if stimuli else ""
+
+
 def worst_csv(stimuli: Sequence[StimulusComparison]) -> str:
     """All that are kept, with full precision; top-1 of floating point and of integers, label -1 for none."""
-    return csv_text(
-        ["position", "name", "mean_error", "sqnr_db", "float_top1", "integer_top1", "label"],
-        ((s.position, s.name, f"{s.error:.9g}", f"{s.sqnr_db:.9g}", s.expected, s.found, s.label) for s in stimuli),
-    )
+    return column_csv(_STIMULI, stimuli)
 
 
 _WIDTH, _HEIGHT = 1100.0, 190.0

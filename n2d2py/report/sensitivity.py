@@ -5,63 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from n2d2py.quant.search.sensitivity import LayerLoss
-from n2d2py.report.text import csv_text
-from n2d2py.targets import text_table
+from n2d2py.report.text import Figures, column_csv, column_text
 
 
 def _share(losses: Sequence[LayerLoss]) -> float:
     return sum(loss.power for loss in losses) or 1.0
 
 
+def _columns(losses: Sequence[LayerLoss]) -> list[Figures[LayerLoss]]:
+    total = _share(losses)
+    return [
+        Figures(lambda loss: loss.layer, "layer", "layer in integers, alone"),
+        Figures(lambda loss: loss.operator, "operator", "operator"),
+        Figures(lambda loss: 100 * loss.power / total, "share_percent", "share %", ".6g", ".1f"),
+        Figures(lambda loss: loss.error, "mean_error", "error"),
+        Figures(lambda loss: loss.power, "mean_square_error"),
+        Figures(lambda loss: 100 * loss.agreement, "agreement_percent", "agreement %", ".6g", ".1f"),
+        Figures(lambda loss: loss.cause, "cause", "mostly its"),
+        Figures(lambda loss: 100 * loss.saturated, "clipped_percent", "clipped %", ".6g", ".3f"),
+        Figures(lambda loss: loss.bits, "bits"),
+        Figures(lambda loss: loss.weight_bits, "weight_bits"),
+    ]
+
+
 def sensitivity_text(losses: Sequence[LayerLoss]) -> str:
     """One line per layer, worst first: its share of all squared errors at the outputs, error, agreement, cause."""
-    total = _share(losses)
-    rows = [
-        [
-            loss.layer,
-            loss.operator,
-            f"{100 * loss.power / total:.1f}",
-            f"{loss.error:.4g}",
-            f"{100 * loss.agreement:.1f}",
-            loss.cause,
-            f"{100 * loss.saturated:.3f}",
-        ]
-        for loss in losses
-    ]
-    return text_table(
-        ["layer in integers, alone", "operator", "share %", "error", "agreement %", "mostly its", "clipped %"], rows
-    )
+    return column_text(_columns(losses), losses)
 
 
 def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
     """The same with full precision."""
-    header = """
-        layer operator share_percent mean_error mean_square_error agreement_percent cause clipped_percent bits weight_bits
-        """.split()
-    total = _share(losses)
-    return csv_text(
-        header,
-        (
-            (
-                loss.layer,
-                loss.operator,
-                f"{100 * loss.power / total:.6g}",
-                f"{loss.error:.9g}",
-                f"{loss.power:.9g}",
-                f"{100 * loss.agreement:.6g}",
-                loss.cause,
-                f"{100 * loss.saturated:.6g}",
-                loss.bits,
-                loss.weight_bits,
-            )
-            for loss in losses
-        ),
-    )
+    return column_csv(_columns(losses), losses)
 
 
 def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:
     """Suggestions for these layers: sections for the export parameters, and options for all."""
-    total = sum(loss.power for loss in losses) or 1.0
+    total = _share(losses)
     lines = ["The layers that cost most, each in integers alone:"]
     for loss in losses:
         clipped = f", {100 * loss.saturated:.2f} % of it clipped" if loss.saturated > 1e-3 else ""

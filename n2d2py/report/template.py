@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
-from n2d2py.resources import folder
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from n2d2py.resources import folder, templates
 
 
 def rendered(name: str, **values: Any) -> str:
@@ -30,19 +25,9 @@ def rendered(name: str, **values: Any) -> str:
         f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    return _environment(home).get_template(name).render(style=style, script=script, policy=policy, icon=_icon(), **values)
-
-
-@cache
-def _environment(home: Path) -> Environment:
-    """The templates of a folder, compiled once for all reports of a process."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(home), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = templates("report", escape=True)
     environment.filters.update(grouped=grouped, bytes=short_bytes, count=short_count, decimal=decimal)
-    return environment
+    return environment.get_template(name).render(style=style, script=script, policy=policy, icon=_icon(), **values)
 
 
 def _digest(text: str) -> str:

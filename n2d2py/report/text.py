@@ -5,11 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Generic, TypeVar
 
 from n2d2py.files import plain_file_name
 from n2d2py.naming import numbered_name
+from n2d2py.targets import text_table
+
+RowT = TypeVar("RowT")
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -17,6 +22,43 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Figures(Generic[RowT]):
+    """A figure of each row of a table that is written as text and as CSV; None is "-" in text and empty in CSV.
+
+    Attributes:
+        key: name in CSV; "": not there.
+        title: in text; "": not there.
+        exact, short: format of numbers in CSV and in text.
+    """
+
+    value: Callable[[RowT], Any]
+    key: str = ""
+    title: str = ""
+    exact: str = ".9g"
+    short: str = ".4g"
+
+
+def column_text(columns: Iterable[Figures[RowT]], rows: Sequence[RowT], left: int = 1, width: int | None = None) -> str:
+    """The columns with a title as an aligned table; see `text_table`."""
+    shown = [one for one in columns if one.title]
+    cells = [[_cell(one.value(row), one.short, "-") for one in shown] for row in rows]
+    return text_table([one.title for one in shown], cells, left, width)
+
+
+def column_csv(columns: Iterable[Figures[RowT]], rows: Iterable[RowT], order: str = "") -> str:
+    """The columns with a key as comma-separated values, in their order or that of the keys in `order`."""
+    kept = {one.key: one for one in columns if one.key}
+    keys = order.split() or list(kept)
+    return csv_text(keys, ([_cell(kept[key].value(row), kept[key].exact, "") for key in keys] for row in rows))
+
+
+def _cell(value: Any, form: str, missing: str) -> str:
+    if value is None:
+        return missing
+    return format(value, form) if isinstance(value, Real) and not isinstance(value, Integral) else str(value)
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:

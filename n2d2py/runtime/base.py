@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import InputContract
-from n2d2py.graph.port import FilePort, plain_port
+from n2d2py.graph.port import FilePort, TensorInfo, plain_port
+from n2d2py.postprocessing import Detection, Detector
 
 
 class ArrayError(N2D2Error, ValueError):
@@ -18,39 +18,6 @@ class ArrayError(N2D2Error, ValueError):
 
     def __init__(self, what: str, remedy: str):
         super().__init__("E804", what, remedy=remedy)
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """An input or an output: `shape` has batch 1, `type` holds scale and zero point.
-
-    `port`: the axes of arrays of the user, where the file has others than `stored`, the shape of the memory.
-    """
-
-    name: str
-    stored: tuple[int, ...]
-    type: NumType
-    port: FilePort | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of arrays of the user."""
-        return self.stored if self.port is None else self.port.dims
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The NumPy type of the stored values."""
-        return self.type.dtype
-
-    @property
-    def scale(self) -> float:
-        """real = scale * (stored - zero_point)."""
-        return self.type.scale
-
-    @property
-    def zero_point(self) -> int:
-        """The stored value of 0."""
-        return self.type.zero_point
 
 
 @dataclass(frozen=True)
@@ -83,10 +50,12 @@ class Network:
     Attributes:
         info: its inputs, outputs and layers.
         contract: images that it takes, and names of its classes.
+        detector: its post-processing; None without -post.
     """
 
     info: NetworkInfo
     contract: InputContract = InputContract()
+    detector: Detector | None = None
 
     def __repr__(self) -> str:
         ends = (
@@ -145,6 +114,31 @@ class Network:
             self._stored(arrays) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
         )
         return self._run_layers(stored)
+
+    def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
+        """The objects in each image of a batch, the highest score first, in pixels of the input.
+
+        Args:
+            x: real images as in a call, or stored ones as in `run_raw`.
+            frame: width and height of the frames that `from_frame` made the images of: the result is in their pixels.
+
+        Raises:
+            ArrayError: E804 an export without -post, a frame without -input-format, or arrays as in a call.
+            N2D2Error: E407 a frame that cannot be converted.
+        """
+        if self.detector is None:
+            raise ArrayError("this network has no post-processing", "export with -post")
+        if frame is not None and self.contract.source is None:
+            raise ArrayError("this network takes no frames", "export with -input-format, or leave out the frame")
+        ((image,), _), (info,) = self._batches([x]), self.info.inputs
+        stored = self._stored([image]) if image.dtype == info.dtype else [info.type.quantize(image)]
+        outputs = self._run(stored)
+        found = (self._detected(self.detector, [y[index] for y in outputs]) for index in range(len(stored[0])))
+        return [self.detector.detections(one, self.contract.source, frame) for one in found]
+
+    def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
+        """Stored detections in the stored outputs (C, ...) of one sample."""
+        return detector.stored(outputs)
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """`layers` for stored inputs in the axes of the graph."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.needs import nodes_for, outputs_from
+from n2d2py.graph.quant import nodes_for, outputs_from
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph

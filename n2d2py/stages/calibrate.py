@@ -27,7 +27,7 @@ from n2d2py.quant.types.trained import complete_trained, unmeasured_inputs
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integers, takes_float_inputs
+from n2d2py.stages.options import CalibrationOptions, target_limits
 
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Stimuli for the corrections by quality; more of them cost time and change little."""
@@ -107,9 +107,10 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
         return Calibration(replace(fused, graph=_completed(fused, options, assumed)), report, options, None)
     if is_quantized(fused.graph):
         return Calibration(fused, report, options, None)
-    per_output = keeps_channels(options, network.options.target)
+    limits = target_limits(network.options.target)
+    per_output = options.per_output and limits.per_output
     suited = replace(options, per_output=per_output)
-    sums = sums_integers(network.options.target)
+    sums = limits.integer_layers
     graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
     key = _key(graph, network, suited)
     if assumed is not None:
@@ -134,7 +135,9 @@ def _calibrating(network: LoadedNetwork) -> str:
 def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:
     """The inputs that the integers of the target may take in floating point, and that are better so."""
     stimuli = set_to_calibrate(network)
-    allowed = options.float_inputs and takes_float_inputs(network.options.target) and network.data.value_range is None
+    allowed = (
+        options.float_inputs and target_limits(network.options.target).input_bits == 0 and network.data.value_range is None
+    )
     if not allowed or not stimuli:
         return {}
     stimuli = _spread(stimuli, options)

@@ -118,6 +118,7 @@ def export_request(
         options=recorded,
         hashes=network.hashes(),
         contract=network.data.contract,
+        post=network.options.post,
         layer_parameters={name: params.layer(name) for name in params.layer_names()},
     )
 
@@ -130,9 +131,15 @@ def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, tex
     request = prepared.request
     if request.contract.source is not None and not target.converts_inputs:
         log.warning(
-            "W704",
+            "W705",
             f"{target.name} does not contain the conversion of the input: {request.contract.source.text}",
             remedy="convert it in the application, or export a C++ project",
+        )
+    if request.post and not target.post_processes:
+        log.warning(
+            "W704",
+            f"the export {target.name} does not contain the post-processing of -post",
+            remedy="choose an export that contains it, or decode the outputs in the application",
         )
     kernels = target.write(prepared, folder) or []
     if text == "always" or (text == "auto" and not is_big(request.graph)):

@@ -10,7 +10,7 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
 from n2d2py.quant.prequantized import without_rounding
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import keeps_softmax, takes_rows
+from n2d2py.stages.options import target_limits
 from n2d2py.targets.target import ScoreTarget
 
 
@@ -23,9 +23,10 @@ def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) 
     if not rounding and is_quantized(graph):
         log.notice("the model is quantized: its float values keep their ranges without rounding")
         graph = without_rounding(graph)
-    rows, logits = takes_rows(network.options.target), network.options.drop_softmax
+    limits, logits = target_limits(network.options.target), network.options.drop_softmax
+    rows = limits.softmax_rows
     # without rows, a pre-quantized network has no integers for it
-    logits = logits or (integer and not (keeps_softmax(network.options.target) and (rows or not is_quantized(graph))))
+    logits = logits or (integer and not (limits.last_softmax and (rows or not is_quantized(graph))))
     graph, report = fuse(graph, integer=integer, rows=rows, logits=logits)
     graph.verify()
     return with_graph(network, graph), report

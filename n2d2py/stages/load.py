@@ -28,6 +28,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
+from n2d2py.frontend.ini.post import read_post
 from n2d2py.frontend.ini.recipes import computed_keys
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
@@ -42,6 +43,8 @@ from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.postprocessing import parse_post, recognized
+from n2d2py.runtime.simulator import ends
 from n2d2py.stages.input_options import (
     OnnxMetadata,
     class_names,
@@ -179,6 +182,10 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
         ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs),
     )
     _warn_without_effect(network)
+    if network.options.post is not None:
+        parse_post(network.options.post).bind(*ends(graph), network.data.classes)
+    elif kind := recognized(*ends(graph), network.data.classes):
+        log.notice("the output '%s' has the form of %s boxes: -post %s exports detections", graph.results[0], kind, kind)
     return _in_calls(replace(network, graph=graph))
 
 
@@ -228,6 +235,8 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     refuse_for_ini(options)
     document = load_document(path)
     document.described = describing = options.extent == "structure"
+    if options.post is None:
+        options = replace(options, post=read_post(document))
     if not document.described:
         refuse_quantized_training(document)
     several = bool(further_inputs(document))
@@ -464,7 +473,7 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
     """Raises E410 where -class-names has another number of names than every output has values."""
     outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.results}
-    if options.class_names is not None and len(data.classes) not in outputs.values():
+    if options.post is None and options.class_names is not None and len(data.classes) not in outputs.values():
         name, count = next(iter(outputs.items()))
         raise N2D2Error(
             "E410",

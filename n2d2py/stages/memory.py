@@ -13,14 +13,12 @@ from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem
-from n2d2py.memory.memories import moving_cost, plan_memories, read_memories, shares
-from n2d2py.memory.modes import MODES, plan_mode
-from n2d2py.memory.plan import Memory, MemoryPlan
+from n2d2py.memory.memories import moving_cost, shares
+from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed, place_scratch
-from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import DEFAULT_STRATEGY, plan_memory
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
@@ -30,8 +28,6 @@ WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a separate layer."""
 ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str, ScratchNeed]]
 """Scratch of the layers of a plan, by name, under the export parameters."""
-_WHOLE = MODES[:2]
-"""The modes in which no layer runs row by row."""
 
 
 def plan_stage(
@@ -99,7 +95,7 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: S
         refused = error
     if params["Memories"] and found is not None:
         return found
-    found = planned_strips(graph, params, settings_by_params(params), found, placed) or found
+    found = planned_strips(graph, params, found, placed) or found
     if params["PackActivations"] and graph.bits > 0:
         planning = partial(_planned, params=params, adds_residuals=adds_residuals)
         smallest = partial(_planned, params=params.over({"MemoryBudget": 0}), adds_residuals=adds_residuals)
@@ -108,45 +104,44 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: S
         return found
     if refused is None:
         raise InternalError("a network without a plan")
-    raise naming_strips(refused, graph, params, settings_by_params(params))
+    raise naming_strips(refused, graph, params)
 
 
 def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:
     """The network, its problem and its plan, with sums in convolutions where these need no more memory."""
-    problem = memory_problem(graph)
+    settings, problem = Settings.of(params), memory_problem(graph)
     sums = residual_sums(problem, addable(graph)) if adds_residuals and params["FuseResidualAdd"] else []
-    if sums:
-        other = fuse_residual_adds(graph, [(each.conv, each.sum) for each in sums])
-        fused = memory_problem(other)
-        problem, plan = _plan_by(problem, fused, params)
-        return PlannedNetwork(other if problem is fused else graph, problem, plan)
-    return PlannedNetwork(graph, problem, _plan(problem, params))
+    if not sums:
+        return PlannedNetwork(graph, problem, plan_memory(problem, settings))
+    other = fuse_residual_adds(graph, [(each.conv, each.sum) for each in sums])
+    fused = memory_problem(other)
+    problem, plan = _plan_by(problem, fused, settings)
+    return PlannedNetwork(other if problem is fused else graph, problem, plan)
 
 
-def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tuple[MemoryProblem, MemoryPlan]:
+def _plan_by(problem: MemoryProblem, fused: MemoryProblem, settings: Settings) -> tuple[MemoryProblem, MemoryPlan]:
     """`fused`, with sums in convolutions, and its plan where these do not need more memory, else the problem without.
 
     Raises:
-        N2D2Error: as `_plan`.
+        N2D2Error: as `plan_memory`.
     """
-    strategy, mode, budget = params["MemoryManagerStrategy"], params["MemoryMode"], params["MemoryBudget"]
-    if not params["OptimizeBufferMemory"] or params["StreamInput"] or strategy not in WITH_SUMS:
-        return problem, _plan(problem, params)
-    if params["Memories"]:
-        found, other = _plan(problem, params), _plan(fused, params)
+    if not settings.optimize_buffer or settings.stream_input or settings.strategy not in WITH_SUMS:
+        return problem, plan_memory(problem, settings)
+    if settings.memories:
+        found, other = plan_memory(problem, settings), plan_memory(fused, settings)
         return (fused, other) if moving_cost(fused, other) <= moving_cost(problem, found) else (problem, found)
-    if mode == "auto" and budget < 0:
-        return smaller_plan(problem, fused, lambda each: plan_by_params(each, strategy, params))
-    other = _whole_plan(fused, params)
+    if settings.by_strategy:
+        return smaller_plan(problem, fused, lambda each: plan_memory(each, settings))
+    other = _whole_plan(fused, settings)
     try:
-        plan = _plan(problem, params)
+        plan = plan_memory(problem, settings)
     except N2D2Error as error:
         if error.code != "E607" or other is None:
             raise
         return fused, other
     if other is None:
         return problem, plan
-    if budget > 0:  # the faster of what fits
+    if settings.budget > 0:  # the faster of what fits
         better = MODES.index(other.options["MemoryMode"]) <= MODES.index(plan.options["MemoryMode"])
     else:
         better = other.arena_bytes <= plan.arena_bytes
@@ -161,103 +156,18 @@ def smaller_plan(
     return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)
 
 
-def _whole_plan(problem: MemoryProblem, params: Params) -> MemoryPlan | None:
+def _whole_plan(problem: MemoryProblem, settings: Settings) -> MemoryPlan | None:
     """The plan of the mode, without layers that run row by row; under a budget the fastest that fits, None where none does."""
-    settings, budget = settings_by_params(params), params["MemoryBudget"]
-    mode = "Minimum" if params["MemoryMode"] == "auto" else params["MemoryMode"]
+    budget = settings.budget
+    mode = "Minimum" if settings.mode == "auto" else settings.mode
     if budget <= 0:
-        plan = plan_mode(problem, settings, mode if mode in _WHOLE else _WHOLE[-1])
+        plan = plan_memory(problem, settings, mode=mode if mode in WHOLE_MODES else WHOLE_MODES[-1], budget=-1)
         return replace(plan, options={**plan.options, "MemoryMode": "Minimum" if budget == 0 else mode})
-    for each in MODES[: min(MODES.index(mode) + 1, len(_WHOLE))]:
-        plan = plan_mode(problem, settings, each)
+    for each in MODES[: min(MODES.index(mode) + 1, len(WHOLE_MODES))]:
+        plan = plan_memory(problem, settings, mode=each, budget=-1)
         if plan.arena_bytes <= budget:
             return replace(plan, options={**plan.options, "MemoryBudget": budget})
     return None
-
-
-def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
-    """By MemoryMode and MemoryBudget where they are given, else by the strategy.
-
-    Raises:
-        N2D2Error: E608 where a strategy and a mode are given, E607 for a budget that cannot be met.
-    """
-    strategy, mode = params["MemoryManagerStrategy"], params["MemoryMode"]
-    budget = params["MemoryBudget"] if params["MemoryBudget"] >= 0 else None
-    by_rows = params["StreamInput"]
-    if params["Memories"]:
-        settings = settings_by_params(params)
-        settings = replace(settings, optimize_buffer=settings.optimize_buffer and mode != MODES[0])
-        return plan_memories(problem, settings, mode not in _WHOLE, by_rows)
-    if mode == "auto" and budget is None and (strategy != DEFAULT_STRATEGY or not by_rows):
-        if by_rows and strategy != "OptimizeStream":
-            raise N2D2Error(
-                "E608",
-                f"StreamInput=1 and MemoryManagerStrategy={strategy} exclude each other",
-                where="export parameters",
-                remedy="use OptimizeStream, or remove MemoryManagerStrategy",
-            )
-        return (
-            StreamPlanner(True).plan(problem, settings_by_params(params))
-            if by_rows
-            else plan_by_params(problem, strategy, params)
-        )
-    if strategy != DEFAULT_STRATEGY:
-        what = f"MemoryMode={mode}" if mode != "auto" else f"MemoryBudget={budget}"
-        raise N2D2Error(
-            "E608",
-            f"{what} and MemoryManagerStrategy={strategy} exclude each other",
-            where="export parameters",
-            remedy="remove one of them",
-        )
-    if mode == "auto":
-        mode = "Small" if budget is None else "Minimum"
-    if budget == 0:
-        mode, budget = "Minimum", None
-    return plan_mode(problem, settings_by_params(params), mode, budget=budget, stream_input=by_rows)
-
-
-def plan_by_params(problem: MemoryProblem, strategy: str, params: Params) -> MemoryPlan:
-    """A plan by one strategy under the other export parameters of the memory."""
-    return plan_memory(problem, settings_by_params(params), strategy=strategy)
-
-
-def settings_by_params(params: Params) -> Settings:
-    """The settings of a planner that no export can ask for by name."""
-    return Settings(
-        params["IncludeInputInBuffer"],
-        params["OptimizeBufferMemory"],
-        params["OptimizeNoBranchConcat"],
-        params["MemoryAlignment"],
-        buffer_alignment=params["BufferAlignment"],
-        include_output=_include_output(params),
-        memories=_memories(params),
-    )
-
-
-_ONE_MEMORY = ("MemoryBudget", "MaxExtraMacs", "PackActivations")
-"""Export parameters that are for one memory."""
-
-
-def _memories(params: Params) -> tuple[Memory, ...]:
-    """The memories of the tensors; () where the arena is one.
-
-    Raises:
-        N2D2Error: E603, E608 for another parameter that is not supported with them.
-    """
-    if not params["Memories"]:
-        return ()
-    others = [f"{name}={params[name]}" for name in _ONE_MEMORY if params[name] > 0]
-    if params["MemoryManagerStrategy"] != DEFAULT_STRATEGY:
-        others.append(f"MemoryManagerStrategy={params['MemoryManagerStrategy']}")
-    if others:
-        raise N2D2Error(
-            "E608", f"Memories and {others[0]} exclude each other", where="export parameters", remedy="remove one of them"
-        )
-    return read_memories(params["Memories"])
-
-
-def _include_output(params: Params) -> bool | None:
-    return {"auto": None, "0": False, "1": True}[params["IncludeOutputInBuffer"]]
 
 
 def _way_text(plan: MemoryPlan) -> str:

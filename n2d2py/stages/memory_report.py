@@ -13,13 +13,13 @@ from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.modes import MODES, budget_curve, peak_layers
+from n2d2py.memory.modes import budget_curve, peak_layers
 from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.settings import STRATEGIES
+from n2d2py.memory.settings import MODES, STRATEGIES, Settings
 from n2d2py.memory.strips import SliceCut
 from n2d2py.stages.calibrate import AssumedRanges, calibrate_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.memory import placing_scratch, planned, settings_by_params
+from n2d2py.stages.memory import placing_scratch, planned
 from n2d2py.stages.options import RunOptions, quant_options
 from n2d2py.stages.quantize import quantize_stage
 from n2d2py.stages.strips import StripTrials
@@ -137,11 +137,11 @@ def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
 
 def _curves(graph: QuantGraph, params: Params) -> str:
     """Cost of MemoryBudget: bytes against the layers that run row by row. Scratch stays within the budget."""
-    problem, settings = memory_problem(graph), settings_by_params(params)
+    problem, settings = memory_problem(graph), Settings.of(params)
     lines = ["MemoryBudget: bytes, layers that run row by row, their share"]
     for title, by_rows in (("", False), ("StreamInput=1", True)):
         lines += [title] if title else []
-        for size, streamed in budget_curve(problem, settings, by_rows):
+        for size, streamed in budget_curve(problem, replace(settings, stream_input=by_rows)):
             share = streamed / max(1, len(problem.ops))
             lines.append(f"{size:>12,}  {streamed:>4}  {share:4.0%}  {'#' * round(40 * share)}".rstrip())
     return "\n".join(lines)
@@ -150,7 +150,7 @@ def _curves(graph: QuantGraph, params: Params) -> str:
 def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
     """Savings by MaxExtraMacs: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
     params = params.over({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
-    trials = StripTrials(graph, params, settings_by_params(params), placing_scratch(params, target.scratch_needs))
+    trials = StripTrials(graph, params, placing_scratch(params, target.scratch_needs))
     lines, least = [], 0
     work = trials.search.work
     for point in trials.search.curve(work * _MOST_EXTRA // 100) if work else ():

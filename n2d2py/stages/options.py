@@ -5,7 +5,7 @@ A text such as `-nbbits` in a message is the name of the option on the command l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +20,6 @@ from n2d2py.quant.options import QuantOptions
 
 if TYPE_CHECKING:
     from n2d2py.exports import QuantDefaults
-    from n2d2py.graph import Node
 
 GIVEN_STIMULI = 128
 """Stimuli of given data that calibrate where their number is not said."""
@@ -68,6 +67,7 @@ class LoadOptions:
         drop_softmax: whether a Softmax at an output is left out, which then gives logits.
         training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
+        post: post-processing of the outputs, KIND or KIND:key=value,... (postprocessing/).
         run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that its
             integers stand for.
     """
@@ -101,6 +101,7 @@ class LoadOptions:
     outputs: str | Sequence[str] | None = None
     drop_softmax: bool = False
     training: Literal["", "now", "done"] = ""
+    post: str | None = None
     run_time_scales: bool = False
 
 
@@ -347,6 +348,10 @@ def _check_data(load: LoadOptions) -> None:
         frame_format(load.input_format)
     if load.audio is not None:
         read_audio(load.audio)
+    if load.post is not None:
+        from n2d2py.postprocessing import parse_post  # late: the help needs no graph
+
+        parse_post(load.post)
     for name in ("resize", "crop"):
         size = getattr(load, name)
         if size is not None and (len(size) not in (1, 2) or min(size) < 1):
@@ -366,32 +371,8 @@ def frame_format(text: str) -> tuple[str, str | None]:
     return form, name or None
 
 
-def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
-    """True if weights get a scale for each output channel, which the target must be able to have."""
-    return options.per_output and _limits(target).per_output
-
-
-def takes_float_inputs(target: str | None) -> bool:
-    """True if inputs of a network of integers may be in floating point: those of the target may have any type."""
-    return _limits(target).input_bits == 0
-
-
-def takes_rows(target: str | None) -> bool:
-    """True if a Softmax of channels may become one of rows, in integers."""
-    return _limits(target).softmax_rows
-
-
-def keeps_softmax(target: str | None) -> bool:
-    """True if a Softmax at an output stays in the network of integers."""
-    return _limits(target).last_softmax
-
-
-def sums_integers(target: str | None) -> Callable[[Node], bool] | None:
-    """Which layers sum integers, while all others compute in floating point; None where all compute in integers that can."""
-    return _limits(target).integer_layers
-
-
-def _limits(target: str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> QuantDefaults:
+def target_limits(target: str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> QuantDefaults:
+    """Return the integers that a target, by name, has with these export parameters; None for no target in particular."""
     from n2d2py.exports import QuantDefaults, find_target  # late: the help needs no export
 
     return QuantDefaults() if target is None else find_target(target).quantization_with(parameters)
@@ -401,7 +382,7 @@ def quant_options(
     calibration: CalibrationOptions, chosen: QuantizationOptions, target: str | None, parameters: Mapping[str, Any]
 ) -> QuantOptions:
     """The options of the algorithms: what the quality and the target, with its `parameters`, decide is decided."""
-    wanted = _limits(target, parameters)
+    wanted = target_limits(target, parameters)
     best, fast = calibration.quality == "best", calibration.quality == "fast"
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")
     mixed = chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed
@@ -411,7 +392,7 @@ def quant_options(
         chosen.quantile,
         chosen.wt_clipping,
         (None if wanted.own_rescaling else chosen.rescaling) or wanted.rescaling or "Floating-point",
-        keeps_channels(calibration, target),
+        calibration.per_output and target_limits(target).per_output,
         chosen.unsigned and wanted.unsigned,
         calibration.equalize,
         correct_bias=chosen.correct_bias and not fast,

@@ -25,7 +25,7 @@ from n2d2py.stages.budget import fit_budgets, prepared_for
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import QuantizationOptions, quant_options, suited, sums_integers
+from n2d2py.stages.options import QuantizationOptions, quant_options, suited, target_limits
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,7 +158,7 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Coll
         _tell_narrow(observed.graph, options.weight_bits)
     graph, types = quantize_observed(observed, chosen)
     graph = _as_computed(graph, network)
-    if sums_integers(network.options.target) is None:
+    if target_limits(network.options.target).integer_layers is None:
         tell_in_float(graph, observed.graph)
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
 

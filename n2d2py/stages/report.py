@@ -18,12 +18,11 @@ from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.report import MISSES_SHOWN, Footprint, InputImage, ReportData, write_report
 from n2d2py.runtime import Latency, Runner
 from n2d2py.stages.calibrate import set_to_calibrate
-from n2d2py.stages.compare import Comparison
+from n2d2py.stages.compare import Comparison, Sensitivity
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import RunOptions
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
-from n2d2py.stages.sensitivity import Sensitivity
 from n2d2py.targets import ScoreRow, score_lines, score_table
 
 _EVERY = {True: "for every input", False: "for the first stimulus; other data may take others"}

@@ -9,9 +9,9 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem, network_macs, with_columns
-from n2d2py.memory.modes import plan_strips, runs_by_lines
+from n2d2py.memory.modes import plan_strips
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.settings import Settings
+from n2d2py.memory.settings import Settings, runs_by_lines
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
 
@@ -33,11 +33,11 @@ class StripTrial:
 class StripTrials:
     """Cuts of a network, planned."""
 
-    def __init__(self, graph: QuantGraph, params: Params, settings: Settings, placed: ScratchPlanner):
+    def __init__(self, graph: QuantGraph, params: Params, placed: ScratchPlanner):
         self.graph, self.placed = graph, placed
         self.budget, self.most = params["MemoryBudget"], params["MaxExtraMacs"]
-        self.settings = replace(settings, clock="op")
-        self.mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
+        mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
+        self.settings = replace(Settings.of(params), clock="op", mode=mode)
         self.known = KnownRows()
         problem = memory_problem(graph)
         self.search = StripSearch(problem, self.settings, by_columns(graph), by_channels(graph), network_macs(graph, problem))
@@ -53,7 +53,7 @@ class StripTrials:
         """The network in the strips of `point`; None where it is known to need more than `most` bytes."""
         narrow = with_strips(self.graph, point.cuts)
         problem = memory_problem(narrow)
-        plan = plan_strips(problem, self.settings, self.mode, most, self.known)
+        plan = plan_strips(problem, self.settings, most, self.known)
         if plan is None:
             return None
         extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}
@@ -70,7 +70,7 @@ class StripTrials:
             trial = self.make(point, None if best is None else best.bytes)
             if trial is not None and (best is None or trial.bytes <= best.bytes):
                 best = trial
-        if best is not None and self.mode == "Minimum":
+        if best is not None and self.settings.mode == "Minimum":
             for point in self.search.other_widths(best.point):
                 trial = self.make(point, best.network.plan.arena_bytes - 1)
                 if trial is not None and trial.bytes < best.bytes:
@@ -82,11 +82,11 @@ class StripTrials:
         none."""
         tried: list[StripTrial] = []
         for point in self.points():
-            trial = self.make(point, self.budget if self.mode == "Small" else None)
+            trial = self.make(point, self.budget if self.settings.mode == "Small" else None)
             if trial is not None and trial.fits:
                 return trial
             tried += [trial] if trial is not None else []
-        if tried and self.mode == "Minimum":
+        if tried and self.settings.mode == "Minimum":
             nearest = min(tried, key=lambda trial: trial.bytes)
             others = (self.make(point, self.budget) for point in self.search.other_widths(nearest.point))
             tried += [trial for trial in others if trial is not None]
@@ -95,7 +95,7 @@ class StripTrials:
 
 
 def planned_strips(
-    graph: QuantGraph, params: Params, settings: Settings, whole: PlannedNetwork | None, placed: ScratchPlanner
+    graph: QuantGraph, params: Params, whole: PlannedNetwork | None, placed: ScratchPlanner
 ) -> PlannedNetwork | None:
     """The network with segments of layers in strips, by MaxExtraMacs; None where `whole`, without strips, needs no more memory.
 
@@ -110,7 +110,7 @@ def planned_strips(
     inside = whole is not None and 0 < whole.plan.arena_bytes <= budget
     if inside and served:
         return None
-    trials = StripTrials(graph, params, settings, placed)
+    trials = StripTrials(graph, params, placed)
     if budget > 0:
         best = trials.within_budget()
         return best.network if best is not None and (best.fits or not inside) else None
@@ -118,12 +118,12 @@ def planned_strips(
     return best.network if best is not None and (full is None or best.bytes < full.plan.arena_bytes) else None
 
 
-def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params, settings: Settings) -> N2D2Error:
+def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params) -> N2D2Error:
     """The refusal of a budget (E607), with the least MaxExtraMacs whose strips meet it, if there is one."""
     if not runs_by_lines(params.as_dict()):
         return refused
     budget = params["MemoryBudget"]
-    trials = StripTrials(graph, params.over({"MaxExtraMacs": 100.0}), settings, lambda network: (network, True))
+    trials = StripTrials(graph, params.over({"MaxExtraMacs": 100.0}), lambda network: (network, True))
     for point in trials.points():
         trial = trials.make(point, budget)
         if trial is not None and trial.fits:

@@ -15,7 +15,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error, listed
 from n2d2py.files import write_text
 from n2d2py.frontend.ini.recipes import LayerRecipe
-from n2d2py.graph import Node
+from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Logistic
@@ -59,7 +59,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     store = network.weights
     assert store is not None and store.recipes is not None
     _warn_of_alpha(network)
-    module = build_module(network.graph, store.recipes, store)
+    module = build_module(_learned(network.graph, goals), store.recipes, store)
     total = chosen.find_rate or chosen.stimuli or chosen.epochs * len(learn)
     device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
     _check_device(device)
@@ -114,7 +114,12 @@ def _check_device(device: str) -> None:
 def _goals(network: LoadedNetwork) -> list[Goal]:
     errors, goals = [], []
     for target in network.targets:
+        if target.kind != "TargetScore":
+            log.notice("target '%s' (%s) is not learned", target.name, target.kind)
+            continue
         try:
+            if target.unscored is not None and not any(goal.loss for goal in goals):
+                raise target.unscored  # the first one is scored after each epoch
             goals.append(_goal(network, target))
         except N2D2Error as error:
             errors.append(error)
@@ -132,6 +137,14 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
     return goals
 
 
+def _learned(graph: Graph, goals: list[Goal]) -> Graph:
+    """The graph up to the goals, and to layers with weights: what follows them is for inference alone."""
+    found = graph.copy()
+    found.outputs = [*(goal.tensor for goal in goals), *(node.output for node in graph.nodes if node.params)]
+    found.prune()
+    return found
+
+
 def _recipe(network: LoadedNetwork, node: Node) -> LayerRecipe | None:
     return (network.weights.recipes or {}).get(node.name) if network.weights is not None else None
 
@@ -139,20 +152,10 @@ def _recipe(network: LoadedNetwork, node: Node) -> LayerRecipe | None:
 def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
     from n2d2py.training.loop import Goal
 
-    if target.unscored is not None:
-        raise target.unscored
-    learn = network.data.get("Learn")
-    if learn is not None and learn.label_map is not None:
-        raise N2D2Error(
-            "E431",
-            f"target '{target.name}' has pixel-wise labels, which training does not support",
-            where=target.location,
-            remedy="train elsewhere, and give the weights with -w or an ONNX file",
-        )
     graph = network.graph
     node = graph.producer(target.tensor)
     expected = partial(_expected, network, target)
-    for stimuli in (learn, network.data.get("Validation")):
+    for stimuli in (network.data.get("Learn"), network.data.get("Validation")):
         if stimuli is not None and not target.as_data:
             expected(stimuli.labels[stimuli.labels >= 0])
     if target.as_data:
@@ -179,7 +182,7 @@ def _with_loss(network: LoadedNetwork, node: Node) -> bool:
 
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:
     found = np.asarray(expected_labels(network, target.name, labels), np.int64)
-    if len(found) and found.min() < 0:
+    if found.ndim == 1 and found.min(initial=0) < 0:
         raise N2D2Error(
             "E431",
             f"target '{target.name}' has stimuli without a label",

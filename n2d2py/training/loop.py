@@ -22,6 +22,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.targets.pixels import fitted_labels
 from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint
 from n2d2py.training.folder import write_weights
 from n2d2py.training.metrics import METRICS
@@ -42,7 +43,7 @@ class Goal:
         loss: "cross entropy" of logits, "logistic" of a logit for each output, "squares" of the distance to targets;
             "" where a layer adds a margin to the right output, which others learn from.
         high, low: of "squares": the targets of the right output and of the others.
-        expected: the right outputs of labels.
+        expected: the right outputs of labels, of the same shape; -1 for pixels that do not count.
         is_input: the input itself is the target.
     """
 
@@ -370,35 +371,56 @@ def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Te
     """The loss of a batch, the mean over its stimuli."""
     if goal.is_input:
         return 0.5 * ((outputs.flatten(1) - inputs.flatten(1)) ** 2).sum(1).mean()
-    outputs = outputs.flatten(1)
-    right = torch.from_numpy(goal.expected(labels)).to(outputs.device)
+    outputs, known = _by_position(outputs, goal.expected(labels))
+    weights = torch.from_numpy(_position_weights(known)).to(outputs.device)
+    right = torch.from_numpy(known.clip(0)).to(outputs.device)
     if goal.loss == "cross entropy":
-        return functional.cross_entropy(outputs, right)
-    if outputs.shape[1] == 1:
-        known = right.to(outputs.dtype)[:, None]
-    else:
-        known = functional.one_hot(right, outputs.shape[1]).to(outputs.dtype)
+        return (weights * functional.cross_entropy(outputs, right, reduction="none")).sum(1).mean()
+    wanted = right[:, None] if outputs.shape[1] == 1 else functional.one_hot(right, outputs.shape[1]).movedim(2, 1)
+    wanted = wanted.to(outputs.dtype)
     if goal.loss == "logistic":
-        return functional.binary_cross_entropy(outputs, known, reduction="none").sum(1).mean()
-    return 0.5 * ((outputs - (goal.low + (goal.high - goal.low) * known)) ** 2).sum(1).mean()
+        each = functional.binary_cross_entropy(outputs, wanted, reduction="none")
+    else:
+        each = 0.5 * (outputs - (goal.low + (goal.high - goal.low) * wanted)) ** 2
+    return (weights * each.sum(1)).sum(1).mean()
+
+
+def _by_position(outputs: Tensor, expected: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    """Outputs (n, C, P) and right outputs (n, P) at P positions: one, or those of an output (n, C, h, w) with labels (n, H, W)."""
+    if expected.ndim == 1:
+        return outputs.flatten(1)[:, :, None], expected[:, None]
+    height, width = outputs.shape[2:]
+    return outputs.flatten(2), fitted_labels(expected, (height, width), max(outputs.shape[1], 2)).reshape(len(expected), -1)
+
+
+def _position_weights(expected: np.ndarray) -> np.ndarray:
+    """Weights (n, P) in the loss: as N2D2 has it, all positions of a label in a sample weigh together as much as one sample."""
+    found = np.zeros(expected.shape, np.float32)
+    for labels, weights in zip(expected, found, strict=True):
+        known = labels >= 0
+        weights[known] = 1 / np.bincount(labels[known])[labels[known]]
+    return found
 
 
 @torch.no_grad()
 def _score(module: GraphModule, goals: list[Goal], source: Source, schedule: Schedule) -> float:
     """Share of right labels of the first target, or minus its loss where it has no classes."""
     module.eval()
-    goal, found = goals[0], 0.0
+    goal, found, counted = goals[0], 0.0, 0
     positions = np.arange(len(source.stimuli))
-    for x, labels in source.batches([positions[start : start + 256] for start in range(0, len(positions), 256)]):
+    size = schedule.batch
+    for x, labels in source.batches([positions[start : start + size] for start in range(0, len(positions), size)]):
         inputs = x.to(schedule.device)
         outputs = module(inputs, (goal.tensor,))[goal.tensor]
         if goal.is_input:
             found -= float(_loss(goal, outputs, labels, inputs)) * len(x)
+            counted += len(x)
             continue
-        flat = outputs.flatten(1)
-        guess = flat.argmax(1) if flat.shape[1] > 1 else (flat[:, 0] > 0.5).long()
-        found += float((guess.cpu().numpy() == goal.expected(labels)).sum())
-    return found / len(source.stimuli)
+        outputs, right = _by_position(outputs, goal.expected(labels))
+        guess = outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0.5).long()
+        found += float((guess.cpu().numpy() == right).sum())
+        counted += int((right >= 0).sum())
+    return found / max(counted, 1)
 
 
 def _score_text(module: GraphModule, goals: list[Goal], score: float, schedule: Schedule) -> str:

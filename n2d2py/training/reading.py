@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from n2d2py import log
+from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 
@@ -28,13 +30,13 @@ class Source:
         self.stimuli = stimuli
         self._drawn = drawn
         self._workers = workers
-        self._held: np.ndarray | None = None
+        self._held: tuple[np.ndarray, np.ndarray] | None = None
         if drawn is None and len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _HELD:
             batches = log.progress(stimuli.batches(256), "reading", total=-(-len(stimuli) // 256), unit="batch")
-            self._held = np.concatenate([x for x, _, _ in batches])
+            self._held = np.concatenate([x for x, _, _ in batches]), _labels(stimuli, np.arange(len(stimuli)))
 
     def batches(self, parts: Sequence[np.ndarray], epoch: int = 0) -> Iterator[tuple[Tensor, np.ndarray]]:
-        """(x float32 (n, *shape), labels (n,)) at the positions of each part, as an epoch learns them.
+        """(x float32 (n, *shape), labels) at the positions of each part, as an epoch learns them; labels (n,), or (n, H, W) of pixels.
 
         All parts but the last have one size: reading continues while a batch is learned.
 
@@ -42,25 +44,35 @@ class Source:
             N2D2Error: what reading a stimulus raises, E434 when a process that reads dies.
         """
         if self._held is not None:
-            return ((torch.from_numpy(self._held[part]), self.stimuli.labels[part]) for part in parts)
+            held, labels = self._held
+            return ((torch.from_numpy(held[part]), labels[part]) for part in parts)
         stimuli = self.stimuli if self._drawn is None else self._drawn(epoch)
         if not parts:
             return iter(())
         if self._workers:
             return _read_by_processes(stimuli, parts, self._workers)
-        chosen = stimuli.take(np.concatenate(parts))
-        return ((torch.from_numpy(x), labels) for x, labels, _ in chosen.batches(len(parts[0])))
+        batches = stimuli.take(np.concatenate(parts)).batches(len(parts[0]))
+        labels = ordered_map(partial(_labels, stimuli), parts)
+        return ((torch.from_numpy(x), each) for (x, _, _), each in zip(batches, labels, strict=True))
+
+
+def _labels(stimuli: Stimuli, positions: np.ndarray) -> np.ndarray:
+    """The labels at positions: ids (n,), or (n, H, W) where each pixel has one."""
+    if stimuli.label_map is None:
+        return stimuli.labels[positions]
+    return np.stack([stimuli.label_map(int(position)).astype(np.int32) for position in positions])
 
 
 class _Batches(Dataset):
-    """Whole batches of stimuli, or what reading one of them raised: an error with a code does not pass PyTorch's own way whole."""
+    """Whole batches of stimuli with labels, or what reading one raised: an error with a code does not pass PyTorch's own way whole."""
 
     def __init__(self, stimuli: Stimuli):
         self._stimuli = stimuli
 
-    def __getitems__(self, positions: list[int]) -> Tensor | N2D2Error:
+    def __getitems__(self, positions: list[int]) -> tuple[Tensor, Tensor] | N2D2Error:
         try:
-            return torch.from_numpy(np.stack([self._stimuli[position] for position in positions]))
+            x = np.stack([self._stimuli[position] for position in positions])
+            return torch.from_numpy(x), torch.from_numpy(_labels(self._stimuli, np.array(positions)))
         except N2D2Error as error:
             return error
 
@@ -75,18 +87,18 @@ def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: i
         multiprocessing_context="fork",
     )
     found = iter(loader)
-    for part in parts:
+    for _ in parts:
         try:
-            x = next(found)
+            batch = next(found)
         except RuntimeError as error:
             raise N2D2Error(
                 "E434",
                 f"a worker process that reads stimuli died: {str(error).splitlines()[0]}",
                 remedy="give a smaller -learn-workers, or 0",
             ) from None
-        if isinstance(x, N2D2Error):
-            raise x
-        yield x, stimuli.labels[part]
+        if isinstance(batch, N2D2Error):
+            raise batch
+        yield batch[0], batch[1].numpy()
 
 
 def _as_it_is(batch: Any) -> Any:

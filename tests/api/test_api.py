@@ -47,24 +47,11 @@ def _files(folder: Path) -> dict[str, bytes]:
 def model(path: Path) -> Path:
     """A small ONNX file: a convolution and a vector of three scores, of inputs 2x6x6."""
     import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from support.onnx_models import text_model
 
-    rng = np.random.default_rng(3)
-    arrays = {"w": rng.normal(size=(4, 2, 3, 3)), "b": rng.normal(size=4), "v": rng.normal(size=(64, 3))}
-    nodes = [
-        helper.make_node("Conv", ["x", "w", "b"], ["c"]),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("Flatten", ["r"], ["f"]),
-        helper.make_node("MatMul", ["f", "v"], ["y"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, 6, 6])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3])],
-        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    body = "c = Conv (x, w, b) r = Relu (c) f = Flatten (r) y = MatMul (f, v)"
+    constants = {"w": (4, 2, 3, 3), "b": (4,), "v": (64, 3)}
+    onnx.save(text_model("float[N,2,6,6] x => float[N,3] y", body, constants, seed=3), path)
     return path
 
 

@@ -15,12 +15,12 @@ errors entry_points error_codes log concurrency files naming registry version
 executor resources figures ini arithmetic
 graph; operators: base functions windows; targets: target
 frontend.ini: contract convolution fillers inputs keys mapping quantizers recipes trained weights;
-frontend.onnx: contract cut encodings external weight_scales model skeleton tensors trial unsupported validation windows;
+frontend.onnx: contract cut encodings external model skeleton tensors trial unsupported validation windows;
 reference: contract;
 quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;
 memory: access problem plan scratch strips;
 exports.cpp: arrays byte_sums code common epilogue forms identifiers isa layer packing parts scratch selection text winograd
-operators
+operators postprocessing
 frontend data passes reference
 quant: simulator
 quant.observe targets

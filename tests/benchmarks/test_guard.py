@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.export_build import need
+from support.programs import need
 
 ROOT = Path(__file__).resolve().parents[2]
 FORWARD = "export_templates/cpp/dnn/src/forward.cpp.j2"

@@ -11,11 +11,10 @@ import os
 import re
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 from support.extra_targets import HAS_NVDLA
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.cli import main
@@ -84,13 +83,8 @@ def ended(network: Path, command: str, folder: Path, capsys) -> None:
 @pytest.fixture(scope="module")
 def fully_connected(tmp_path_factory) -> Path:
     """A network of fully connected layers alone, without an image."""
-    path, rng = tmp_path_factory.mktemp("fc") / "fc.onnx", np.random.default_rng(1)
-    weights = [numpy_helper.from_array(rng.standard_normal(s).astype(np.float32), n) for n, s in (("a", (6, 9)), ("b", (9, 4)))]
-    ends = [helper.make_tensor_value_info(n, 1, shape) for n, shape in (("x", [1, 6]), ("y", [1, 4]))]
-    layers = (("MatMul", ["x", "a"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "b"], "y"))
-    nodes = [helper.make_node(kind, inputs, [output]) for kind, inputs, output in layers]
-    graph = helper.make_graph(nodes, "fc", ends[:1], ends[1:], weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    path, body = tmp_path_factory.mktemp("fc") / "fc.onnx", "h = MatMul (x, a) r = Relu (h) y = MatMul (r, b)"
+    onnx.save(text_model("float[1,6] x => float[1,4] y", body, {"a": (6, 9), "b": (9, 4)}), path)
     return path
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.programs import needs
 from support.quantized_models import Model
 from support.tables import every
 
@@ -237,7 +237,7 @@ def test_help_texts_are_sentences():
         assert len(option.summary.split()) <= 25, option.name
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="no groff")
+@needs("groff")
 def test_the_man_page_is_formatted_without_a_warning():
     done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=man_page(), capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr == ""

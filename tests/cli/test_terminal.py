@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.programs import needs
 
 import n2d2py
 from n2d2py import log
@@ -20,7 +21,7 @@ from n2d2py.cli import main
 from n2d2py.completion import completion
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target, target_names
-from n2d2py.exports.presets import preset_names
+from n2d2py.exports.parameters import preset_names
 from n2d2py.exports.registry import built_in_targets
 from n2d2py.options import parse_arguments, run_options
 
@@ -206,7 +207,7 @@ def test_bash_accepts_the_completion_and_binds_it():
     assert done.returncode == 0 and "-F _n2d2py n2d2py" in done.stdout
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
+@needs("zsh")
 def test_zsh_accepts_the_completion():
     done = subprocess.run(
         ["zsh", "-f", "-c", 'autoload -U compinit; compinit -D; eval "$1"; print $_comps[n2d2py]', "zsh", completion("zsh")],

@@ -10,7 +10,7 @@ import pytest
 from operators_page import PAGE, page
 from support.conformance_build import differences
 from support.conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case, share_of
-from support.export_build import need
+from support.programs import need
 
 SHARES, TODAY = 3, 0
 """CI runs one share of three, chosen by the name of the test; the slow tests run all."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from support.export_build import need
 from support.onnx_models import text_model
+from support.programs import need
 
 from n2d2py import load_export
 from n2d2py.cli import main

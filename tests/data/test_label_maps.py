@@ -19,10 +19,10 @@ X = RNG.integers(0, 256, (4, 3, 6, 8), dtype=np.uint8)
 Y = RNG.integers(-1, 5, (4, 6, 8))
 
 
-def provider(text: str, size: str = "8 6 3"):
+def provider(text: str, size: str = "8 6 3", learning: bool = False):
     log.setup(quiet=True)
     Path("net.ini").write_text(f"[database]\nRandomPartitioning=0\n{text.replace('<size>', size)}")
-    return build_provider(load_document(Path("net.ini")))
+    return build_provider(load_document(Path("net.ini")), learning=learning)
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +64,44 @@ def test_labels_move_with_the_pixels(steps, size, expected):
         np.testing.assert_array_equal(found.label_map(position), expected(Y[position]))
     assert found.take([2]).label_map(0).tolist() == expected(Y[2]).tolist()
     assert (found.labels == -1).all()
+
+
+@every(
+    "step, labelled",
+    [
+        ("Type=FlipTransformation\nRandomHorizontalFlip=1\nRandomVerticalFlip=1", 1.0),
+        (
+            "Type=SliceExtractionTransformation\nWidth=24\nHeight=32\nRandomOffsetX=1\n"
+            "[sp.Transformation-2]\nApplyTo=NoLearn\nType=SliceExtractionTransformation\nWidth=24\nHeight=32",
+            1.0,
+        ),
+        (
+            "Type=SliceExtractionTransformation\nWidth=32\nHeight=32\nRandomRotation=1\nRandomRotationRange=-40 40\n"
+            "RandomScaling=1\nRandomScalingRange=0.5 1.0",
+            0.8,
+        ),
+        ("Type=RandomResizeCropTransformation\nWidth=32\nHeight=32\nScaleMin=0.3", 1.0),
+        ("Type=DistortionTransformation\nElasticScaling=20\nRotation=20\nScaling=10", 0.8),
+        ("Type=DistortionTransformation\nRotation=30\nIgnoreMissingData=0", 1.0),
+    ],
+)
+def test_labels_move_with_the_pixels_that_are_learned(step, labelled):
+    """Images that are white where the label is 1: after what is drawn, both agree but for the pixels of an edge."""
+    y = np.zeros((4, 32, 32), np.int64)
+    y[:, 5:20, 9:26], y[1:, 12:30, :6] = 1, 1
+    np.savez("d.npz", x=(255 * y).astype(np.uint8)[:, None], y=y)
+    text = (
+        NUMPY.replace("DataPath", "Learn=1\nEquivLabelPartitioning=0\nDataPath")
+        + f"[sp.Transformation]\nApplyTo=LearnOnly\n{step}\n"
+    )
+    found = provider(text, "24 32 1" if "Width=24" in step else "32 32 1", learning=True)
+    assert found.draws
+    drawn = [found.learned(seed, epoch) for seed in (1, 2) for epoch in (0, 1)]
+    every_one = [(one[position][0], one.label_map(position)) for one in drawn if one.label_map for position in range(4)]
+    x, maps = (np.stack(each) for each in zip(*every_one, strict=True))
+    known = maps >= 0
+    assert labelled <= known.mean() <= 1 and len(np.unique(maps, axis=0)) > 3
+    assert np.mean((x > 0.5)[known] == maps[known]) > 0.94
 
 
 def test_tiles_have_the_labels_of_their_part():

@@ -7,11 +7,11 @@ import pytest
 from support.tables import every
 
 from n2d2py.data.transformations import read_transformation
+from n2d2py.data.transformations.borders import sample
 from n2d2py.data.transformations.filters import correlate, gaussian
 from n2d2py.data.transformations.geometry import Flip, SliceExtraction, TurnedSlice
 from n2d2py.data.transformations.random import Distortion
 from n2d2py.data.transformations.resize import resize_bilinear
-from n2d2py.data.transformations.sampling import sample
 from n2d2py.errors import N2D2Error
 
 IMAGE = np.random.RandomState(1).randint(0, 256, (9, 12, 3)).astype(np.uint8)

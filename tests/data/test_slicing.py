@@ -6,7 +6,7 @@ from support.errors import error_line
 from support.tables import every
 
 from n2d2py.data import build_provider, read_database
-from n2d2py.data.database.slicing import tiles
+from n2d2py.data.database.selection import tiles
 
 DATABASE = "[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
 SLICING = "[database.slicing]\nWidth=2\nHeight=2\nStrideX=2\nStrideY=2\nRandomShuffle=0\n"

@@ -7,10 +7,9 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, pipelines
-from n2d2py.data.matrices import read_matrix, write_matrix
 from n2d2py.data.statistics import statistics
 from n2d2py.data.transformations import Inapplicable
-from n2d2py.data.transformations.matrix import AffineTransformation
+from n2d2py.data.transformations.matrix import AffineTransformation, read_matrix, write_matrix
 from n2d2py.errors import InternalError
 
 DATABASE = (

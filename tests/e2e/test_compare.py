@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import text_model
+from support.programs import needs
 
 from n2d2py.cli import main
 from n2d2py.exports.cpp.library import Export
 
-pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("g++", "make"))), reason="g++ and make are not installed")
+pytestmark = needs("g++", "make")
 
 WORDS = ["-seed", "1", "-export", "CPP", "-calib", "2", "-db-export", "0", "-compare", "2", "-quiet"]
 
 
-def network(folder: Path, *nodes: onnx.NodeProto) -> Path:
-    """x (2x6x6) to y, with the constant "half"; data between 0 and 1 beside it."""
-    graph = helper.make_graph(
-        list(nodes),
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 6, 6])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.full((1, 1, 1, 1), 0.5, np.float32), "half")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "net.onnx")
+def network(folder: Path, body: str) -> Path:
+    """x (2x6x6) to y, with the constants "half" and "w"; data between 0 and 1 beside it."""
+    constants = {"half": np.full((1, 1, 1, 1), 0.5, np.float32), "w": np.linspace(-1, 1, 24, dtype=np.float32).reshape(6, 4)}
+    onnx.save(text_model("float[1,2,6,6] x => float y", body, constants, opset=13), folder / "net.onnx")
     images = np.random.default_rng(0).random((4, 2, 6, 6), np.float32)
     np.savez(folder / "data.npz", images=images, labels=np.zeros(4, np.int64))
     return folder / "net.onnx"
@@ -48,9 +42,8 @@ def changed(monkeypatch, layer: str, value: float) -> None:
 
 @pytest.mark.parametrize("bits", ["8", "-32"])
 def test_a_difference_is_an_error_of_a_written_export(bits, tmp_path, capsys, monkeypatch):
-    path = network(tmp_path, helper.make_node("Sub", ["x", "half"], ["a"]), helper.make_node("Relu", ["a"], ["y"]))
+    path = network(tmp_path, "a = Sub (x, half) y = Relu (a)")
     words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", bits, "-o", str(tmp_path)]
-    assert main(words) == 0
     changed(monkeypatch, "a", 77)
     assert main(words) == 1
     said = capsys.readouterr()
@@ -62,12 +55,7 @@ def test_a_difference_is_an_error_of_a_written_export(bits, tmp_path, capsys, mo
 
 
 def test_nan_in_both_is_equal_and_in_one_is_a_difference(tmp_path, capsys, monkeypatch):
-    path = network(
-        tmp_path,
-        helper.make_node("Sub", ["x", "half"], ["a"]),
-        helper.make_node("Log", ["a"], ["b"]),
-        helper.make_node("Add", ["b", "half"], ["y"]),
-    )
+    path = network(tmp_path, "a = Sub (x, half) b = Log (a) y = Add (b, half)")
     words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", "-32", "-o", str(tmp_path)]
     assert main(words) == 0
     said = capsys.readouterr()
@@ -83,16 +71,8 @@ def test_what_no_sample_divides_is_divided_by_an_edge_sample(tmp_path, capsys):
     """(x - mean) / deviation: 0 / 0 for constants, the zero point in Python and in C++."""
     path = network(
         tmp_path,
-        helper.make_node("ReduceMean", ["x"], ["m"], axes=[-1]),
-        helper.make_node("Sub", ["x", "m"], ["d"]),
-        helper.make_node("Mul", ["d", "d"], ["q"]),
-        helper.make_node("ReduceMean", ["q"], ["v"], axes=[-1]),
-        helper.make_node("Sqrt", ["v"], ["s"]),
-        helper.make_node("Div", ["d", "s"], ["z"]),
-        helper.make_node(
-            "Constant", [], ["w"], value=numpy_helper.from_array(np.linspace(-1, 1, 24, dtype=np.float32).reshape(6, 4))
-        ),
-        helper.make_node("MatMul", ["z", "w"], ["y"]),
+        "m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) q = Mul (d, d) v = ReduceMean <axes = [-1]> (q) s = Sqrt (v)"
+        "z = Div (d, s) y = MatMul (z, w)",
     )
     words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", "8", "-o", str(tmp_path)]
     assert main(words) == 0

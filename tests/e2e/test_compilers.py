@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.e2e_run import export, need, needs_compiler, stored_stimuli
+from support.e2e_run import export, needs_compiler, stored_stimuli
+from support.programs import need
 
 import n2d2py
 

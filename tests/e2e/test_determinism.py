@@ -39,8 +39,8 @@ def run_apart(place: Path, seed: str, network: str, *options: str) -> dict[str, 
 @pytest.mark.parametrize(
     "network,checks",
     [
-        ("LeNet", "-test -nb-test 20 -compare 2"),
         ("branches", ""),
+        pytest.param("LeNet", "-test -nb-test 20 -compare 2", marks=pytest.mark.slow),
         pytest.param("branches", "-test -nb-test 20 -compare 2", marks=pytest.mark.slow),
         pytest.param("MobileNet", "-test -compare 2 -act-rescaling-mode Fixed-point32", marks=pytest.mark.slow),
     ],

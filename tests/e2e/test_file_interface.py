@@ -7,9 +7,12 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.e2e_run import compiled_at_once
 
 import n2d2py
 from n2d2py.errors import N2D2Error
+
+pytestmark = pytest.mark.usefixtures("without_report")
 
 RNG = np.random.default_rng(11)
 WEIGHTS = RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)
@@ -56,7 +59,7 @@ def exported(folder, data, bits: int = 8):
     made = n2d2py.export(
         folder / "net.onnx", "CPP", data=None if data is None else folder / "data.npy", bits=bits, folder=folder
     )
-    return n2d2py.load_simulator(made.folder), n2d2py.load_export(made.folder)
+    return n2d2py.load_simulator(made.folder), compiled_at_once(made.folder)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "uint16", "int32", "bool"])

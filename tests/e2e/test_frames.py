@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from support.board_export import make, need_core
-from support.e2e_run import run
+from support.e2e_run import compiled_at_once, run
 from support.export_build import make as make_host
-from support.export_build import need
+from support.onnx_models import text_model
+from support.programs import need
 
 from n2d2py import load_export, log
 from n2d2py.arithmetic.frame import FORMATS, encode
@@ -33,16 +33,9 @@ def net(tmp_path, monkeypatch) -> Path:
     """A network of an image 10 high and 14 wide, and photograph-like images of many sizes."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(2)
-    weights = [numpy_helper.from_array(rng.normal(0, 0.3, shape).astype(np.float32), n) for n, shape in (("w", (5, 3, 3, 3)),)]
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"]),
-        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
-        helper.make_node("Flatten", ["p"], ["y"]),
-    ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 10, 14])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])
-    model = helper.make_model(helper.make_graph(nodes, "net", [x], [y], weights), opset_imports=[helper.make_opsetid("", 13)])
-    onnx.save(model, "net.onnx")
+    weights = rng.normal(0, 0.3, (5, 3, 3, 3)).astype(np.float32)
+    body = "c = Conv (x, w) p = GlobalAveragePool (c) y = Flatten (p)"
+    onnx.save(text_model("float[1,3,10,14] x => float[1,5] y", body, {"w": weights}), "net.onnx")
     for index, (width, height) in enumerate(((14, 10), (40, 30), (31, 77), (9, 7), (200, 150))):
         path = Path("pictures") / "ab"[index % 2] / f"{index}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +95,7 @@ def test_an_export_takes_the_frames(form, words, bits, net):
 def test_frames_that_do_not_fit(net):
     need("g++", "make")
     words = ["-calib-data", "pictures", "-input-format", "rgb565", "-crop", "9x7", "-quiet", "-o", "."]
-    export = load_export(run("net.onnx", "-export", "CPP", *words, out=net))
+    export = compiled_at_once(run("net.onnx", "-export", "CPP", *words, out=net))
     for lines, width, problem in (
         (np.zeros((6, 40), np.uint8), 20, "a frame of 20x6 cannot be converted"),
         (np.zeros((9, 39), np.uint8), 20, r"the lines have shape \(9, 39\) .* 20 pixels of rgb565 need 40 bytes"),
@@ -181,7 +174,7 @@ def test_the_transformations_of_an_ini(net, capsys):
     need("g++", "make")
     Path("net.ini").write_text(INI)
     words = ["net.ini", "-w", "/dev/null", "-seed", "1", "-input-format", "rgb565:area"]
-    export = load_export(run(*words, "-export", "CPP", "-nbbits", "8", "-calib", "5", "-quiet", "-o", ".", out=net))
+    export = compiled_at_once(run(*words, "-export", "CPP", "-nbbits", "8", "-calib", "5", "-quiet", "-o", ".", out=net))
     data = load_network(*read_command([*words, "-test"])).data
     kind, other = export.info.inputs[0].type, ("-scale", "1", "-mean", "123.7", "-std", "58.4")
     formula = [real for _, real in frames_and_stimuli("-input-format", "rgb565:area", *other)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from support.e2e_run import (
     random_inputs,
     run,
 )
+from support.programs import needs
 from support.tables import few_fast
 
 import n2d2py
@@ -166,7 +166,7 @@ NbOutputs=3
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="needs g++ and make")
+@needs("g++", "make")
 def test_the_program_scores_pixels(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

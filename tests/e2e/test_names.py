@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import xml.dom.minidom
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
+from support.programs import needs
 
 from n2d2py import log
 from n2d2py.cli import main
@@ -57,7 +57,7 @@ def test_export(network, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+@needs("g++")
 def test_compiled(network, monkeypatch, capsys):
     monkeypatch.chdir(network)
     words = ["-export", "CPP", "-calib", "2", "-test", "-compare", "1", "-log-outputs", "1", "-quiet", "-o", "o"]
@@ -67,7 +67,7 @@ def test_compiled(network, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+@needs("g++")
 @pytest.mark.parametrize("name", ["div", "y1", "index", "size_t", "log2f", "net_t", "features"])
 def test_networks_called_like_the_library(network, monkeypatch, capsys, name):
     monkeypatch.chdir(network)

@@ -70,7 +70,7 @@ def test_the_cases_cover_everything():
     assert columns[3] == set(PLANNERS) | set(SHIPPED)
 
 
-@pytest.mark.parametrize("rescaling, activations, weights, memory, others", few_fast(COVERING, 8))
+@pytest.mark.parametrize("rescaling, activations, weights, memory, others", few_fast(COVERING, 4))
 def test_every_option(rescaling, activations, weights, memory, others, tmp_path):
     folder = export(
         "branches",

@@ -54,9 +54,6 @@ def test_float_fallback_and_wide_layers_of_the_parameters(tmp_path):
         tmp_path,
         "[grouped]\nQuantize=0\n[largest]\nQuantize=0\n[depthwise]\nQuantBits=16\n"
         "[sum]\nQuantBits=16\nQuantWeightBits=16\n[fc2]\nQuantize=0\n",
-        "-test",
-        "-compare",
-        "2",
     )
     found = types(folder)
     assert (found["largest"], found["bn_float"], found["fc2"], found["sum"]) == ("float32", "float32", "float32", "int16")

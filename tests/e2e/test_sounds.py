@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.audio_cases import KINDS, sounds
 from support.board_export import make, need_core
 from support.e2e_run import run
-from support.export_build import need
+from support.programs import need
 
 from n2d2py import load_export, log
 from n2d2py.cli import main
@@ -152,4 +152,4 @@ def test_what_is_refused(net, data, words, code, text, capsys):
 def test_a_target_without_the_conversion(net, capsys):
     words = ["-export", "TFLite", "-calib-data", "sounds", "-audio", WORDS, "-o", "."]
     assert main(["net.onnx", *words]) == 0
-    assert "W704" in (printed := capsys.readouterr().err) and "TFLite does not contain" in printed
+    assert "W705" in (printed := capsys.readouterr().err) and "TFLite does not contain" in printed

@@ -7,8 +7,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from support.export_build import compare_outputs, make, need
+from support.export_build import compare_outputs, make
 from support.export_networks import S8, U8, Builder, request, write_export
+from support.programs import need
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp import arrays as array_module

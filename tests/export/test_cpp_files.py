@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.export_networks import chain, random_inputs, request, separate_plan, write_export
+from support.programs import need
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
@@ -40,31 +37,6 @@ def test_nothing_is_left_out_of_the_manifest_and_nothing_outside_is_needed(tmp_p
         data = (tmp_path / "out" / path).read_bytes()
         assert str(tmp_path).encode() not in data
         assert b"\r\n" not in data or path.startswith(("stimuli/", "simulator/"))
-
-
-SCRIPT = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from support.export_networks import request, residual, write_export
-write_export(Path(sys.argv[1]), request(residual(True), options={"nbbits": 8}, hashes={"net": "0"}))
-"""
-
-
-def test_two_processes_write_the_same_bytes(tmp_path):
-    here = Path(__file__)
-    for seed in ("1", "2"):
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT, tmp_path / seed / "out", here.parents[1]],
-            check=True,
-            cwd=here.parents[2],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        )
-    trees = [
-        {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-        for root in (tmp_path / "1", tmp_path / "2")
-    ]
-    assert trees[0] == trees[1] and len(trees[0]) > 40
 
 
 def request_of(graph: QuantGraph, **fields) -> ExportRequest:
@@ -106,8 +78,7 @@ def test_requests_that_make_no_sense_are_refused():
 
 def compiled_bytes(arrays: list[tuple[str, np.ndarray, bool]], folder, compiler: str) -> bytes:
     """The arrays as a C++11 program has them in memory, one after the other."""
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    need(compiler)
     lines = ["#include <cstdint>", "#include <cstdio>", "#include <limits>"]
     for index, (ctype, values, as_string) in enumerate(arrays):
         lines.append(f"const {ctype} a{index}[{values.size + as_string}] = {initializer(values, as_string)};")

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
-from support.export_build import make, need, run_export
+from support.export_build import make, run_export
 from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
+from support.programs import need, needs
 
 from n2d2py.exports import ScoredOutput, StoredStimuli
 from n2d2py.exports.cpp.arrays import FILES
 from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
+
+
+def saved_as_text(out, graph, x):
+    """The outputs of all layers, which `make save_outputs` writes for the second stimulus, are those of the simulator."""
+    make(out, "OPT=-O0", "save_outputs", "STIMULUS=stimuli/env001.ppm")
+    values = simulate(graph, [x], keep=True)
+    for file, name in (("env", "env"), ("conv_1", "conv/1"), ("forward", "forward")):
+        matrices = (out / "outputs" / f"{file}_output.txt").read_text().split("\n\n")
+        np.testing.assert_array_equal([np.loadtxt(m.splitlines(), ndmin=2) for m in matrices], values[name][0])
+    np.testing.assert_array_equal(np.loadtxt(out / "outputs" / "fc_output.txt"), values["fc"][0])
+    assert int((out / "outputs" / "max_output.txt").read_text()) == values["fc"][0].argmax()
 
 
 def test_the_program_says_what_it_is_asked(tmp_path):
@@ -34,6 +45,7 @@ def test_the_program_says_what_it_is_asked(tmp_path):
     assert run_export(out, "-stimulus", "stimuli/env001.ppm").stdout == f"fc: estimated {label}, expected {label}\n"
     assert run_export(out, cwd=tmp_path).stdout.endswith("Score: 66.67%\n")  # from another folder
     assert "-stimulus FILE" in run_export(out, "-h").stdout
+    saved_as_text(out, graph, made.stimuli.inputs[0][1:2])
     for arguments, message in (
         (["-bogus"], "-bogus: unknown"),
         (["-bench"], "-bench: "),
@@ -46,20 +58,6 @@ def test_the_program_says_what_it_is_asked(tmp_path):
         assert failed.returncode != 0 and message in failed.stderr, arguments
     (out / "stimuli" / "env002.ppm").write_bytes((out / "stimuli" / "env002.ppm").read_bytes()[:-1])
     assert run_export(out).returncode == 1
-
-
-def test_outputs_of_the_layers_are_saved_as_text(tmp_path):
-    need("g++")
-    graph = chain(True)
-    made = request(graph, count=2)
-    out = write_export(tmp_path / "out", made)
-    make(out, "OPT=-O0", "save_outputs", "STIMULUS=stimuli/env001.ppm")
-    values = simulate(graph, [made.stimuli.inputs[0][1:2]], keep=True)
-    for file, name in (("env", "env"), ("conv_1", "conv/1"), ("forward", "forward")):
-        matrices = (out / "outputs" / f"{file}_output.txt").read_text().split("\n\n")
-        np.testing.assert_array_equal([np.loadtxt(m.splitlines(), ndmin=2) for m in matrices], values[name][0])
-    np.testing.assert_array_equal(np.loadtxt(out / "outputs" / "fc_output.txt"), values["fc"][0])
-    assert int((out / "outputs" / "max_output.txt").read_text()) == values["fc"][0].argmax()
 
 
 @pytest.mark.slow
@@ -77,19 +75,14 @@ def test_make_builds_again_when_the_compiler_or_a_header_changes(tmp_path):
     assert not (out / "build").exists() and not (out / "bin").exists()
 
 
-def test_a_network_without_labels_runs(tmp_path):
+def test_a_network_without_labels_runs_and_without_stimuli_is_measured(tmp_path):
     need("g++")
     graph = chain(True)
     made = request(graph, stimuli=StoredStimuli(tuple(random_inputs(graph, 2))), targets=())
     out = write_export(tmp_path / "out", made)
     make(out, "OPT=-O0")
     assert run_export(out).stdout.startswith("Ran 2 stimuli; ")
-
-
-def test_a_network_without_stimuli_can_be_measured(tmp_path):
-    need("g++")
-    out = write_export(tmp_path / "out", request(chain(True), stimuli=StoredStimuli(), targets=()))
-    make(out, "OPT=-O0")
+    (out / "stimuli.list").write_text("")
     assert run_export(out).returncode == 1
     assert json.loads(run_export(out, "-bench", "1").stdout)["min_us"] > 0
 
@@ -130,7 +123,7 @@ def all_in_files(monkeypatch):
     monkeypatch.setitem(FILES, "binary", 1)
 
 
-@pytest.mark.parametrize("integers", [True, False])
+@pytest.mark.parametrize("integers", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_constants_in_files_are_those_in_the_text(integers, all_in_files, tmp_path):
     need("g++")
     graph = chain(integers)

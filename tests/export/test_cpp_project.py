@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
+from itertools import product
 
 import numpy as np
 import pytest
-from support.export_build import compare_outputs, make, need, run_export
+from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+from support.programs import need, needs
+from support.tables import few_fast
 
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.exports import StoredStimuli
@@ -24,12 +26,13 @@ from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
 
 SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize("network", [chain, residual])
-@pytest.mark.parametrize("integer", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "network, compiler, integer",
+    few_fast([(chain, "g++", True), (residual, "clang++", True), *product((chain, residual), ("g++", "clang++"), (False,))], 2),
+)
 def test_it_gives_the_simulated_integers(network, integer, compiler, tmp_path):
     need(compiler)
     graph = network(integer)

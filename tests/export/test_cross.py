@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.export_build import need
 from support.export_networks import chain, request, write_export
+from support.programs import need, needs
 
 from n2d2py.cli import main
 from n2d2py.exports.cpp.isa import TARGETS
 from n2d2py.quant.simulator import simulate
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = {target.name: target for target in TARGETS if target.emulator}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.export_build import make, need, run_export
+from support.export_build import make, run_export
 from support.export_networks import chain, request, residual, write_export
+from support.programs import need, needs
 
 from n2d2py.quant.simulator import simulate
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = needs("make")
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="not an x86-64 machine")
 VARIANTS = ("portable", "sse4", "avx2", "avxvnni", "avx512vnni", "amx")
 
@@ -30,7 +30,7 @@ def test_layers_and_constants_are_in_the_namespaces_of_variants(tmp_path):
     layer = (out / "dnn" / "src" / "layers_1.cpp").read_text()
     assert "namespace N2D2_VARIANT {" in layer and (out / "dnn" / "src" / "variant.cpp").is_file()
     constants = (out / "dnn" / "parameters" / "fc.cpp").read_text()
-    assert "#if" not in constants.split("namespace", 1)[1] and constants.count("fc_weights[") >= 2
+    assert constants.count("fc_weights[") >= 2 and "__aarch64__" in constants and "N2D2_NEON" not in constants
     plain = write_export(tmp_path / "plain", request(chain(True)))
     assert not (plain / "dnn" / "src" / "variant.cpp").exists()
     assert "N2D2_VARIANT" not in (plain / "dnn" / "src" / "layers_1.cpp").read_text()
@@ -81,6 +81,26 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
         ).stdout
         symbols.append({words[2] for words in map(str.split, listed.splitlines()) if len(words) == 3})
     assert all(symbols) and not any(a & b for i, a in enumerate(symbols) for b in symbols[:i])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [chain, residual])
+def test_one_program_serves_every_arm(tmp_path, network):
+    """In QEMU, on processors without dot products, with them, and with matrix products."""
+    need("aarch64-linux-gnu-g++", "qemu-aarch64")
+    graph = network(True)
+    made, out = dispatching(tmp_path / "out", graph)
+    make(out, "CXX=aarch64-linux-gnu-g++", "OPT=-O1", "LDFLAGS=-static")
+    expected, variants = expected_bytes(graph, made), ("portable", "neon", "neondot", "neoni8mm")
+    for processor, known in (("cortex-a53", 2), ("cortex-a76", 3), ("max", 4)):
+        for variant in variants:
+            (out / "all.bin").unlink(missing_ok=True)
+            words = ["qemu-aarch64", "-cpu", processor, "-E", f"N2D2_ISA={variant}", "bin/run_export", "-outputs", "all.bin"]
+            done = subprocess.run(words, cwd=out, capture_output=True, text=True)
+            if variant in variants[:known]:
+                assert done.returncode == 0 and (out / "all.bin").read_bytes() == expected, (processor, variant)
+            else:
+                assert f"using {variants[known - 1]}" in done.stderr
 
 
 @x86

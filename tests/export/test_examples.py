@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.export_build import make, need
+from support.export_build import make
 from support.export_networks import Builder, chain, random_inputs, request, write_export
+from support.programs import need
 
 from n2d2py import load_export
 from n2d2py.arithmetic import NumType

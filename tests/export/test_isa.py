@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.export_networks import chain, request, write_export
-from support.kernel_sweep import need
+from support.programs import need
 from support.tables import every
 
 from n2d2py.exports.cpp import isa

@@ -15,6 +15,8 @@ from n2d2py.exports import find_target
 from n2d2py.exports.parameters import known_parameters
 from n2d2py.exports.registry import installed_targets
 
+pytestmark = pytest.mark.usefixtures("without_report")
+
 HERE = Path(__file__).parent
 TARGETS = {
     "int8": ("CPP", "8"),
@@ -30,7 +32,8 @@ _VALUES = """
     MemoryMode=Small MemoryBudget=0 Memories=A:1k:1,B:1M:4 MaxExtraMacs=5 PackActivations=1 StreamInput=1 OpenMP=0
     Namespace=other WeightsFormat=string WeightsFile=1 PackWeights=0 PrepackWeights=0 Winograd=0 SmallCode=1 SIMD=none
     RuntimeDispatch=1 Core=cortex-m0 TestVectors=2 SpeedForFlash=1 SingleFile=1 Fp16Storage=1 RoundBlobs=1 Opset=18 IntegerIO=1
-    ExactRange=1 Int4Weights=1 ModelArray=0 Kernels=Reference
+    ExactRange=1 Int4Weights=1 ModelArray=0 Kernels=Reference Accelerator=ethos-u55-32 VelaSystemConfig=A VelaMemoryMode=B
+    VelaConfig=C VelaOptimise=Size VelaArenaCacheSize=1
 """
 _OF_NVDLA = "NVDLAConfig=nv_large NVDLAPrecision=fp16 NVDLAFirmware=0.11 NVDLACalibration=table.json NVDLAFallback=1"
 VALUES = {name: value for name, _, value in (word.partition("=") for word in (_VALUES + _OF_NVDLA * HAS_NVDLA).split())}

@@ -11,15 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.board_export import export_for_boards
-from support.export_build import make, need
+from support.export_build import make
 from support.export_networks import S8, U8, Builder, chain, request, residual, write_export
+from support.programs import need
 
 import n2d2py
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.cli import main
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned
-from n2d2py.graph.needs import nodes_for, outputs_from
+from n2d2py.graph.quant import nodes_for, outputs_from
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc

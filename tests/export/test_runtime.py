@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.export_build import need
 from support.export_networks import S8, U8, chain, random_inputs, request, residual, write_export
+from support.programs import need
 
 import n2d2py
 from n2d2py.errors import N2D2Error

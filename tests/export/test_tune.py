@@ -18,7 +18,7 @@ from n2d2py import entry_points
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports import Target, find_target, register, registry, target_names
 from n2d2py.exports.cpp import tune
-from n2d2py.exports.cpp.tiles import tile_constants
+from n2d2py.exports.cpp.tune import tile_constants
 from n2d2py.exports.parameters import load_params
 from n2d2py.quant.simulator import simulate
 from n2d2py.registry import Registry
@@ -166,7 +166,7 @@ def test_a_name_is_registered_once():
 
 def test_a_plugin_is_found(plugins):
     plugins("OTHER", "other_package:Other")
-    assert target_names() == ("CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite", "Vulkan", "OTHER")
+    assert target_names() == ("CPP", "CPP_MCU", "EthosU", "NCNN", "ONNX", "TFLite", "Vulkan", "OTHER")
     assert isinstance(find_target("OTHER"), Other)
     assert find_target("OTHER") is find_target("OTHER")
 

@@ -9,8 +9,9 @@ import zlib
 
 import numpy as np
 import pytest
-from support.export_build import compare_outputs, make, need, run_export
+from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, Builder, chain, request, residual, write_export
+from support.programs import need
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -41,7 +42,7 @@ def test_the_program_reads_its_weights(network, tmp_path):
     need("g++", "make")
     graph = network(True)
     made, out = exported(tmp_path / "out", graph)
-    make(out, "OPT=-O1")
+    make(out, "OPT=-O0")
     compare_outputs(out, graph, list(made.stimuli.inputs))
     other = tmp_path / "elsewhere.bin"
     (out / "dnn/parameters/weights.bin").rename(other)
@@ -195,7 +196,7 @@ def test_two_networks_have_two_files(tmp_path):
     folders = {name: exported(tmp_path / name, graph)[1] for name, graph in graphs.items()}
     lines = []
     for name, folder in folders.items():
-        make(folder, f"lib/lib{name}.a", "OPT=-O1")
+        make(folder, f"lib/lib{name}.a", "OPT=-O0")
         lines.append(f"""
     static {name}::input_t in_{name}[{name}::Input::Elements];
     static {name}::output_t out_{name}[{name}::Output::Elements];

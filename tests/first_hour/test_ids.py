@@ -13,6 +13,8 @@ import n2d2py
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 
+pytestmark = pytest.mark.usefixtures("without_report")
+
 ort = pytest.importorskip("onnxruntime", reason="the referee, ONNX Runtime, is not installed")
 IDS = np.random.default_rng(3).integers(0, 200, (40, 6))
 

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
+from support.onnx_models import text_model
 from support.tables import every
 
 import n2d2py
@@ -98,15 +98,9 @@ def test_the_same_from_python(digits, tmp_path):
 def net(tmp_path, monkeypatch):
     """A network of one 1x1 convolution that gives the mean of each channel, and pictures a to f of one colour each."""
     monkeypatch.chdir(tmp_path)
-    weights = numpy_helper.from_array(np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1), "w")
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"]),
-        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
-        helper.make_node("Flatten", ["p"], ["y"]),
-    ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 6])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])
-    model = helper.make_model(helper.make_graph(nodes, "net", [x], [y], [weights]), opset_imports=[helper.make_opsetid("", 13)])
+    weights = np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1)
+    body = "c = Conv (x, w) p = GlobalAveragePool (c) y = Flatten (p)"
+    model = text_model("float[1,3,4,6] x => float[1,3] y", body, {"w": weights})
     onnx.save(model, "net.onnx")
     rng = np.random.default_rng(3)
     for index, name in enumerate("abcdef"):
@@ -340,6 +334,7 @@ def test_options_that_do_not_apply_to_an_ini_or_without_data():
         load_network(*read_command([network, "-test", "-calib-data", "d", "-crop", "8"]))
 
 
+@pytest.mark.slow
 @needs_shared
 def test_resnet8_on_its_class_folders(tmp_path, capsys):
     words = [SHARED / "models" / "resnet8.onnx", "-export", "CPP", "-calib-data", SHARED / "cifar10" / "test", "-scale", "1"]

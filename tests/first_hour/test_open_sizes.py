@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import text_model
 
 from n2d2py.cli import main
 
@@ -17,19 +17,11 @@ def network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def write(inputs: int = 1, turned: bool = False) -> None:
-        rng = np.random.default_rng(0)
-        weights = numpy_helper.from_array(rng.normal(0, 0.2, (4, 3, 3, 3)).astype(np.float32), "w")
-        nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1])]
-        nodes += [helper.make_node("Add", ["c", "y"], ["r"])] if inputs > 1 else [helper.make_node("Relu", ["c"], ["r"])]
-        if turned:
-            nodes[0].input[0] = "t"
-            nodes.insert(0, helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]))
-        ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", "H", "W", 3] if turned else ["N", 3, "H", "W"])]
-        ends += [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4, "H", "W"])][: inputs - 1]
-        result = helper.make_tensor_value_info("r", TensorProto.FLOAT, None)
-        model = helper.make_model(helper.make_graph(nodes, "open", ends, [result], [weights]), ir_version=8)
-        model.opset_import[0].version = 17
-        (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+        weights = np.random.default_rng(0).normal(0, 0.2, (4, 3, 3, 3)).astype(np.float32)
+        given = ["float[N,H,W,3] x" if turned else "float[N,3,H,W] x", "float[N,4,H,W] y"][:inputs]
+        body = "t = Transpose <perm = [0, 3, 1, 2]> (x) " * turned + f"c = Conv <pads = [1, 1, 1, 1]> ({'xt'[turned]}, w) "
+        body += "r = Add (c, y)" if inputs > 1 else "r = Relu (c)"
+        onnx.save(text_model(f"{', '.join(given)} => float r", body, {"w": weights}), tmp_path / "net.onnx")
 
     return write
 

@@ -34,7 +34,9 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name, figures, tables", [("first_network", 4, 4), ("from_pytorch", 0, 4)])
+@pytest.mark.parametrize(
+    "name, figures, tables", [("first_network", 4, 4), pytest.param("from_pytorch", 0, 4, marks=pytest.mark.slow)]
+)
 def test_a_notebook_runs(name, figures, tables, tmp_path):
     """A notebook of docs/notebooks, cell by cell in a kernel, from another folder."""
     nbformat = pytest.importorskip("nbformat")

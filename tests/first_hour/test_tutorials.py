@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from support.e2e_run import needs_compiler
 from support.pages import ROOT, commands, run_block, run_page, texts, write_files
+from support.programs import need, needs
 
 from n2d2py import load_simulator
 
-needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+needs_bash = needs("bash")
 pytestmark = [needs_compiler, needs_bash]
 
 
@@ -36,8 +37,7 @@ def test_from_onnx_and_pictures(digits):
 
 
 def test_on_a_processor_with_linux(digits):
-    if shutil.which("aarch64-linux-gnu-g++") is None or shutil.which("qemu-aarch64") is None:
-        pytest.skip("no compiler or no emulator for aarch64")
+    need("aarch64-linux-gnu-g++", "qemu-aarch64")
     assert "Score: 100.00%" in run_block(commands("tutorials/first_board.md")[0], digits[0])
 
 
@@ -50,9 +50,7 @@ def test_from_an_n2d2_ini(tmp_path):
 
 
 def test_two_networks_in_a_cmake_project(tmp_path):
-    for tool in ("cmake", "pkg-config"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed")
+    need("cmake", "pkg-config")
     _, run, installed = run_page("tutorials/cmake_project.md", tmp_path)
     assert run.splitlines()[-1] == "LeNet 2512 bytes, MobileNet 9152 bytes"
     flags = installed.splitlines()[-1].split()
@@ -72,8 +70,9 @@ def test_a_network_that_streams(tmp_path):
     assert simulator.run_raw(frames).ravel().tolist() == lines[0]
 
 
+@pytest.mark.slow
 def test_coming_from_other_tools(digits, tmp_path):
-    """The network and the pictures of the first tutorial stand for the reader's."""
+    """The network and the pictures of the first tutorial stand for the reader's; the commands are those of the tutorials."""
     models = ROOT / "models"
     shutil.copytree(digits[0] / "digits", tmp_path / "IMAGES")
     for name, source in (("NET.onnx", "MobileNet.onnx"), ("NET.npz", "LeNet.npz")):

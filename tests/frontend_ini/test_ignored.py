@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py import cli, log
@@ -186,19 +186,8 @@ def test_export_parameters_of_other_exports_make_one_warning():
 
 
 def write_onnx(path: str = "net.onnx") -> None:
-    weights = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32)
-    graph = helper.make_graph(
-        [
-            helper.make_node("Conv", ["x", "w"], ["conv"]),
-            helper.make_node("Relu", ["conv"], ["relu"]),
-            helper.make_node("GlobalMaxPool", ["relu"], ["pool"]),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", 1, [1, 3, 5, 6])],
-        [helper.make_tensor_value_info(name, 1, None) for name in ("pool", "relu")],
-        [numpy_helper.from_array(weights, "w")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    body = "conv = Conv (x, w) relu = Relu (conv) pool = GlobalMaxPool (relu)"
+    onnx.save(text_model("float[1,3,5,6] x => float pool, float relu", body, {"w": (4, 3, 3, 3)}), path)
 
 
 def load_with_onnx(text: str):

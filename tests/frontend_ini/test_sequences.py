@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from support.onnx_models import text_model
 
 from n2d2py import cli
 from n2d2py.errors import N2D2Error
@@ -18,23 +18,9 @@ from n2d2py.stages.options import LoadOptions
 
 
 def write_network(path: Path, channels: int) -> None:
-    rng = np.random.default_rng(4)
-    arrays = {"w1": rng.normal(size=(5, channels, 7)), "w2": rng.normal(size=(3, 5))}
-    nodes = [
-        helper.make_node("Conv", ["x", "w1"], ["conv"], strides=[2]),
-        helper.make_node("Relu", ["conv"], ["relu"]),
-        helper.make_node("GlobalAveragePool", ["relu"], ["pool"]),
-        helper.make_node("Flatten", ["pool"], ["flat"]),
-        helper.make_node("Gemm", ["flat", "w2"], ["y"], transB=1),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, [1, channels, 40])],
-        [helper.make_tensor_value_info("y", 1, [1, 3])],
-        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    body = """conv = Conv <strides = [2]> (x, w1) relu = Relu (conv) pool = GlobalAveragePool (relu)
+        flat = Flatten (pool) y = Gemm <transB = 1> (flat, w2)"""
+    onnx.save(text_model(f"float[1,{channels},40] x => float[1,3] y", body, {"w1": (5, channels, 7), "w2": (3, 5)}), path)
 
 
 @pytest.mark.parametrize("channels", [1, 2])
@@ -69,16 +55,8 @@ def test_given_data_stand_in_for_a_database_without_files(database, tmp_path, mo
 
 
 def write_images(path: Path, last: str) -> None:
-    weights = np.random.default_rng(4).normal(size=(5, 2, 3, 2)).astype(np.float32)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["conv"], strides=[1, 2]), helper.make_node(last, ["conv"], ["y"])]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, [1, 2, 7, 9])],
-        [helper.make_tensor_value_info("y", 1, None)],
-        [numpy_helper.from_array(weights, "w")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    body = f"conv = Conv <strides = [1, 2]> (x, w) y = {last} (conv)"
+    onnx.save(text_model("float[1,2,7,9] x => float y", body, {"w": (5, 2, 3, 2)}), path)
 
 
 def test_a_transposed_section_takes_transposed_images(tmp_path):

@@ -17,6 +17,8 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
 
+pytestmark = pytest.mark.usefixtures("without_report")
+
 RNG = np.random.default_rng(0)
 
 

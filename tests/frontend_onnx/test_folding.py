@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper, parser
+from onnx import helper, parser
+from support.onnx_models import text_model
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.folding import evaluate
@@ -76,25 +77,10 @@ def test_local_functions_are_inlined(tmp_path, check):
 
 
 def test_if_with_a_known_condition_follows_its_branch(check):
-    def branch(name: str, operator: str) -> onnx.GraphProto:
-        return helper.make_graph(
-            [helper.make_node(operator, ["x"], [name])], name, [], [helper.make_tensor_value_info(name, 1, ["N", 4])]
-        )
-
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"]),
-        helper.make_node("Size", ["s"], ["rank"]),
-        helper.make_node("Equal", ["rank", "two"], ["is_matrix"]),
-        helper.make_node("If", ["is_matrix"], ["y"], then_branch=branch("t", "Relu"), else_branch=branch("e", "Sigmoid")),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, ["N", 4])],
-        [helper.make_tensor_value_info("y", 1, ["N", 4])],
-        [numpy_helper.from_array(np.array(2, np.int64), "two")],
-    )
-    imported = check(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), batch=2)
+    body = """s = Shape (x) rank = Size (s) is_matrix = Equal (rank, two)
+        y = If (is_matrix) <then_branch = t () => (float[N,4] r) { r = Relu (x) },
+                            else_branch = e () => (float[N,4] g) { g = Sigmoid (x) }>"""
+    imported = check(text_model("float[N,4] x => float[N,4] y", body, {"two": np.array(2)}), batch=2)
     assert [node.op.kind for node in imported.nodes] == ["Activation"]
 
 

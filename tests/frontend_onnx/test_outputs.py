@@ -7,15 +7,18 @@ import itertools
 import numpy as np
 import onnx
 import pytest
+from support.e2e_run import compiled_at_once
 from support.tables import every
 
-from n2d2py import load_export, load_simulator
+from n2d2py import load_simulator
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import original_engine
 from n2d2py.reference.executor import run_graph
+
+pytestmark = pytest.mark.usefixtures("without_report")
 
 pytest.importorskip("onnxruntime")
 
@@ -141,7 +144,7 @@ def test_the_export_gives_all_outputs(with_outputs, names, bits, tmp_path, monke
     x = np.random.default_rng(2).uniform(0, 1, (1, 3, 6, 5)).astype(np.float32)
     wanted = list(original_engine("net.onnx").run({"x": x}).values())
     folder = tmp_path / ("export_CPP_int8" if bits == "8" else "export_CPP_float32")
-    simulated, compiled = load_simulator(folder)(x), load_export(folder)(x)
+    simulated, compiled = load_simulator(folder)(x), compiled_at_once(folder)(x)
     for name, want, first, second in zip(names, wanted, simulated, compiled, strict=True):
         assert first.shape == second.shape == want.shape, name
         np.testing.assert_allclose(first, want, atol=0.05 * np.abs(want).max(), err_msg=name)

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
@@ -85,15 +86,9 @@ def test_scales_along_an_axis(one_node, axis, count):
     """As many as the axis has elements."""
     rng = np.random.default_rng(0)
     stored = rng.integers(-9, 9, (1, 3, 4, 5)).astype(np.int8)
-    node = helper.make_node("DequantizeLinear", ["q", "s"], ["d"], axis=axis)
-    nodes = [node, helper.make_node("Add", ["d", "x"], ["y"])]
-    values = [helper.make_tensor_value_info(name, 1, [1, 3, 4, 5]) for name in ("x", "y")]
-    constants = [numpy_helper.from_array(stored, "q"), numpy_helper.from_array(rng.uniform(1, 2, count).astype(F), "s")]
-    built = helper.make_model(
-        helper.make_graph(nodes, "g", values[:1], values[1:], constants),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-    )
+    body = f"d = DequantizeLinear <axis = {axis}> (q, s) y = Add (d, x)"
+    constants = {"q": stored, "s": rng.uniform(1, 2, count).astype(F)}
+    built = text_model("float[1,3,4,5] x => float[1,3,4,5] y", body, constants)
     if count == (1, 3, 4, 5)[axis]:
         import_onnx(built)
     else:
@@ -107,32 +102,11 @@ def test_weights_of_a_quantized_gemm(turned):
     rng = np.random.default_rng(0)
     w = rng.integers(-9, 9, (5, 7) if turned else (7, 5)).astype(np.int8)
     scales = np.arange(1, 6, dtype=F) / 64
-    constants = {
-        "s": F(0.5),
-        "z": np.int8(0),
-        "w": w,
-        "sw": scales,
-        "zw": np.zeros(5, np.int8),
-        "so": F(0.25),
-        "zo": np.int8(0),
-    }
-    node = helper.make_node(
-        "QGemm", ["q", "s", "z", "w", "sw", "zw", "", "so", "zo"], ["o"], domain="com.microsoft", transB=turned
-    )
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-        node,
-        helper.make_node("DequantizeLinear", ["o", "so", "zo"], ["y"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, ["N", 7])],
-        [helper.make_tensor_value_info("y", 1, ["N", 5])],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    found = import_onnx(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8))
+    constants = {"s": F(0.5), "so": F(0.25), "w": w, "sw": scales, "zw": np.zeros(5, np.int8)}
+    constants |= {name: np.int8(0) for name in ("z", "zo")}
+    body = f"""q = QuantizeLinear (x, s, z) o = com.microsoft.QGemm <transB = {turned}> (q, s, z, w, sw, zw, , so, zo)
+        y = DequantizeLinear (o, so, zo)"""
+    found = import_onnx(text_model("float[N,7] x => float[N,5] y", body, constants, domains='"com.microsoft" : 1'))
     (weights,) = (node.params["weights"] for node in found.nodes if "weights" in node.params)
     np.testing.assert_allclose(weights, (w if turned else w.T) * scales[:, None])
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.e2e_run import compiled_at_once
 from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
@@ -21,6 +22,8 @@ from support.tflite_files import Small, rewritten
 import n2d2py
 from n2d2py.cli import main
 from n2d2py.quant.weights.file_rounding import pool_rescale
+
+pytestmark = pytest.mark.usefixtures("without_report")
 
 TARGETS = ("CPP", "CPP_MCU")
 DATA = Path(os.environ.get("N2D2_DATA", "../shared/data"))
@@ -194,7 +197,7 @@ def test_stored_integers_are_those_of_the_file(name, target, tmp_path):
     interpreter.set_tensor(given["index"], x)
     interpreter.invoke()
     want = channels_first(interpreter.get_tensor(result["index"]))
-    for net in [n2d2py.load_simulator(folder), *([n2d2py.load_export(folder)] if target == "CPP" else [])]:
+    for net in [n2d2py.load_simulator(folder), *([compiled_at_once(folder)] if target == "CPP" else [])]:
         for port, details in ((net.info.inputs[0], given), (net.info.outputs[0], result)):
             assert (port.dtype, port.zero_point) == (details["dtype"], details["quantization"][1])
         found = net.run_raw(channels_first(x))
@@ -213,7 +216,7 @@ def test_a_pass_through_of_the_input_keeps_its_integers(tmp_path):
     path = made.write(tmp_path, made.add("RELU", [made.x], (1, 4, 4, 3), (0.05, -128)))
     x = made.rng.integers(-128, 128, (2, 3, 4, 4)).astype(np.int8)
     folder = n2d2py.export(path, "CPP", folder=tmp_path).folder
-    for net in (n2d2py.load_simulator(folder), n2d2py.load_export(folder)):
+    for net in (n2d2py.load_simulator(folder), compiled_at_once(folder)):
         np.testing.assert_array_equal(net.run_raw(x), x)
 
 

@@ -74,13 +74,17 @@ def _child(work: Callable[[], int], folder: Path, stream: Path) -> None:
 
 
 def _wait(child: int) -> tuple[int, bool]:
-    """(exit status, whether it had to be killed)."""
-    end, pause = time.monotonic() + 3 * SECONDS, 0.001
+    """(exit status, whether it had to be killed): by the limit of its CPU time, or where it waits for so long without using any."""
+    used, pause = 0, 0.001
+    end = time.monotonic() + 3 * SECONDS
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
             return code, code == -signal.SIGXCPU
+        before, used = used, int(Path(f"/proc/{child}/schedstat").read_text().split()[0])
+        if used > before:
+            end = time.monotonic() + 3 * SECONDS
         time.sleep(pause)
         pause = min(0.02, pause * 1.5)
     os.kill(child, signal.SIGKILL)

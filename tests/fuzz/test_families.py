@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import onnx
@@ -17,7 +18,7 @@ from n2d2py.frontend.onnx.importer import import_onnx
 
 NUMBERS = (-1, 0, 10**6, 2**31, 2**62)
 SHAPES = ([], [4], [1, 4], [4, 6], [1, 4, 6], [1, 4, 6, 6, 6], [2, 4, 6, 6], [1, 5, 7, 3], [0, 4, 6, 6], [1, 4, 0, 6])
-SECONDS = 5
+SECONDS = 20
 """Of processor time, for one import."""
 
 
@@ -77,10 +78,10 @@ def with_inputs(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]
 @every("family", [with_attributes, with_constants, with_inputs])
 @every("number", range(len(models())), ids=[name for name, _ in models()])
 def test_imports_or_is_refused(number, family):
-    """Any other exception than the numbered ones fails the test by itself."""
+    """Half of the changes of each model; any other exception than the numbered ones fails the test by itself."""
     model = onnx.ModelProto()
     model.ParseFromString(models()[number][1])
-    for what, changed in family(model):
+    for what, changed in islice(family(model), number % 2, None, 2):
         start = time.process_time()
         try:
             import_onnx(changed)

@@ -11,8 +11,7 @@ from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
-from n2d2py.exports.parameters import known_parameters
-from n2d2py.exports.presets import preset_names
+from n2d2py.exports.parameters import known_parameters, preset_names
 from n2d2py.ini import Params
 
 _DEFAULTS = """
@@ -21,7 +20,8 @@ _DEFAULTS = """
     MemoryManagerStrategy="OptimizeOverlap" MemoryMode="auto" MemoryBudget=-1 Memories=() MaxExtraMacs=0.0 PackActivations=False
     StreamInput=False OpenMP=True Namespace="" WeightsFormat="auto" WeightsFile=False PackWeights=True PrepackWeights=True
     Winograd=True SmallCode=False SIMD="auto" RuntimeDispatch=False Core="cortex-m4" TestVectors=3 SpeedForFlash=False
-    SingleFile=False Fp16Storage=False RoundBlobs=False ModelArray=True Opset=0 IntegerIO=False ExactRange=False
+    SingleFile=False Accelerator="ethos-u55-128" VelaSystemConfig="" VelaMemoryMode="" VelaConfig="Arm/vela.ini"
+    VelaOptimise="Performance" VelaArenaCacheSize=0 ModelArray=True Fp16Storage=False RoundBlobs=False Opset=0 IntegerIO=False ExactRange=False
     Int4Weights=False Kernels="XNNPACK"
 """
 DEFAULTS = {name: literal_eval(value) for name, value in (word.split("=") for word in _DEFAULTS.split())}

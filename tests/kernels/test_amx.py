@@ -13,7 +13,7 @@ from support import kernel_harness as harness
 from support.kernel_cases import S8, U8
 from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import AMX_TILES, EMULATED, FLAGS, NEEDED, SANITIZERS, dense_cases, line_cases, need_isa
-from support.kernel_sweep import need
+from support.programs import need
 
 from n2d2py.arithmetic import NumType
 
@@ -79,7 +79,7 @@ def emulated() -> tuple[str, ...]:
 
 def test_some_in_registers(tmp_path):
     need("g++")
-    harness.check_all(amx_cases(1)[::2], tmp_path, "g++", ("-O1", ALWAYS, *need_isa("amx")))
+    harness.check_all(amx_cases(1)[::2], tmp_path, "g++", ("-O0", ALWAYS, *need_isa("amx")))
 
 
 def test_some_in_memory(tmp_path):

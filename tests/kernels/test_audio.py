@@ -7,8 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 from support.audio_cases import audio_cases, program, sounds
-from support.export_build import need
 from support.kernel_harness import ROOT, WARNINGS
+from support.programs import need
 
 from n2d2py.arithmetic.audio import AudioSource, log2_fixed, read_audio
 from n2d2py.errors import N2D2Error

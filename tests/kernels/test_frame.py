@@ -6,9 +6,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from support.export_build import need
 from support.frame_cases import frame_cases, program
 from support.kernel_harness import ROOT, WARNINGS
+from support.programs import need
 
 from n2d2py.arithmetic.frame import FILTERS, Axis, FrameSource, axis_weights, decode, encode, luminance
 from n2d2py.errors import N2D2Error

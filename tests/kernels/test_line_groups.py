@@ -6,7 +6,6 @@ from the last piece to the first, the worst order for lines that are not as inde
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,10 +15,10 @@ from support import kernel_harness as harness
 from support.kernel_cases import S8, U8
 from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import ISAS, need_isa, set_name
-from support.kernel_sweep import need
+from support.programs import need
 
 from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.tiles import tile_constants
+from n2d2py.exports.cpp.tune import tile_constants
 
 WORST = ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")
 
@@ -131,8 +130,7 @@ int main() {
 
 @pytest.mark.slow
 def test_waiting_has_an_end(tmp_path):
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
+    need("g++")
     (tmp_path / "teams.cpp").write_text(PROGRAM)
     flags = ["-std=c++11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fopenmp", f"-I{KERNELS}"]
     subprocess.run(["g++", *flags, "teams.cpp", "-o", "teams"], cwd=tmp_path, check=True)

@@ -9,7 +9,7 @@ import pytest
 from support import kernel_harness as harness
 from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
-from support.kernel_sweep import need
+from support.programs import need
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.identifiers import Identifiers
@@ -75,13 +75,13 @@ def test_without_packing_a_weight_takes_a_byte():
 
 def test_portable(tmp_path):
     need("g++")
-    harness.check_all(few_bits(1)[::2], tmp_path, "g++", ("-O1",))
+    harness.check_all(few_bits(1)[::2], tmp_path, "g++", ("-O0",))
 
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_simd(tmp_path, isa):
     need("g++")
-    harness.check_all(few_bits(2)[:: 3 if isa == "avx2" else 6], tmp_path, "g++", ("-O1", *need_isa(isa)))
+    harness.check_all(few_bits(2)[:: 3 if isa == "avx2" else 6], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ int main() {
 }
 """)
     subprocess.run(
-        ["g++", *harness.WARNINGS, "-O1", *flags.split(), f"-I{harness.ROOT / 'kernels'}", "a.cpp", "-o", "a"],
+        ["g++", *harness.WARNINGS, "-O0", *flags.split(), f"-I{harness.ROOT / 'kernels'}", "a.cpp", "-o", "a"],
         cwd=tmp_path,
         check=True,
     )

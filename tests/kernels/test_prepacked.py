@@ -14,8 +14,8 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, U8
 from support.kernel_packed import FEWER, WEIGHTS, few_bits, winograd_case
-from support.kernel_simd import EMULATED, SANITIZERS, need_emulated_avxvnni, need_isa
-from support.kernel_sweep import need
+from support.kernel_simd import EMULATED, each_build, need_emulated_avxvnni, need_isa
+from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.cli import main
@@ -67,16 +67,16 @@ def test_the_cases_are_prepacked():
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_bit_for_bit(tmp_path, sweep, isa, every):
     need("g++")
-    harness.check_all(SWEEPS[sweep](1)[::every], tmp_path, "g++", ("-O1", *(need_isa(isa) if isa else ())))
+    harness.check_all(SWEEPS[sweep](1)[::every], tmp_path, "g++", ("-O0", *(need_isa(isa) if isa else ())))
 
 
 def test_bit_for_bit_avxvnni_emulated(tmp_path):
     need("g++")
-    harness.check_all([*kept(2)[::4], *prepacked(2)[::8]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
+    harness.check_all([*kept(2)[::4], *prepacked(2)[::8]], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [("-O0",), ALL_PARALLEL, SANITIZERS], ids=["O0", "O3-all-loops-parallel", "sanitizers"])
+@each_build
 @pytest.mark.parametrize("isa", ["avx2", "sse4"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_builds(tmp_path, compiler, flags, isa):

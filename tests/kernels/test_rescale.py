@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 from support import kernel_harness as harness
 from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
+from support.programs import need
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale, make_rescale
 from n2d2py.operators.convert import Convert
@@ -89,13 +89,12 @@ int main() {{
     ],
 )
 def test_cpp_equals_python(tmp_path, compiler, flags, wide):
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    need(compiler)
     found = rescales()
     if wide:
         # Products must fit 64 bits: small multipliers only.
         found = {name: r for name, r in found.items() if isinstance(r, FloatRescale) or int(np.max(r.multipliers)) < 2**16}
-    acc = accumulators(1_000_000 if not wide else 200_000, wide)
+    acc = accumulators(200_000, wide)
     (tmp_path / "rescale.cpp").write_text(program(found, "std::int64_t" if wide else "std::int32_t"))
     harness.command(
         compiler,

@@ -19,6 +19,7 @@ from support.kernel_simd import (
     ISAS,
     SANITIZERS,
     dense_cases,
+    each_build,
     full_cases,
     line_cases,
     need_emulated_avxvnni,
@@ -26,13 +27,14 @@ from support.kernel_simd import (
     set_name,
     simd_cases,
 )
-from support.kernel_sweep import need, sweep_cases
+from support.kernel_sweep import sweep_cases
+from support.programs import need
 
 from n2d2py.exports.cpp.forms import panels as forms
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.tiles import tile_constants
+from n2d2py.exports.cpp.tune import tile_constants
 
 
 def test_cases_use_the_panels():
@@ -54,15 +56,15 @@ def test_cases_use_the_panels():
 @pytest.mark.parametrize("isa", ISAS)
 def test_simd(tmp_path, isa):
     need("g++")
-    every = 4 if isa == "sse4" else 3  # the slow builds take all
-    harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
+    every = 5 if isa == "avx2" else 7  # the slow builds take all
+    harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int, flags: tuple[str, ...] = ()) -> None:
     constants = tile_constants(f"{set_name(isa)}:{tile}")
     monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
     made = [*dense_cases(cases.Sweep(9)), *overlapping_cases(8)][::every]
-    harness.check_all(made, tmp_path, "g++", ("-O1", *(flags or need_isa(isa))))
+    harness.check_all(made, tmp_path, "g++", ("-O0", *(flags or need_isa(isa))))
 
 
 def test_another_tile(tmp_path, monkeypatch):
@@ -81,11 +83,7 @@ def test_tiles(tmp_path, monkeypatch, isa, tile):
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
-)
+@each_build
 def test_simd_builds(tmp_path, compiler, flags, isa):
     need(compiler)
     if compiler == "clang++":
@@ -101,7 +99,7 @@ def test_some_of_avxvnni_emulated(tmp_path):
         [*dense_cases(sweep)[::20], *line_cases(sweep)[::3], *full_cases(sweep)[::6]],
         tmp_path,
         "g++",
-        ("-O1", *need_emulated_avxvnni()),
+        ("-O0", *need_emulated_avxvnni()),
     )
 
 

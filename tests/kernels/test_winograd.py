@@ -14,8 +14,8 @@ from support.kernel_cases import S8, S16, U8, U16
 from support.kernel_lines import by_lines
 from support.kernel_overlaps import over
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
-from support.kernel_sweep import need
 from support.kernel_winograd import forced, having_form
+from support.programs import need
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp import winograd as winograd_forms
@@ -159,7 +159,7 @@ def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
     return lambda seed: [*winograd_cases(seed), *extreme_cases(seed)]
 
 
-@pytest.mark.parametrize("isa, level", list(zip(X86, ("-Os", "-O1"), strict=True)))
+@pytest.mark.parametrize("isa, level", list(zip(X86, ("-Os", "-O0"), strict=True)))
 def test_winograd(tmp_path, winograd, isa, level):
     need("g++")
     harness.check_all(winograd(1)[::12], tmp_path, "g++", (level, *need_isa(isa)))  # the slow builds take all
@@ -168,7 +168,7 @@ def test_winograd(tmp_path, winograd, isa, level):
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
     need("g++")
-    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
+    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow

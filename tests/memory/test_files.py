@@ -18,9 +18,8 @@ from n2d2py.memory.checker import check_map
 from n2d2py.memory.files import write_memory_files
 from n2d2py.memory.format import graph_json, in_known_terms, map_json, read_graph
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.memory.settings import Settings
+from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.strategies import PLANNERS, plan_memory
 from n2d2py.memory.stream import StreamPlanner
 
@@ -217,8 +216,8 @@ def test_every_strategy_and_mode(problem, settings):
     for name in STRATEGIES:
         assert accepted(problem, plan_memory(problem, settings, strategy=name)) == [], name
     for mode in MODES:
-        assert accepted(problem, plan_mode(problem, settings, mode)) == [], mode
-        assert accepted(problem, plan_mode(problem, settings, mode, stream_input=True)) == [], mode
+        assert accepted(problem, plan_memory(problem, settings, mode=mode)) == [], mode
+        assert accepted(problem, plan_memory(problem, settings, mode=mode, stream_input=True)) == [], mode
 
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 24))])
@@ -227,7 +226,7 @@ def test_random_networks(seed):
     for plan in (
         *(plan_memory(problem, strategy=name) for name in STRATEGIES),
         StreamPlanner().plan(problem, Settings()),
-        StreamPlanner(True).plan(problem, Settings()),
+        StreamPlanner().plan(problem, Settings(stream_input=True)),
     ):
         assert accepted(problem, plan) == [], plan.strategy
 
@@ -285,4 +284,4 @@ def test_graphs_of_networks_use_the_terms_of_the_format():
     graph, _ = fuse_stage(network, integer=True)
     problem = memory_problem(float_graph(graph.graph, -32))
     assert {op["type"] for op in graph_json(problem)["ops"]} >= {"conv", "concat", "fc"}
-    assert accepted(problem, plan_mode(problem, Settings(), "Small")) == []
+    assert accepted(problem, plan_memory(problem, mode="Small")) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 from support import memory_networks as networks
@@ -14,9 +15,9 @@ from support.tables import every, few_fast
 from n2d2py.errors import N2D2Error
 from n2d2py.memory import modes
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode
+from n2d2py.memory.modes import budget_curve, peak_layers
 from n2d2py.memory.search import OverlapPlanner
-from n2d2py.memory.settings import Settings
+from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 
@@ -54,7 +55,7 @@ int main() {
 @pytest.mark.parametrize("name", ["resnet8", "vww", "ds_cnn"])
 def test_modes_need_less_and_less(name):
     problem = getattr(networks, name)()
-    plans = [plan_mode(problem, Settings(), mode) for mode in MODES]
+    plans = [plan_memory(problem, mode=mode) for mode in MODES]
     sizes = [plan.arena_bytes for plan in plans]
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) >= 3
     assert [plan.options["MemoryMode"] for plan in plans] == list(MODES)
@@ -64,7 +65,7 @@ def test_modes_need_less_and_less(name):
 
 def test_a_budget_takes_the_fastest_mode_that_fits():
     problem = networks.resnet8()
-    found = [plan_mode(problem, Settings(), "Minimum", budget=budget) for budget in (60_000, 40_000, 26_000, 16_000)]
+    found = [plan_memory(problem, mode="Minimum", budget=budget) for budget in (60_000, 40_000, 26_000, 16_000)]
     assert [plan.options["MemoryMode"] for plan in found] == ["Speed", "Balanced", "Small", "Small"]
     assert all(plan.arena_bytes <= plan.options["MemoryBudget"] for plan in found)
     assert 0 < len(found[2].streamed) < len(found[3].streamed)
@@ -74,14 +75,14 @@ def test_a_budget_takes_the_fastest_mode_that_fits():
 def test_a_budget_that_cannot_be_met_names_layers_and_settings():
     problem = networks.resnet8()
     with pytest.raises(N2D2Error) as caught:
-        plan_mode(problem, Settings(), "Balanced", budget=33_000)
+        plan_memory(problem, mode="Balanced", budget=33_000)
     assert caught.value.code == "E607"
     text = str(caught.value)
     assert "33,792" in text and "use MemoryMode=Small, which needs 25,600 bytes" in text
-    assert plan_mode(problem, Settings(), "Small", budget=33_000).arena_bytes == 25_600
-    assert peak_layers(problem, plan_mode(problem, Settings(), "Balanced"))[0] in text
+    assert plan_memory(problem, mode="Small", budget=33_000).arena_bytes == 25_600
+    assert peak_layers(problem, plan_memory(problem, mode="Balanced"))[0] in text
     with pytest.raises(N2D2Error) as caught:
-        plan_mode(problem, Settings(), "Minimum", budget=13_000)
+        plan_memory(problem, mode="Minimum", budget=13_000)
     assert "use MemoryMode=Minimum StreamInput=1, which needs 12,896 bytes" in str(caught.value)
 
 
@@ -89,7 +90,7 @@ def test_advice_names_an_output_that_can_stay_with_the_caller():
     net = Net(8, 8, 4)
     net.upsample(net.conv(net.input, 16, 1), 4)
     with pytest.raises(N2D2Error, match="use MemoryMode=Small IncludeOutputInBuffer=0, which needs 1,280 bytes"):
-        plan_mode(net.done(), Settings(), "Small", budget=2_000)
+        plan_memory(net.done(), mode="Small", budget=2_000)
 
 
 def test_the_curve_falls_while_more_layers_stream():
@@ -128,9 +129,9 @@ def test_every_mode_is_exact(mode, tmp_path):
 def test_a_setting_that_needs_the_whole_budget_is_named():
     problem = networks.resnet8()
     with pytest.raises(N2D2Error, match="use MemoryMode=Small, which needs 25,600 bytes"):
-        plan_mode(problem, Settings(), "Balanced", budget=25_600)
+        plan_memory(problem, mode="Balanced", budget=25_600)
     with pytest.raises(N2D2Error, match="use MemoryMode=Minimum StreamInput=1, which needs 12,896 bytes"):
-        plan_mode(problem, Settings(), "Minimum", budget=12_896)
+        plan_memory(problem, mode="Minimum", budget=12_896)
 
 
 def test_the_curve_has_eight_budgets_between_its_ends(monkeypatch):
@@ -138,15 +139,15 @@ def test_the_curve_has_eight_budgets_between_its_ends(monkeypatch):
     budgets = []
 
     class Noted(modes.StreamPlanner):
-        def __init__(self, *given):
-            budgets.append(given[1] if len(given) > 1 else None)
-            super().__init__(*given)
+        def plan(self, problem, settings):
+            budgets.append(settings.budget)
+            return super().plan(problem, settings)
 
     monkeypatch.setattr(modes, "StreamPlanner", Noted)
     points = modes.budget_curve(networks.resnet8(), Settings())
     first, last = points[0][0], points[-1][0]
     wanted = [first + (last - first) * n // 9 for n in range(1, 9)]
-    assert budgets[1] is None and set(budgets[2:]) <= set(wanted) and {wanted[0], wanted[-1]} <= set(budgets[2:])
+    assert budgets[1] == 0 and set(budgets[2:]) <= set(wanted) and {wanted[0], wanted[-1]} <= set(budgets[2:])
 
 
 CASES = [("packed", 2004), ("packed", 2005), ("packed", 2009), ("crowded", 2026), ("by_lines", 2028), ("packed", 2028)]
@@ -156,13 +157,13 @@ CASES = [("packed", 2004), ("packed", 2005), ("packed", 2009), ("crowded", 2026)
 def test_what_the_fewest_bytes_meet_is_met(family, seed):
     """Whatever budget lies above the smallest plan by lines; where the first try meets it, it runs no more layers by lines than that."""
     problem, settings = FAMILIES[family](seed), settings_of(seed)
-    most = StreamPlanner(False, 10**12).plan(problem, settings).arena_bytes
-    least = StreamPlanner(False).plan(problem, settings).arena_bytes
+    most = StreamPlanner().plan(problem, replace(settings, budget=10**12)).arena_bytes
+    least = StreamPlanner().plan(problem, settings).arena_bytes
     missed = 0
     for part in range(9):
         budget = least + (most - least) * part // 8
-        first = StreamPlanner(False, budget).plan(problem, settings)
-        plan = plan_mode(problem, settings, "Small", budget=budget)
+        first = StreamPlanner().plan(problem, replace(settings, budget=budget))
+        plan = plan_memory(problem, settings, mode="Small", budget=budget)
         assert plan.arena_bytes <= budget and check_plan(problem, plan) == []
         missed += first.arena_bytes > budget
         if first.arena_bytes <= budget and plan.options["MemoryMode"] == "Small":
@@ -178,7 +179,7 @@ def test_points_of_a_curve_of_budgets(family, seed):
     assert 2 <= len(points) <= 10 and points[0][1] == 0
     sizes = [size for size, _ in points]
     assert sizes == sorted(set(sizes), reverse=True)
-    least = StreamPlanner(False).plan(problem, settings)
+    least = StreamPlanner().plan(problem, settings)
     assert points[-1] == (least.arena_bytes, len(least.streamed))
 
 
@@ -195,8 +196,8 @@ def test_tiny_yolo_needs_a_quarter_by_default():
     assert check_plan(problem, plan) == [] and plan.strategy == "OptimizeOverlap"
     assert OverlapPlanner().plan(problem, Settings()).arena_bytes == 804_608
     assert plan.arena_bytes == 208_096 < 255_334
-    assert plan_mode(problem, Settings(), "Balanced").arena_bytes == plan.arena_bytes
-    assert not plan_mode(problem, Settings(), "Speed").streamed
+    assert plan_memory(problem, mode="Balanced").arena_bytes == plan.arena_bytes
+    assert not plan_memory(problem, mode="Speed").streamed
 
 
 @every("name", ["resnet8", "vww", "ds_cnn", "unet", "squeezenet11", "googlenet"])

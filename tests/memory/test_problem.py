@@ -272,7 +272,7 @@ def test_random_networks_with_tables(seed):
         plan_memory(problem, Settings(buffer_alignment=1)),
         plan_memory(problem, strategy="OptimizeAuto"),
         StreamPlanner().plan(problem, Settings()),
-        StreamPlanner(True).plan(problem, Settings()),
+        StreamPlanner().plan(problem, Settings(stream_input=True)),
     ):
         assert check_plan(problem, plan) == [] == check_plan(in_known_terms(problem, plan), plan)
         assert run(problem, plan, seed) == expected

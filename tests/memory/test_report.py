@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 from support.memory_compiled import ROOT, needs_tools
+from support.onnx_models import text_model
+from support.tables import few_fast
 
 from n2d2py.cli import main
 
@@ -49,7 +50,7 @@ def arena(text: str) -> int:
     return int(re.findall(r"an arena of ([\d,]+) bytes", text)[0].replace(",", ""))
 
 
-@pytest.mark.parametrize(("network", "options", "calibrated"), CASES)
+@pytest.mark.parametrize(("network", "options", "calibrated"), few_fast(CASES, 4))
 def test_the_report_has_the_arena_of_the_export(network, options, calibrated, tmp_path, capsys):
     text, exported = both(MODELS / network, options, calibrated, tmp_path, capsys)
     assert arena(text) == exported and (network.endswith(".ini") or "depends on" not in text)
@@ -57,11 +58,8 @@ def test_the_report_has_the_arena_of_the_export(network, options, calibrated, tm
 
 def test_scratch_is_part_of_it(tmp_path, capsys):
     """640 inputs of a fully connected layer, widened to 16 bits, as they were before, and a tail: 1,408 + 640 + 64 bytes at least."""
-    rng = np.random.default_rng(1)
-    weights = numpy_helper.from_array(rng.normal(size=(640, 128)).astype(np.float32), "w")
-    node = helper.make_node("Gemm", ["x", "w"], ["y"])
-    ends = [helper.make_tensor_value_info(name, 1, [1, size]) for name, size in (("x", 640), ("y", 128))]
-    onnx.save(helper.make_model(helper.make_graph([node], "g", ends[:1], ends[1:], [weights])), tmp_path / "fc.onnx")
+    model = text_model("float[1,640] x => float[1,128] y", "y = Gemm (x, w)", {"w": (640, 128)})
+    onnx.save(model, tmp_path / "fc.onnx")
     text, exported = both(tmp_path / "fc.onnx", "", True, tmp_path / "out", capsys)
     assert arena(text) == exported >= 1408 + 640 + 64
 
@@ -69,18 +67,10 @@ def test_scratch_is_part_of_it(tmp_path, capsys):
 def test_what_a_calibration_decides_is_said(tmp_path, capsys):
     """Two ranges that are joined: one type keeps the values where they are, two need a copy, far apart they have 16 bits."""
     rng = np.random.default_rng(1)
-    parts = [
-        numpy_helper.from_array(rng.normal(size=(8, 3, 3, 3)).astype(np.float32) * gain, name)
-        for name, gain in (("a", 1), ("b", 40))
-    ]
-    nodes = [helper.make_node("Conv", ["x", name], [f"y{name}"]) for name in "ab"]
-    nodes += [
-        helper.make_node("Concat", ["ya", "yb"], ["c"], axis=1),
-        helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[2, 2]),
-    ]
-    ends = [helper.make_tensor_value_info("x", 1, [1, 3, 10, 10]), helper.make_tensor_value_info("y", 1, [1, 16, 7, 7])]
+    weights = {name: rng.normal(size=(8, 3, 3, 3)).astype(np.float32) * gain for name, gain in (("a", 1), ("b", 40))}
+    body = "p = Conv (x, a) q = Conv (x, b) c = Concat <axis = 1> (p, q) y = MaxPool <kernel_shape = [2, 2]> (c)"
     path = tmp_path / "join.onnx"
-    onnx.save(helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], parts)), path)
+    onnx.save(text_model("float[1,3,10,10] x => float[1,16,7,7] y", body, weights), path)
     text, exported = both(path, "", True, tmp_path / "out", capsys)
     told = [int(each.replace(",", "")) for each in re.findall(r"an arena of ([\d,]+) bytes", text)]
     assert "depends on" in text and exported in told and len(told) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.e2e_run import compiled_at_once
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_networks import Net
 from support.tables import every, few_fast
@@ -81,7 +82,7 @@ def test_compiled(bits, tmp_path):
     x = np.random.default_rng(1).integers(0, 100, (3, *info.shape[1:])).astype(info.dtype)
     one, other = first.layers(x), second.layers(x)
     if bits != "8":
-        np.testing.assert_allclose(n2d2py.load_export(folder).layers(x)["fc"], other["fc"], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(compiled_at_once(folder).layers(x)["fc"], other["fc"], rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(one["fc"], other["fc"], rtol=1e-4, atol=1e-4)
         return
     assert np.array_equal(one["fc"], other["fc"]) and np.array_equal(one["mean"], other["mean"])

@@ -16,9 +16,9 @@ from support.tables import few_fast
 
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
-from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.stream import StreamPlanner
 
 # bytes, offsets aligned to 16: input in the arena, input arriving by rows.
@@ -39,11 +39,11 @@ SLOW_FIGURES = {"mbv2_0.35_128": (53_248, 24_704), "mbv2_1.0_224": (204_288, 131
 
 def test_an_input_by_rows_costs_nothing_where_no_layer_does():
     problem = networks.ds_cnn()
-    assert plan_mode(problem, Settings(), "Balanced", stream_input=True).arena_bytes == 8_640
+    assert plan_memory(problem, mode="Balanced", stream_input=True).arena_bytes == 8_640
 
 
 def streamed(problem, stream_input=False, **settings) -> MemoryPlan:
-    return StreamPlanner(stream_input).plan(problem, Settings(**settings))
+    return StreamPlanner().plan(problem, Settings(stream_input=stream_input, **settings))
 
 
 @pytest.mark.parametrize("name", [*FIGURES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_FIGURES)])

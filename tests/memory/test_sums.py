@@ -13,7 +13,6 @@ from support.tables import every
 
 from n2d2py.exports import load_params
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
@@ -55,7 +54,7 @@ def test_figures(name):
     problem = make()
     sums = residual_sums(problem)
     assert len(sums) == count
-    for plan, arenas in ((plan_memory, overlap), (lambda each: plan_mode(each, Settings(), "Speed"), speed)):
+    for plan, arenas in ((plan_memory, overlap), (lambda each: plan_memory(each, mode="Speed"), speed)):
         plans = [plan(problem), plan(with_sums(problem, sums))]
         assert [each.arena_bytes for each in plans] == list(arenas)
         assert not check_plan(with_sums(problem, sums), plans[1])
@@ -202,7 +201,7 @@ def test_parameters(tmp_path, text, with_sum, mode):
     path = tmp_path / "params.ini"
     path.write_text(text + "\n")
     params, problem = load_params(path), bottlenecks()
-    chosen, plan = stage._plan_by(problem, fused(problem), params)
+    chosen, plan = stage._plan_by(problem, fused(problem), Settings.of(params))
     assert not check_plan(chosen, plan)
     assert any(op.aliased for op in chosen.ops) == with_sum
     assert plan.options.get("MemoryMode") == mode

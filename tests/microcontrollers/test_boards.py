@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from support.board_export import CORE_NAMES, compiled, export_for_boards, library, make, need_core, tool
-from support.export_build import need
+from support.programs import need
 
 from n2d2py.cli import main
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
@@ -269,7 +269,7 @@ def test_pixels_within_words(name, tmp_path):
         assert re.search(r"fault at 0x\w+, called from 0x\w+, CFSR 0x01000000", failed(folder, name))
 
 
-@pytest.mark.parametrize("mode", ["Fixed-point-p32", "Floating-point"])
+@pytest.mark.parametrize("mode", ["Fixed-point-p32", pytest.param("Floating-point", marks=pytest.mark.slow)])
 def test_activations_with_zero_points(mode, tmp_path):
     """SiLU behind a dense and a depthwise convolution: the kernels of lanes read, pad with and write zero points."""
     need_core("cortex-m4")

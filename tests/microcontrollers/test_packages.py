@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.board_export import export_for_boards, need_core
-from support.export_build import need
+from support.programs import need
 
 from n2d2py.exports.mcu.boards import core
 
@@ -95,7 +95,7 @@ add_subdirectory({packed} small)
     assert (tmp_path / "build" / "small" / "libcomponent.a").is_file()
 
 
-@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0"])
+@pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m0", marks=pytest.mark.slow)])
 def test_clang_for_arm(packed, tmp_path, core):
     """The compilers of Arm and IAR are not here; clang stands in for them, without a C++ library."""
     need_core("cortex-m4")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.board_export import export_for_boards, make, need_core
-from support.export_build import need
+from support.programs import need
 
 from n2d2py.exports.mcu.boards import core
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from support.board_export import compiled, export_for_boards, make, need_core, tool
-from support.export_build import need
+from support.programs import need
 from support.steady_time import INPUTS, counted
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from support.model_run import assert_bit_exact, dims, export, need_types, with_macros, write
+from support.programs import needs
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not both installed"
-)
+pytestmark = needs("g++", "make")
 
 # Large networks with fewer pixels or channels: the code is the same, the build is shorter.
 CASES = [

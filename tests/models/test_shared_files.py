@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.programs import need
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from support.export_build import need
 
 from n2d2py import load_export, load_simulator
 from n2d2py.cli import main

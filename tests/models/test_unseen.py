@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from support.export_build import need
+from support.programs import need
 from support.unseen_networks import UNSEEN, build
 
 from n2d2py import load_export

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 from support.nvdla_files import SHARED, needs_shared
+from support.onnx_models import text_model
 
 from n2d2py.cli import main
 from n2d2py_nvdla import cli as nvdla
@@ -83,41 +83,17 @@ def with_normalization(folder: Path) -> Path:
 def shuffled(folder: Path) -> tuple[str, str]:
     """A split, a channel shuffle followed by a slice of lines and columns, as exporters write them; calibration data."""
     random = np.random.default_rng(0)
-
-    def weights(name: str, *shape: int) -> onnx.TensorProto:
-        values = random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
-        return numpy_helper.from_array(values.astype(np.float32), name)
-
-    def integers(name: str, *values: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(np.array(values, np.int64), name)
-
-    nodes = [
-        helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["a"], ["ar"]),
-        helper.make_node("Split", ["ar"], ["s1", "s2"], axis=1, num_outputs=2),
-        helper.make_node("Conv", ["s2", "w2"], ["b"], pads=[1, 1, 1, 1]),
-        helper.make_node("Concat", ["s1", "b"], ["c"], axis=1),
-        helper.make_node("Reshape", ["c", "groups"], ["d"]),
-        helper.make_node("Transpose", ["d"], ["e"], perm=[0, 2, 1, 3, 4]),
-        helper.make_node("Reshape", ["e", "image"], ["f"]),
-        helper.make_node("Slice", ["f", "starts", "ends", "axes"], ["g"]),
-        helper.make_node("Conv", ["g", "w3"], ["y"]),
-    ]
-    constants = [
-        weights("w1", 16, 4, 3, 3),
-        weights("w2", 8, 8, 3, 3),
-        weights("w3", 5, 16, 3, 3),
-        integers("groups", 1, 2, 8, 8, 8),
-        integers("image", 1, 16, 8, 8),
-        integers("starts", 1, 0),
-        integers("ends", 8, 7),
-        integers("axes", 2, 3),
-    ]
-    ends = [
-        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in (("x", [1, 4, 8, 8]), ("y", None))
-    ]
-    graph = helper.make_graph(nodes, "shuffle", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), folder / "shuffle.onnx")
+    shapes = {"w1": (16, 4, 3, 3), "w2": (8, 8, 3, 3), "w3": (5, 16, 3, 3)}
+    constants = {
+        name: (random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32) for name, shape in shapes.items()
+    }
+    integers = {"groups": [1, 2, 8, 8, 8], "image": [1, 16, 8, 8], "starts": [1, 0], "ends": [8, 7], "axes": [2, 3]}
+    constants |= {name: np.array(values) for name, values in integers.items()}
+    body = """a = Conv <pads = [1, 1, 1, 1]> (x, w1) ar = Relu (a) s1, s2 = Split <axis = 1, num_outputs = 2> (ar)
+        b = Conv <pads = [1, 1, 1, 1]> (s2, w2) c = Concat <axis = 1> (s1, b)
+        d = Reshape (c, groups) e = Transpose <perm = [0, 2, 1, 3, 4]> (d) f = Reshape (e, image)
+        g = Slice (f, starts, ends, axes) y = Conv (g, w3)"""
+    onnx.save(text_model("float[1,4,8,8] x => float y", body, constants, opset=18), folder / "shuffle.onnx")
     np.save(folder / "x.npy", random.standard_normal((8, 4, 8, 8)).astype(np.float32))
     return str(folder / "shuffle.onnx"), str(folder / "x.npy")
 
@@ -267,25 +243,15 @@ def test_two_exports_are_the_same(tmp_path):
 @pytest.mark.parametrize("config, bits", [("nv_small", "8"), ("nv_full", "-32")])
 def test_two_inputs(config, bits, tmp_path):
     """The sum of two branches with inputs of their own, pooled and flattened."""
-    from onnx import TensorProto, helper, numpy_helper, save
-
     random = np.random.default_rng(1)
     shapes = {"a": (3, 6, 5), "b": (4, 6, 5)}
-    weights = [
-        numpy_helper.from_array((random.standard_normal((8, c, k, k)) / 4).astype(np.float32), name)
-        for name, c, k in (("wa", 3, 3), ("wb", 4, 1))
-    ]
-    nodes = [
-        helper.make_node("Conv", ["a", "wa"], ["ca"], pads=[1, 1, 1, 1]),
-        helper.make_node("Conv", ["b", "wb"], ["cb"]),
-        helper.make_node("Add", ["ca", "cb"], ["s"]),
-        helper.make_node("Relu", ["s"], ["r"]),
-        helper.make_node("GlobalAveragePool", ["r"], ["g"]),
-        helper.make_node("Flatten", ["g"], ["y"]),
-    ]
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, *shape]) for name, shape in shapes.items()]
-    graph = helper.make_graph(nodes, "two", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])], weights)
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "two.onnx")
+    weights = {
+        name: (random.standard_normal((8, c, k, k)) / 4).astype(np.float32) for name, c, k in (("wa", 3, 3), ("wb", 4, 1))
+    }
+    body = """ca = Conv <pads = [1, 1, 1, 1]> (a, wa) cb = Conv (b, wb) s = Add (ca, cb) r = Relu (s)
+        g = GlobalAveragePool (r) y = Flatten (g)"""
+    model = text_model("float[1,3,6,5] a, float[1,4,6,5] b => float[1,8] y", body, weights, opset=13)
+    onnx.save(model, tmp_path / "two.onnx")
     np.savez(
         tmp_path / "data.npz",
         y=np.arange(12) % 8,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
+from support.programs import needs
 
 from n2d2py.cli import main
 
@@ -190,7 +190,7 @@ VERDICTS = {
     "16": "compiled values identical to Python's",
     "-32": "compiled values equal to Python's",
 }
-needs_compiler = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("make")), reason="needs g++ and make")
+needs_compiler = needs("g++", "make")
 
 
 def compares(text: str, bits: str, folder: Path, capsys) -> None:

@@ -16,12 +16,21 @@ import n2d2py
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
-CONSTANTS = """<float e = {0.00001}, float t = {0.000001}, float two = {2}, float half = {0.5}, float less = {-0.5}, float one = {1},
+CONSTANTS = """<float e = {0.00001}, float t = {0.000001}, float two = {2}, float half = {0.5}, float less = {-0.5}, float one = {1}, float zero = {0},
 float twelfth = {0.083333336}, float many = {8}, float fewer = {7}, int64[1] last = {-1}, int64[1] first = {1}, int64[2] rest = {2, 3},
 float[4] g = {0.5, -1.25, 2, 0.75}, float[4] b = {0.25, 1, -0.5, 0.125}, float[8,1,1] c = {1, 0.5, -1, 2, 0.25, 1, 1.5, -0.5}>"""
 MEANS = {"m": "ReduceMean <axes = [-1]> (x)", "d": "Sub (x, m)", "q": "Mul (d, d)", "v": "ReduceMean <axes = [-1]> (q)"}
 DEVIATION = {**MEANS, "w": "Add (v, e)", "s": "Sqrt (w)"}
 SQUARES = {"q": "Pow (x, two)", "v": "ReduceMean <axes = [-1]> (q)", "w": "Add (v, e)", "s": "Sqrt (w)"}
+DIFFERENCE = {
+    "m": "ReduceMean <axes = [-1]> (x)",
+    "d": "Sub (x, m)",
+    "q": "Mul (x, x)",
+    "p": "ReduceMean <axes = [-1]> (q)",
+    "h": "Mul (m, m)",
+    "v": "Sub (p, h)",
+}
+"""The variance is the mean of the squares less the square of the mean."""
 GAINS = {"u": "Mul (n, g)", "y": "Add (u, b)"}
 NORMS = {
     "std + eps": {**MEANS, "s": "Sqrt (v)", "w": "Add (s, e)", "y": "Div (d, w)"},
@@ -41,6 +50,27 @@ NORMS = {
     "LayerNorm, reciprocal": {**DEVIATION, "r": "Reciprocal (s)", "n": "Mul (r, d)", **GAINS},
     "LayerNorm of TensorFlow": {
         **DEVIATION,
+        "r": "Reciprocal (s)",
+        "k": "Mul (r, g)",
+        "u": "Mul (x, k)",
+        "n": "Mul (m, k)",
+        "o": "Sub (b, n)",
+        "y": "Add (u, o)",
+    },
+    "LayerNorm of Flax": {
+        **DIFFERENCE,
+        "w": "Add (v, e)",
+        "s": "Sqrt (w)",
+        "r": "Reciprocal (s)",
+        "k": "Mul (r, g)",
+        "n": "Mul (d, k)",
+        "y": "Add (n, b)",
+    },
+    "LayerNorm of Flax, as TensorFlow has it": {
+        **DIFFERENCE,
+        "z": "Max (v, zero)",
+        "w": "Add (z, e)",
+        "s": "Sqrt (w)",
         "r": "Reciprocal (s)",
         "k": "Mul (r, g)",
         "u": "Mul (x, k)",

@@ -396,22 +396,11 @@ def test_a_section_without_type_is_refused_where_batchnorms_are_inserted_too(tmp
 
 def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path):
     import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from support.onnx_models import text_model
 
     weights = {name: np.ones((2, 4, 1, 1), np.float32) for name in ("wa", "wb")}
-    nodes = [
-        helper.make_node("Conv", ["x", "wa"], ["a"]),
-        helper.make_node("Conv", ["x", "wb"], ["b"]),
-        helper.make_node("Add", ["a", "b"], ["s"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 6, 8])],
-        [helper.make_tensor_value_info("s", TensorProto.FLOAT, [1, 2, 6, 8])],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    body = "a = Conv (x, wa) b = Conv (x, wb) s = Add (a, b)"
+    model = text_model("float[1,4,6,8] x => float[1,2,6,8] s", body, weights)
     onnx.save(model, str(tmp_path / "m.onnx"))
     np.savez(tmp_path / "w.npz", b_weights=np.arange(8.0).reshape(2, 4, 1, 1))
     built = build(tmp_path, f"[net]\nInput=sp\nType=ONNX\nFile={tmp_path / 'm.onnx'}", weights=WeightStore(tmp_path / "w.npz"))

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.e2e_run import needs_compiler
+from support.e2e_run import compiled_at_once, needs_compiler
 from support.recurrent_cases import CELLS, parameters
 from support.tables import every
 
@@ -420,7 +420,7 @@ def test_wired_states_compiled_as_simulated(tmp_path, cell, steps, bits):
     options = n2d2py.LoadOptions(parameters=tmp_path / "parameters.ini")
     folder = n2d2py.export(path, data=tmp_path / "data.npz", bits=bits, folder=tmp_path / "out", load_options=options).folder
     results = []
-    for network in (n2d2py.load_simulator(folder), n2d2py.load_export(folder)):
+    for network in (n2d2py.load_simulator(folder), compiled_at_once(folder)):
         kept = [np.zeros((1, 1, HIDDEN), np.float32)] * len(states)
         for one in x:
             y, *after = network(one[None], *kept)

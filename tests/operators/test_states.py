@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
-from support.e2e_run import needs_compiler
+from support.e2e_run import compiled_at_once, needs_compiler
 from support.extra_targets import HAS_NVDLA
+from support.onnx_models import text_model
 from support.streaming_networks import NETWORKS, call_by_call, recurrent, stimuli
 from support.tables import every
 
@@ -120,27 +120,10 @@ def test_wrong_states_are_refused(tmp_path, text, reason):
 
 def branching(path):
     """A network that chooses its weights by a rate, as Silero's voice activity detector does."""
-    branches = [
-        helper.make_graph(
-            [helper.make_node("Mul", ["x", name], [f"{name}_y"])],
-            name,
-            [],
-            [helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, [1, 4])],
-            [helper.make_tensor(name, TensorProto.FLOAT, [], [factor])],
-        )
-        for name, factor in (("high", 2.0), ("low", 3.0))
-    ]
-    nodes = [
-        helper.make_node("Equal", ["sr", "rate"], ["fast"]),
-        helper.make_node("If", ["fast"], ["y"], then_branch=branches[0], else_branch=branches[1]),
-    ]
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4]),
-        helper.make_tensor_value_info("sr", TensorProto.INT64, []),
-    ]
-    rate = helper.make_tensor("rate", TensorProto.INT64, [], [16000])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
-    onnx.save(helper.make_model(helper.make_graph(nodes, "net", ends, [y], [rate]), ir_version=9), path)
+    body = """fast = Equal (sr, rate)
+        y = If (fast) <then_branch = high () => (float[1,4] a) <float high = {2.0}> { a = Mul (x, high) },
+                       else_branch = low () => (float[1,4] b) <float low = {3.0}> { b = Mul (x, low) }>"""
+    onnx.save(text_model("float[1,4] x, int64 sr => float[1,4] y", body, {"rate": np.array(16000)}), path)
     return path
 
 
@@ -222,7 +205,7 @@ def test_compiled_as_simulated_over_many_calls(tmp_path, name):
     _, project = exported(tmp_path, name)
     assert n2d2py.compare(project, 20).identical
     simulator, x = load_simulator(project.folder), stimuli(name)
-    compiled = n2d2py.load_export(project.folder)
+    compiled = compiled_at_once(project.folder)
     np.testing.assert_array_equal(simulator(x), compiled(x))
     assert not np.array_equal(simulator(x[1:]), simulator(x)[1:])  # what came before counts
     np.testing.assert_array_equal(simulator(x), compiled(x))  # each run begins with a reset
@@ -238,7 +221,7 @@ def test_other_precisions(tmp_path, name, bits):
     assert n2d2py.compare(project, 20).identical
     x = stimuli(name)
     expected = call_by_call(path, x, imported(path)[1])
-    found = n2d2py.load_export(project.folder)(x).reshape(expected.shape)
+    found = compiled_at_once(project.folder)(x).reshape(expected.shape)
     np.testing.assert_allclose(found, expected, atol=1e-5 if bits < 0 else 2e-3)
 
 

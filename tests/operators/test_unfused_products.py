@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save_model
-from support.e2e_run import compiled_at_once, need, random_inputs, run
+from support.e2e_run import compiled_at_once, random_inputs, run
+from support.programs import need
 
 import n2d2py
 

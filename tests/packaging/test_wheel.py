@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.pages import blocks, commands, run_block, run_page
+from support.programs import need
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("kernels", "export_templates", "params", "models")
@@ -117,8 +118,7 @@ def test_a_shipped_model_loads(clean: Path, foreign: Path):
 
 def test_an_export_needs_no_writable_installation(clean: Path, foreign: Path):
     """The whole way from another folder: calibrated, compiled and compared; the installation stays as it was."""
-    if shutil.which("g++") is None or shutil.which("make") is None:
-        pytest.skip("g++ and make are not both installed")
+    need("g++", "make")
     code = "from n2d2py.resources import folder; print(folder('models'))"
     models = Path(run(clean, "-c", code, cwd=foreign).strip())
     home = clean.parent.parent
@@ -170,9 +170,7 @@ def test_an_extra_target_is_refused_with_its_remedy_until_its_package_is_install
 @pytest.fixture
 def installed(clean: Path) -> dict[str, str]:
     """The environment of a user who has the wheel in an active environment, and nothing of the checkout."""
-    for name in ("g++", "make", "bash"):
-        if shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed")
+    need("g++", "make", "bash")
     left_out = ("PYTHONPATH", "PYTHONHOME", "N2D2PY_DATA", "N2D2_MODELS")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     path = os.pathsep.join([str(clean.parent), environment["PATH"]])

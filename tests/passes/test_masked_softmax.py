@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-from support.onnx_models import decibels, float_results, integer_graph, integer_results, onnx_results, quantized_on
+from support.onnx_models import decibels, float_results, integer_graph, integer_results, onnx_results, quantized_on, text_model
 from support.tables import every
 
 from n2d2py.graph import Precision
@@ -25,40 +24,27 @@ CAUSAL = np.tril(np.ones((ROWS, ROWS), bool))
 LOWEST = float(np.finfo(np.float32).min)
 
 
-def attention(mask, guard: bool = False) -> bytes:
-    """softmax(mask(x x^T)) x of heads x; `mask(nodes, constants, scores)` gives the name of the masked scores."""
-    nodes = [helper.make_node("Transpose", ["x"], ["y"], perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["x", "y"], ["scores"])]
-    constants: list = []
-    masked = mask(nodes, constants, "scores")
-    nodes.append(helper.make_node("Softmax", [masked], ["shares"], axis=-1))
-    if guard:
-        nodes.append(helper.make_node("IsNaN", ["shares"], ["bad"]))
-        nodes.append(helper.make_node("Where", ["bad", "zero", "shares"], ["guarded"]))
-        constants.append(numpy_helper.from_array(np.zeros((), np.float32), "zero"))
-    nodes.append(helper.make_node("MatMul", ["guarded" if guard else "shares", "x"], ["r"]))
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, HEADS, ROWS, WIDTH)) for name in "xr"]
-    graph = helper.make_graph(nodes, "attention", ends[:1], ends[1:], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+Mask = tuple[str, dict[str, np.ndarray]]
+"""The node that makes `masked` of `scores`, and its constants."""
 
 
-def adds(values):
-    def mask(nodes, constants, scores):
-        constants.append(numpy_helper.from_array(np.asarray(values, np.float32), "mask"))
-        nodes.append(helper.make_node("Add", [scores, "mask"], ["masked"]))
-        return "masked"
+def attention(mask: Mask, guard: bool = False) -> bytes:
+    """softmax(mask(x x^T)) x of heads x."""
+    masked, constants = mask
+    body = f"y = Transpose <perm = [0, 1, 3, 2]> (x) scores = MatMul (x, y) {masked} shares = Softmax <axis = -1> (masked) "
+    body += "bad = IsNaN (shares) guarded = Where (bad, zero, shares) " * guard
+    body += f"r = MatMul ({'guarded' if guard else 'shares'}, x)"
+    end = f"float[1,{HEADS},{ROWS},{WIDTH}]"
+    return text_model(f"{end} x => {end} r", body, {"zero": np.float32(0), **constants}).SerializeToString()
 
-    return mask
+
+def adds(values) -> Mask:
+    return "masked = Add (scores, mask)", {"mask": np.asarray(values, np.float32)}
 
 
-def puts(condition, value: float, kept_where_true: bool):
-    def mask(nodes, constants, scores):
-        constants.append(numpy_helper.from_array(np.asarray(condition), "condition"))
-        constants.append(numpy_helper.from_array(np.float32(value), "value"))
-        choices = [scores, "value"] if kept_where_true else ["value", scores]
-        nodes.append(helper.make_node("Where", ["condition", *choices], ["masked"]))
-        return "masked"
-
-    return mask
+def puts(condition, value: float, kept_where_true: bool) -> Mask:
+    choices = "scores, value" if kept_where_true else "value, scores"
+    return f"masked = Where (condition, {choices})", {"condition": np.asarray(condition), "value": np.float32(value)}
 
 
 BIAS = np.random.default_rng(1).normal(0, 1, (HEADS, ROWS, ROWS))

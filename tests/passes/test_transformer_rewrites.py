@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto
 from support.onnx_models import decibels, float_results, integer_graph, integer_results, node_model, onnx_results, quantized_on
 from support.tables import every
 
@@ -13,6 +14,7 @@ from n2d2py.graph import Graph
 from n2d2py.passes import fuse
 
 ROWS, DEPTH, WIDTH = 5, 6, 7
+FLOAT, INT32, INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
 
 
 def model(nodes: list, constants: dict, shape=(1, ROWS, DEPTH)) -> bytes:
@@ -130,6 +132,60 @@ def test_what_is_nearly_gelu_by_tanh_is_not(name, changed):
     assert not any(node.op.kind == "Activation" and node.op.function.kind == "GeluTanh" for node in graph.nodes)
     if "three" not in changed:  # powers of negative numbers are none
         check(file, graph)
+
+
+EQUAL = [("Cast", ["x"], "i", {"to": INT64}), ("Unsqueeze", ["i", "last"], "u"), ("Equal", ["u", "numbers"], "q")]
+ONE_HOT = {
+    "equal": [*EQUAL, ("Cast", ["q"], "h", {"to": FLOAT}), ("MatMul", ["h", "w"], "y")],
+    "equal, 32 bits": [
+        ("Cast", ["x"], "i", {"to": INT32}),
+        *EQUAL[1:],
+        ("Cast", ["q"], "h", {"to": FLOAT}),
+        ("MatMul", ["h", "w"], "y"),
+    ],
+    "equal, from 2": [
+        *EQUAL[:2],
+        ("Equal", ["late", "u"], "q"),
+        ("Cast", ["q"], "h", {"to": FLOAT}),
+        ("MatMul", ["h", "w"], "y"),
+    ],
+    "where": [*EQUAL, ("Where", ["q", "on", "off"], "h"), ("MatMul", ["h", "w"], "y")],
+    "operator": [EQUAL[0], ("OneHot", ["i", "depth", "values"], "h", {"axis": -1}), ("MatMul", ["h", "w"], "y")],
+}
+
+
+@every("name", ONE_HOT)
+def test_a_product_of_a_one_hot_code_picks_a_row(name):
+    """Numbers that the code has no place for give the row of a code without a one."""
+    numbers = np.arange(DEPTH)
+    constants = {
+        "w": weights(7, DEPTH, WIDTH).astype(np.float32),
+        "last": np.array([-1]),
+        "late": numbers + 2,
+        "depth": np.array(DEPTH),
+        "on": np.float32(0.9),
+        "off": np.float32(-0.1),
+        "values": np.array([0.25, 2.0], np.float32),
+        "numbers": numbers.astype(np.int32 if "32" in name else np.int64),
+    }
+    file = node_model(ONE_HOT[name], constants, ("N", 7), opset=13)
+    x = np.array([[0, 1, 2, 3, 4, 5, 2], [-1, -2, -6, -7, 6, 7, 8], [-(2**31), 2**31 - 128, 100, -100, 0, 0, 0]], np.float32)
+    graph = integer_graph(file)
+    assert "ArrayGather" in kinds(graph) and not {"ArrayMatMul", "Conv"} & {*kinds(graph)}
+    np.testing.assert_allclose(float_results(graph, x), onnx_results(file, x), rtol=1e-5, atol=1e-6)
+
+
+def test_other_numbers_than_those_that_count_are_no_one_hot_code():
+    constants = {
+        "w": weights(7, DEPTH, WIDTH).astype(np.float32),
+        "last": np.array([-1]),
+        "numbers": np.array([0, 1, 2, 3, 5, 4]),
+    }
+    file = node_model(ONE_HOT["equal"], constants, ("N", 7), opset=13)
+    graph = integer_graph(file)
+    assert "ArrayGather" not in kinds(graph)
+    x = np.array([[0, 1, 2, 3, 4, 5, 2]], np.float32)
+    np.testing.assert_allclose(float_results(graph, x), onnx_results(file, x), rtol=1e-5, atol=1e-6)
 
 
 def test_a_block_of_two_linear_layers_is_all_integer():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from support.programs import needs
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
@@ -151,7 +151,7 @@ def test_a_wrong_row_is_refused(tmp_path, old, new, message):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+@needs("g++", "make")
 def test_export_build_and_compare(tmp_path, monkeypatch, capsys):
     """Every layer of the build for the toy gives Python's integers, and its convolutions are the toy's."""
     monkeypatch.setenv("CXXFLAGS", "-DTOY_MACHINE -Wall -Wextra -Wpedantic -Wconversion -Werror")
@@ -190,7 +190,7 @@ struct Bend {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+@needs("g++", "make")
 @pytest.mark.parametrize("bits", ["8", "-32"])
 def test_an_instruction_set_and_a_function_of_one_file_each_are_compared(tmp_path, monkeypatch, capsys, bits):
     """Nothing else says anything of them: the network goes through import, integers, C++ and -compare."""
@@ -214,7 +214,7 @@ def test_an_instruction_set_and_a_function_of_one_file_each_are_compared(tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+@needs("g++", "make")
 def test_one_binary_holds_the_toy_beside_the_others(tmp_path, monkeypatch):
     (tmp_path / "p.ini").write_text("RuntimeDispatch=1\n")
     with isolated():

@@ -85,11 +85,15 @@ def folder(tmp_path_factory):
     return folder
 
 
+def python(folder: Path, package: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with a package, in the folder; the processes share the bytecode of the copy."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"PYTHONPATH": str(package), "PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "N2D2PY_DATA": str(ROOT)}
+    return subprocess.run([sys.executable, *words], cwd=folder, env=environment, text=True, capture_output=True, timeout=300)
+
+
 def run(folder: Path, package: Path, *plugins: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [sys.executable, "-c", RUN, *plugins], cwd=folder, env=environment, text=True, capture_output=True, timeout=300
-    )
+    return python(folder, package, "-c", RUN, *plugins)
 
 
 def test_same_results_as_built_in(folder):
@@ -110,14 +114,7 @@ def test_built_in_name_is_refused(folder):
 
 
 def compare(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(folder / "package"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "N2D2PY_DATA": str(ROOT),
-    }
-    command = [sys.executable, "-m", "n2d2py", *words, "-plugin", "mine", "-export", "CPP", "-compare", "2"]
-    return subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=300)
+    return python(folder, folder / "package", "-m", "n2d2py", *words, *"-plugin mine -export CPP -compare 2".split())
 
 
 def test_lrn_is_exported_built_and_compared(folder):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.programs import needs
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
@@ -26,9 +26,7 @@ from n2d2py.plugin.testing import check_layer
 from n2d2py.quant.quantize import float_graph
 
 HERE = Path(__file__).resolve().parent
-compiled = pytest.mark.skipif(
-    shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed"
-)
+compiled = needs("g++", "make")
 
 
 @pytest.fixture(autouse=True)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 from support.pages import ROOT, blocks, commands, write_files
+from support.programs import needs
 
 PAGES = ("tutorials/own_operator.md", "how-to/own_operator.md")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+@needs("g++", "make")
 def test_commands(tmp_path):
     for page in PAGES:
         write_files(page, tmp_path)

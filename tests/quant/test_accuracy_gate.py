@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import text_model
 
 import n2d2py
 from n2d2py import log
@@ -145,22 +146,13 @@ def test_inputs_of_different_units_are_named(tmp_path):
 def test_states_are_not_judged_by_their_rows(tmp_path):
     """One of four features hardly varies: its steps are lost in the state, which no output shows."""
     rng = np.random.default_rng(9)
-    nodes = [
-        helper.make_node("Concat", ["memory", "x"], ["joined"], axis=1),
-        helper.make_node("Gemm", ["joined", "w"], ["y"]),
-        helper.make_node("Slice", ["joined", "four", "twenty", "one"], ["memory_out"]),
-    ]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [value("x", TensorProto.FLOAT, [1, 4]), value("memory", TensorProto.FLOAT, [1, 16])],
-        [value("y", TensorProto.FLOAT, [1, 5]), value("memory_out", TensorProto.FLOAT, [1, 16])],
-        [numpy_helper.from_array(rng.normal(size=(20, 5)).astype(np.float32), "w")]
-        + [numpy_helper.from_array(np.array([at]), name) for name, at in (("four", 4), ("twenty", 20), ("one", 1))],
-    )
+    body = """joined = Concat <axis = 1> (memory, x) y = Gemm (joined, w)
+        memory_out = Slice (joined, four, twenty, one)"""
+    weights = rng.normal(size=(20, 5)).astype(np.float32)
+    constants = {"w": weights, "four": np.array([4]), "twenty": np.array([20]), "one": np.array([1])}
+    ends = "float[1,4] x, float[1,16] memory => float[1,5] y, float[1,16] memory_out"
     path = tmp_path / "net.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(text_model(ends, body, constants, opset=13), path)
     x = (rng.normal(size=(100, 4)) * [1, 1, 1, 1e-3]).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     assert (
@@ -170,7 +162,7 @@ def test_states_are_not_judged_by_their_rows(tmp_path):
         == 0
     )
     past = np.concatenate([np.zeros((4, 4), np.float32), x])
-    real = np.concatenate([past[at : at + 100] for at in range(5)], axis=1) @ numpy_helper.to_array(graph.initializer[0])
+    real = np.concatenate([past[at : at + 100] for at in range(5)], axis=1) @ weights
     error = real - np.asarray(n2d2py.load_simulator(tmp_path / "export_CPP_int8")(x))
     assert 10 * np.log10(real.var() / np.square(error).mean()) > 30
     assert not [one for one in log.warnings_seen() if one.code == "W508"]

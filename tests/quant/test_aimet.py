@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from support.e2e_run import needs_compiler
+from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py import cli
@@ -180,17 +181,8 @@ def test_channels_lie_where_the_layer_has_them(layer, axis, tmp_path):
     shape = {"Gemm": (4, 4), "MatMul": (4, 4), "ConvTranspose": (4, 4, 2, 2), "Conv": (4, 4, 2, 2)}[layer]
     weights = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     inputs = (1, 4) if len(shape) == 2 else (1, 4, 5, 5)
-    node = onnx.helper.make_node(layer, ["x", "w"], ["y"])
-    graph = onnx.helper.make_graph(
-        [node],
-        "net",
-        [onnx.helper.make_tensor_value_info("x", 1, inputs)],
-        [onnx.helper.make_tensor_value_info("y", 1, None)],
-        [onnx.numpy_helper.from_array(weights, "w")],
-    )
-    onnx.save(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "net.onnx"
-    )
+    given = ",".join(map(str, inputs))
+    onnx.save(text_model(f"float[{given}] x => float y", f"y = {layer} (x, w)", {"w": weights}), tmp_path / "net.onnx")
     scale = [0.01, 0.02, 0.04, 0.08]
     entries = [
         {"name": "w", "bw": 8, "dtype": "INT", "enc_type": "PER_CHANNEL", "is_sym": True, "scale": scale, "offset": [-128] * 4}

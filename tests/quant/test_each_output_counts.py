@@ -16,6 +16,8 @@ from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.stages.calibrate import calibrate_stage
 
+pytestmark = pytest.mark.usefixtures("without_report")
+
 
 class _Builder:
     """Layers of an ONNX network of images."""

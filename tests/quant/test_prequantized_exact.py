@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from support.onnx_models import text_model
 from support.quantized_models import Model, exact
 from support.tables import every
 
@@ -133,20 +133,12 @@ def test_scales_lie_along_the_outputs(tmp_path, outputs, transposed):
     constants = {"xs": np.float32(0.05), "xz": np.int8(3), "w": weights, "ws": scales, "wz": np.zeros(outputs, np.int8)}
     constants |= {"bs": np.float32(0.05) * scales, "bz": np.zeros(outputs, np.int32), "ys": np.float32(0.1), "yz": np.int8(-4)}
     constants["b"] = rng.integers(-300, 300, outputs).astype(np.int32)
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]),
-        helper.make_node("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
-        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=1 - transposed),
-        helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
-        helper.make_node("Gemm", ["xd", "wd", "bd"], ["g"], transB=transposed),
-        helper.make_node("QuantizeLinear", ["g", "ys", "yz"], ["gq"]),
-        helper.make_node("DequantizeLinear", ["gq", "ys", "yz"], ["y"]),
-    ]
-    ends = [helper.make_tensor_value_info(name, 1, [1, size]) for name, size in (("x", 6), ("y", outputs))]
-    arrays = [numpy_helper.from_array(np.asarray(values), name) for name, values in constants.items()]
-    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], arrays)
+    body = f"""xq = QuantizeLinear (x, xs, xz) xd = DequantizeLinear (xq, xs, xz)
+        wd = DequantizeLinear <axis = {1 - transposed}> (w, ws, wz) bd = DequantizeLinear <axis = 0> (b, bs, bz)
+        g = Gemm <transB = {int(transposed)}> (xd, wd, bd)
+        gq = QuantizeLinear (g, ys, yz) y = DequantizeLinear (gq, ys, yz)"""
     path = tmp_path / "net.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(text_model(f"float[1,6] x => float[1,{outputs}] y", body, constants, opset=13), path)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session, x = onnxruntime.InferenceSession(path, options), rng.normal(size=(50, 6)).astype(np.float32) * 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections import Counter
 from dataclasses import replace
 
@@ -14,12 +13,13 @@ from network_blocks import Block, model_text
 from network_chain import Failure, run_batch
 from network_generator import Layer, Spec, generate
 from network_shrink import fails_alone, report, shrink
+from support.programs import needs
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
 
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+needs_compiler = needs("g++")
 BATCH = 25
 
 
@@ -40,9 +40,9 @@ def assert_all_correct(seeds: range, folder) -> Counter:
 
 
 @needs_compiler
-@pytest.mark.parametrize("first", [0, pytest.param(12, marks=pytest.mark.slow)])
-def test_a_few(first, tmp_path):
-    assert assert_all_correct(range(first, first + 12), tmp_path)["correct"] >= 11
+def test_a_few(tmp_path):
+    """The first of the networks of which tests/random_networks/run.py draws any number."""
+    assert assert_all_correct(range(6), tmp_path)["correct"] >= 5
 
 
 def _summed(name: str, parent: str) -> Layer:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import shutil
 
 import pytest
 from network_blocks import Block, model_text
 from network_chain import run_batch
 from network_generator import Layer, Shape, Spec
+from support.programs import needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")]
+pytestmark = [pytest.mark.slow, needs("g++")]
 
 
 @pytest.fixture(autouse=True)

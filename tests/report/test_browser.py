@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support.browser import Browser, browser
+from support.programs import needs
 
 import n2d2py
 from n2d2py.cli import main
@@ -21,7 +21,7 @@ ROOT = Path(n2d2py.__file__).resolve().parents[1]
 MODELS = ROOT / "models"
 NAMES = [f"digit {k} <&>" for k in range(10)]
 
-needs_compiler = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("make")), reason="no g++ or make")
+needs_compiler = needs("g++", "make")
 pytestmark = needs_compiler
 
 

@@ -8,9 +8,21 @@ from pathlib import Path
 
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import CORES, board, core
-from support.export_build import need
+from support.kernel_harness import WARNINGS
+from support.programs import need
 
-__all__ = ["CORE_NAMES", "ROOT", "SHARED", "compiled", "export_for_boards", "library", "make", "need_core", "tool"]
+__all__ = [
+    "CORE_NAMES",
+    "ROOT",
+    "SHARED",
+    "board_program",
+    "compiled",
+    "export_for_boards",
+    "library",
+    "make",
+    "need_core",
+    "tool",
+]
 
 CORE_NAMES = tuple(one.name for one in CORES)
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,3 +80,20 @@ def library(folder: Path, name: str) -> Path:
 def tool(name: str, program: str, *words: str | Path) -> str:
     """What a tool of a core's compiler, such as nm, prints."""
     return subprocess.run([f"{core(name).prefix}{program}", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def board_program(export: Path, name: str, text: str, folder: Path) -> str:
+    """What a C++ program prints on a core: compiled in `folder` without a C++ library, with the board of an export."""
+    one, export = core(name), export.resolve()
+    (folder / "program.cpp").write_text(text)
+    places = [f"-I{export}/{each}" for each in ("boards", "kernels/freestanding")]
+    flags = ["-O2", *one.flags, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-DON_BOARD"]
+    words = [f"{one.prefix}g++", *WARNINGS, "-Wno-pedantic", *flags, *places, f"-I{ROOT}/kernels", "-c", "program.cpp"]
+    subprocess.run(words, cwd=folder, check=True)
+    link = export / "build" / f"{folder.name}_{name}.elf"
+    link.parent.mkdir(exist_ok=True)
+    files = Path("boards") / one.board
+    flags = ["-std=c99", "-O2", *one.flags, "-nostartfiles", "-Wl,--gc-sections", "-T", files / "board.ld"]
+    objects = [files / "startup.c", folder / "program.o", *one.link, "-lm", "-o", link]
+    subprocess.run([f"{one.prefix}gcc", *flags, *objects], cwd=export, check=True)
+    return make(export, name, f"PROGRAM=build/{link.name}", "run")

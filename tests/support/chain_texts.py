@@ -45,6 +45,8 @@ TEXTS: dict[str, str] = {
     "o = MatMul (a, vt)\n ot = Transpose <perm = [0,2,1,3]> (o)\n r = Reshape (ot, i_0_16_16)\n y = MatMul (r, w_16_3)",
     "mask by where": "f = Reshape (x, i_0_16_16)\n k = Transpose <perm = [0,2,1]> (f)\n s = MatMul (f, k)\n w = Where (truth, s, far)\n a = Softmax <axis = -1> (w)\n y = MatMul (a, f)",
     "spelled norm": "f = Reshape (x, i_0_16_16)\n m = ReduceMean <axes = [-1]> (f)\n d = Sub (f, m)\n q = Mul (d, d)\n v = ReduceMean <axes = [-1]> (q)\n e = Add (v, tiny)\n s = Sqrt (e)\n n = Div (d, s)\n g = Mul (n, p_16)\n h = Add (g, b_16)\n y = MatMul (h, w_16_5)",
+    "norm of Flax": "f = Reshape (x, i_0_16_16)\n m = ReduceMean <axes = [-1]> (f)\n q = Mul (f, f)\n s = ReduceMean <axes = [-1]> (q)\n h = Mul (m, m)\n d = Sub (s, h)\n v = Max (d, zero)\n"
+    "e = Add (v, tiny)\n r = Sqrt (e)\n i = Reciprocal (r)\n k = Mul (i, p_16)\n a = Sub (f, m)\n n = Mul (a, k)\n b = Add (n, b_16)\n y = MatMul (b, w_16_5)",
     "root mean square": "f = Reshape (x, i_0_16_16)\n q = Pow (f, two)\n v = ReduceMean <axes = [-1]> (q)\n e = Add (v, tiny)\n s = Sqrt (e)\n i = Reciprocal (s)\n n = Mul (f, i)\n g = Mul (n, p_16)\n y = MatMul (g, w_16_5)",
     "length 1 by parts": "a = Conv (x, w_4_4_1_1, b_4)\n n = ReduceL2 <axes = [1]> (a)\n c = Clip (n, tiny)\n y = Div (a, c)",
     "linear layers": "f = Flatten (x)\n a = MatMul (f, w_256_8)\n c = Add (a, b_8)\n r = Relu (c)\n d = Gemm <transB = 1, alpha = 0.5, beta = 2.0> (r, w_6_8, b_6)\n t = Tanh (d)\n e = Gemm (t, w_6_4, b_4)\n y = Softmax (e)",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import n2d2py
 from n2d2py.cli import main
 from n2d2py.exports.cpp.library import Export
 from n2d2py.runtime import Network
+from support.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -24,15 +23,7 @@ HERE = ROOT / "tests" / "e2e"
 WEIGHTS = {"LeNet": MODELS / "LeNet.npz"}
 NETWORKS = {"LeNet": MODELS / "LeNet.ini", "MobileNet": MODELS / "MobileNet.ini", "branches": HERE / "branches.ini"}
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not both installed"
-)
-
-
-def need(*programs: str) -> None:
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
+needs_compiler = needs("g++", "make")
 
 
 def command(network: str, out: Path, *options: str) -> list[str]:
@@ -122,7 +113,8 @@ def compiled_at_once(folder: Path, compiler: str = "g++", flags: Sequence[str] =
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr
-    return Export(library, json.loads((folder / "manifest.json").read_text())["details"]["namespace"])
+    details = json.loads((folder / "manifest.json").read_text())["details"]
+    return Export(library, details["namespace"], details)
 
 
 def assert_compiled_is_simulated(folder: Path, count: int = 4) -> None:

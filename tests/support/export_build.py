@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.simulator import simulate
-
-
-def need(*programs: str) -> None:
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
 
 
 def make(folder: Path, *arguments: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-import pytest
-
 from support import kernel_harness as harness
+from support.programs import need
 
 # Debian's clang without a number is older than the vectors of RISC-V.
 _CLANG = next((name for name in (f"clang++-{version}" for version in range(21, 15, -1)) if shutil.which(name)), "clang++-16")
@@ -36,7 +35,5 @@ TARGETS = {
 def check(made, target: str, folder, *flags: str) -> None:
     compiler, machine, emulator = TARGETS[target]
     library = ("riscv64-linux-gnu-g++",) if "--target=riscv64-linux-gnu" in machine else ()
-    for program in (compiler, emulator[0], *library):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
+    need(compiler, emulator[0], *library)
     harness.check_all(made, folder, compiler, ("-static", "-Wno-psabi", *machine, *flags), emulator)

@@ -48,6 +48,14 @@ ISAS = sorted(FLAGS)
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
+each_build = pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
+)
+"""A slow test for each of the builds that the kernels must be right in."""
+
+
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
-import pytest
-
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 
@@ -33,8 +29,3 @@ def sweep_cases(seed: int, convolutions: int) -> list[harness.Case]:
         *cases.floats(sweep),
         *cases.packed_channels(sweep),
     ]
-
-
-def need(compiler: str) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import n2d2py
 from n2d2py.cli import main
+from n2d2py.exports.cpp.library import Export
+from support.e2e_run import compiled_at_once
+from support.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,9 +29,7 @@ NETWORKS = {
 }
 
 
-needs_tools = pytest.mark.skipif(
-    not all(map(shutil.which, ("g++", "make", "nm"))), reason="g++, make and nm are not all installed"
-)
+needs_tools = needs("g++", "make", "nm")
 
 
 def export(network: str, out: Path, parameters: str, bits: str = "8") -> Path:
@@ -41,9 +40,9 @@ def export(network: str, out: Path, parameters: str, bits: str = "8") -> Path:
     return out / ("export_CPP_int8" if bits == "8" else "export_CPP_float32")
 
 
-def assert_exact(folder: Path, count: int = 3) -> None:
+def assert_exact(folder: Path, count: int = 3, compiled: Export | None = None) -> None:
     """Every layer of the compiled export equals the simulation on random stimuli."""
-    compiled, simulated = n2d2py.load_export(folder), n2d2py.load_simulator(folder)
+    compiled, simulated = compiled or compiled_at_once(folder), n2d2py.load_simulator(folder)
     info = simulated.info.inputs[0]
     shape = (count, *info.shape[1:])
     x = np.random.default_rng(0).integers(info.type.qmin, info.type.qmax + 1, shape).astype(info.dtype)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.memories import plan_memories, read_memories
-from n2d2py.memory.modes import MODES, plan_mode
-from n2d2py.memory.settings import Settings
+from n2d2py.memory.settings import MODES, Settings, read_memories
 from n2d2py.memory.strategies import PLANNERS, plan_memory
-from n2d2py.memory.stream import StreamPlanner
 from support.memory_execute import run
 from support.memory_graphs import random_problem
 
@@ -34,11 +29,11 @@ def plans(problem, seed: int):
     for settings in (SETTINGS[7], SETTINGS[0], SETTINGS[seed % 16]):
         for name in NAMES:
             yield (f"{name} {settings}", plan_memory(problem, settings, strategy=name))
-        yield f"input by rows {settings}", StreamPlanner(True).plan(problem, settings)
-    yield MODES[seed % 3], plan_mode(problem, SETTINGS[7], MODES[seed % 3])
+        yield f"input by rows {settings}", plan_memory(problem, settings, strategy="OptimizeStream", stream_input=True)
+    yield MODES[seed % 3], plan_memory(problem, SETTINGS[7], mode=MODES[seed % 3])
     memories = read_memories((f"FAST:{(1, 4, 16)[seed % 3]}k:1", "NEXT:8k:2.5", "SLOW:64M:10"))
-    for streams in (False, True):
-        yield f"memories, streams {streams}", plan_memories(problem, replace(SETTINGS[seed % 16], memories=memories), streams)
+    for mode in ("Balanced", "auto"):
+        yield f"memories, {mode}", plan_memory(problem, SETTINGS[seed % 16], memories=memories, mode=mode)
 
 
 def check(seed: int) -> int:

@@ -15,6 +15,7 @@ from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.graph.describe import describe
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
+from support.e2e_run import compiled_at_once
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 LENET = (str(MODELS / "LeNet.ini"), "-seed", "1", "-w", str(MODELS / "LeNet.npz"))
@@ -82,7 +83,7 @@ def export(path: Path, out: Path, *options: str) -> Path:
 
 def assert_bit_exact(folder: Path, count: int = 2) -> None:
     """Every layer of the compiled project gives the integers of the simulation, on random integers."""
-    compiled, simulated = n2d2py.load_export(folder), n2d2py.load_simulator(folder)
+    compiled, simulated = compiled_at_once(folder), n2d2py.load_simulator(folder)
     (info,) = simulated.info.inputs
     integers = np.random.default_rng(0).integers(info.type.qmin, info.type.qmax + 1, (count, *info.shape[1:]))
     found = compiled.layers(integers.astype(info.dtype))

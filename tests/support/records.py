@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from zlib import crc32
 
@@ -21,21 +22,66 @@ from n2d2py.graph import Graph
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.stages.fuse import fuse_stage
-from support.kernel_all import SWEEPS
+from support import (
+    array_cases,
+    attention_cases,
+    kernel_cases,
+    kernel_conversions,
+    kernel_function_cases,
+    kernel_interpolation,
+    kernel_real_layers,
+    kernel_unseen_layers,
+    recurrent_cases,
+)
+from support.attention_cases import masked_softmaxes, products, softmaxes, sums
+from support.kernel_cases import Sweep
+from support.kernel_halves import half_cases
 from support.kernel_harness import Case
+from support.kernel_lines import line_cases
+from support.kernel_overlaps import overlapping_cases
+from support.kernel_packed import few_bits
+from support.kernel_quantized_layers import quantized_cases
+from support.kernel_residual import residual_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "golden"
 NETWORKS = [path for path in sorted((ROOT / "models").glob("*.ini")) if "${N2D2_" not in path.read_text(encoding="utf-8")]
 
 
+def swept_cases() -> Iterator[Case]:
+    """Yield the cases of all kernel sweeps, in integers and in real numbers."""
+    made: Iterable[Iterable[Case]] = (
+        kernel_cases.convolutions(Sweep(1), 66),
+        kernel_cases.fully_connected(Sweep(1)),
+        kernel_cases.pools(Sweep(1)),
+        kernel_cases.pointwise(Sweep(1)),
+        kernel_cases.moves(Sweep(1)),
+        kernel_cases.floats(Sweep(1)),
+        kernel_cases.packed_channels(Sweep(1)),
+        array_cases.everything(1),
+        *(cases(1) for cases in (products, sums, softmaxes, masked_softmaxes, attention_cases.norms)),
+        recurrent_cases.everything(1, 3),
+        line_cases(5),
+        overlapping_cases(3),
+        kernel_conversions.all_cases(1),
+        half_cases(1),
+        kernel_function_cases.all_cases(1),
+        kernel_interpolation.cases(Sweep(1)),
+        kernel_real_layers.all_cases(1),
+        few_bits(1),
+        quantized_cases(1),
+        residual_cases(1),
+        kernel_unseen_layers.all_cases(1),
+    )
+    return chain.from_iterable(made)
+
+
 def layer_records() -> dict[str, str]:
     """Return, by kernel form, the text of the first layer of the kernel sweeps that has this form."""
     found: dict[str, str] = {}
-    for sweep in SWEEPS.values():
-        for case in sweep(1):
-            code = _code(case)
-            found.setdefault(kernel_form(case, code), _layer_text(case, code))
+    for case in swept_cases():
+        code = _code(case)
+        found.setdefault(kernel_form(case, code), _layer_text(case, code))
     return dict(sorted(found.items()))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, dispatches
-from n2d2py.exports.vulkan.runner import missing_vulkan
 from n2d2py.exports.vulkan.shaders import compiler, spirv
+from n2d2py.exports.vulkan.target import missing_vulkan
 from support.kernel_harness import ROOT, WARNINGS, Case
 
 VALIDATION = {

@@ -81,6 +81,46 @@ def test_the_first_step(more, target, gradient, tmp_path):
         assert np.allclose(found["fc_biases"], biases - 0.5 * slope.sum(0), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "more, size, outputs",
+    [
+        ("[soft]\nInput=conv\nType=Softmax\nNbOutputs=3\nWithLoss=1\n[soft.Target]\n", (4, 6), 3),
+        ("ActivationFunction=LogisticWithLoss\n[conv.Target]\n", (4, 6), 1),
+        ("Stride=2\n[conv.Target]\n", (2, 3), 3),
+    ],
+)
+def test_the_first_step_of_labels_of_pixels(more, size, outputs, tmp_path):
+    """As N2D2 has it, the pixels of a label in a sample weigh as much as one sample; pixels of -1 do not count."""
+    rng = np.random.default_rng(1)
+    x, labels = rng.normal(size=(SAMPLES, 2, 4, 6)).astype(np.float32), rng.integers(-1, max(outputs, 2), (SAMPLES, *size))
+    labels[:, 0, 0], labels[0] = 0, -1
+    weights = rng.normal(size=(outputs, 2)).astype(np.float32)
+    step = 4 // size[0]
+    np.savez(tmp_path / "data.npz", x=x, y=labels.repeat(step, 1).repeat(step, 2))
+    np.savez(tmp_path / "start.npz", conv_weights=weights.reshape(outputs, 2, 1, 1), conv_biases=np.zeros(outputs, np.float32))
+    head, _, _ = NETWORK.format(more="").partition("SizeX")
+    (tmp_path / "net.ini").write_text(
+        f"{head}Size=6 4 2\nBatchSize={SAMPLES}\n[conv]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs={outputs}\n"
+        f"Solvers.LearningRate=0.5\n{more}"
+    )
+    words = ["-w", tmp_path / "start.npz", "-learn", SAMPLES, "-o", tmp_path / "out"]
+    assert cli.main([str(word) for word in (tmp_path / "net.ini", *words)]) == 0
+    read = x[:, :, ::step, ::step].astype(np.float64)
+    z = np.einsum("oc,nchw->nohw", weights.astype(np.float64), read)
+    if outputs == 1:
+        slope = 1 / (1 + np.exp(-z)) - (labels == 1)[:, None]
+    else:
+        wanted = np.stack([labels == label for label in range(3)], 1)
+        slope = (softmax(z) if "Softmax" in more else z) - wanted
+    counts = np.stack([[max(np.sum(one == label), 1) for label in range(3)] for one in labels])
+    share = np.where(
+        labels < 0, 0, 1 / np.take_along_axis(counts, labels.reshape(SAMPLES, -1).clip(0), 1).reshape(labels.shape)
+    )
+    gradient = np.einsum("nohw,nchw->oc", slope * share[:, None], read) / SAMPLES
+    with np.load(tmp_path / "out" / "weights" / "weights.npz") as found:
+        assert np.allclose(found["conv_weights"].reshape(outputs, 2), weights - 0.5 * gradient, atol=1e-6)
+
+
 MARGIN = f"""ConfigSection=fc.config
 [margin]
 Input=fc

@@ -20,11 +20,13 @@ def stimuli(load) -> Stimuli:
     return Stimuli([f"s{k}" for k in range(10)], np.arange(10), (2, 3), load)
 
 
-def read(load, workers: int, epoch: int = 0):
+def read(load, workers: int, epoch: int = 0, label_map=None):
     from n2d2py.training.reading import Source
 
     def drawn(number: int) -> Stimuli:
-        return stimuli(lambda k: load(k) + np.float32(100 * number))
+        found = stimuli(lambda k: load(k) + np.float32(100 * number))
+        found.label_map = label_map
+        return found
 
     return [(x.numpy(), labels) for x, labels in Source(stimuli(load), drawn, workers).batches(PARTS, epoch)]
 
@@ -39,6 +41,12 @@ def test_processes_read_what_threads_read():
     for part, (x, labels), (y, others) in zip(PARTS, threads, processes, strict=True):
         assert np.array_equal(x, y) and np.array_equal(labels, others)
         assert np.array_equal(labels, part) and np.array_equal(x[:, 0, 0], part + 300)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_labels_of_pixels_are_read_too(workers):
+    for part, (x, labels) in zip(PARTS, read(plain, workers, label_map=lambda k: np.full((2, 3), k)), strict=True):
+        assert np.array_equal(x, labels) and np.array_equal(labels[:, 1, 2], part)
 
 
 def test_an_error_of_a_stimulus_keeps_its_code():

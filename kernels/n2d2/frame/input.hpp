@@ -39,6 +39,12 @@ inline bool frameAxes(int width, int height, FrameAxis& columns, FrameAxis& rows
     return true;
 }
 
+// The position in a frame of one in the input, both in 1/16 pixel.
+inline std::int32_t framePosition(const FrameAxis& axis, std::int32_t position) {
+    const std::int64_t from = static_cast<std::int64_t>(position + 16 * axis.first) * axis.size + axis.target / 2;
+    return static_cast<std::int32_t>(16 * axis.start + from / axis.target);
+}
+
 template <class Cfg>
 class FrameInput {
 public:

@@ -12,100 +12,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "n2d2/vulkan/device.hpp"
+#include "n2d2/vulkan/network.hpp"
+
 namespace n2d2 {
 namespace vulkan {
-
-enum Status : int { Ready = 0, NoVulkan = 16, NoDevice = 17, NoMemory = 18, NoPipeline = 19, DeviceLost = 20, NotCreated = 21 };
-
-inline const char* describe(int status) {
-    switch (status) {
-        case Ready:
-            return "ready";
-        case NoVulkan:
-            return "Vulkan 1.1 is not available: no driver is installed";
-        case NoDevice:
-            return "no Vulkan 1.1 device of that name has a compute queue and 8-bit and 16-bit storage";
-        case NoMemory:
-            return "the device has not enough memory";
-        case NoPipeline:
-            return "the driver does not accept a shader";
-        case DeviceLost:
-            return "the device was lost";
-        default:
-            return "the device is not ready";
-    }
-}
-
-// SPIR-V of a shader; `dot` is what runs instead on a device with integer dot products, or null.
-struct Shader {
-    const std::uint32_t* code;
-    std::size_t bytes;
-    const std::uint32_t* dot;
-    std::size_t dotBytes;
-};
-
-// A shader with its specialization constants 0, 1, 2, ...
-struct Pipeline {
-    int shader;
-    const std::int32_t* constants;
-    std::uint32_t count;
-};
-
-// Bytes [begin, end) of the arena.
-struct Range {
-    std::uint64_t begin, end;
-};
-
-enum : int { PlaceCount = 5 };
-
-// Work of a layer: a dispatch, or a function of the CPU where `run` is not null.
-struct Step {
-    int pipeline;
-    std::uint32_t groups[2];
-    std::int32_t places[PlaceCount];
-    bool
-        waits;  // for the steps since the last one that waited: it uses bytes that one of them wrote, or writes bytes that it read
-    void (*run)(unsigned char* arena);
-    const Range* touched;  // bytes that `run` uses
-    std::size_t touchedCount;
-};
-
-struct Network {
-    const Shader* shaders;
-    std::size_t shaderCount;
-    const Pipeline* pipelines;
-    std::size_t pipelineCount;
-    const Step* steps;
-    std::size_t stepCount;
-    const Range* inputs;  // of the network; then its outputs
-    std::size_t inputCount;
-    const Range* outputs;
-    std::size_t outputCount;
-    const std::int32_t* constants;
-    std::size_t constantBytes;
-    std::size_t arenaBytes;
-};
-
-// Choice of the device. With `device`, the engine uses what the application has created.
-struct Options {
-    const char*
-        name;  // part of the device's name, or its number; null: the environment variable N2D2_VULKAN_DEVICE, else the fastest kind
-    VkPhysicalDevice physical;
-    VkDevice device;
-    VkQueue queue;
-    std::uint32_t family;
-    bool hasDot;  // the application has enabled shaderIntegerDotProduct
-};
-
-// 1 or 0 where an environment variable says so, else `otherwise`.
-inline bool overridden(const char* variable, bool otherwise) {
-    const char* const text = std::getenv(variable);
-    return text && *text ? *text != '0' : otherwise;
-}
 
 class Engine {
 public:
@@ -116,7 +30,7 @@ public:
 
     // Opens a device, uploads the constants and records the network.
     int create(const Options& options) {
-        int status = options.device ? adopt(options) : open(options.name);
+        int status = options.device ? device_.adopt(options) : device_.open(options.name);
         if (status == Ready)
             status = createBuffers();
         if (status == Ready)
@@ -129,8 +43,8 @@ public:
     // Memory of the CPU where inputs are placed and outputs are found, at their bytes of the arena.
     unsigned char* memory() const { return mapped_; }
 
-    const char* name() const { return properties_.deviceName; }
-    bool usesDot() const { return hasDot_; }
+    const char* name() const { return device_.properties.deviceName; }
+    bool usesDot() const { return device_.hasDot; }
     bool copies() const { return copies_; }
 
     // One inference.
@@ -167,19 +81,10 @@ private:
         std::size_t first, stop;
         VkCommandBuffer commands;  // null: steps of the CPU
     };
-    struct Buffer {
-        VkBuffer buffer;
-        VkDeviceMemory memory;
-    };
 
     const Network& network_;
-    VkInstance instance_ = VK_NULL_HANDLE;
-    VkPhysicalDevice physical_ = VK_NULL_HANDLE;
-    VkPhysicalDeviceProperties properties_ = {};
-    VkDevice device_ = VK_NULL_HANDLE;
-    VkQueue queue_ = VK_NULL_HANDLE;
-    std::uint32_t family_ = 0;
-    bool owned_ = false, hasDot_ = false, copies_ = false;
+    Device device_;
+    bool copies_ = false;
     Buffer arena_ = {}, constants_ = {}, staging_ = {};
     unsigned char* mapped_ = nullptr;
     VkDescriptorSetLayout setLayout_ = VK_NULL_HANDLE;
@@ -192,224 +97,23 @@ private:
     VkFence fence_ = VK_NULL_HANDLE;
     std::vector<Segment> segments_;
 
-    // ---- device ----------------------------------------------------------------------------------
-    struct Found {
-        bool fits, hasDot, isFast;
-        std::uint32_t family;
-        int rank;
-    };
-
-    // Whether a device has what the shaders need, and how good it is.
-    static Found examine(VkPhysicalDevice physical) {
-        Found found = {false, false, false, 0, 0};
-        VkPhysicalDeviceProperties properties;
-        vkGetPhysicalDeviceProperties(physical, &properties);
-        if (properties.apiVersion < VK_API_VERSION_1_1)
-            return found;
-        const bool dot = extensionOf(physical, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
-        VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR products = {};
-        products.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
-        VkPhysicalDevice16BitStorageFeatures halfwords = {};
-        halfwords.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
-        halfwords.pNext = dot ? &products : nullptr;
-        VkPhysicalDevice8BitStorageFeatures bytes = {};
-        bytes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES;
-        bytes.pNext = &halfwords;
-        VkPhysicalDeviceFeatures2 features = {};
-        features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-        features.pNext = &bytes;
-        vkGetPhysicalDeviceFeatures2(physical, &features);
-        if (!extensionOf(physical, VK_KHR_8BIT_STORAGE_EXTENSION_NAME) || !bytes.storageBuffer8BitAccess ||
-            !halfwords.storageBuffer16BitAccess || !computeFamily(physical, found.family))
-            return found;
-        VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR speeds = {};
-        speeds.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR;
-        VkPhysicalDeviceProperties2 more = {};
-        more.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-        more.pNext = dot ? &speeds : nullptr;
-        vkGetPhysicalDeviceProperties2(physical, &more);
-        found.fits = true;
-        found.hasDot = dot && products.shaderIntegerDotProduct;
-        found.isFast =
-            speeds.integerDotProduct4x8BitPackedSignedAccelerated || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-        switch (properties.deviceType) {
-            case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-                found.rank = 4;
-                break;
-            case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-                found.rank = 3;
-                break;
-            case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-                found.rank = 2;
-                break;
-            default:
-                found.rank = 1;
-        }
-        return found;
-    }
-
-    static bool extensionOf(VkPhysicalDevice physical, const char* wanted) {
-        std::uint32_t count = 0;
-        vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr);
-        std::vector<VkExtensionProperties> all(count);
-        vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, all.data());
-        for (const VkExtensionProperties& one : all)
-            if (std::strcmp(one.extensionName, wanted) == 0)
-                return true;
-        return false;
-    }
-
-    static bool computeFamily(VkPhysicalDevice physical, std::uint32_t& family) {
-        std::uint32_t count = 0;
-        vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
-        std::vector<VkQueueFamilyProperties> all(count);
-        vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, all.data());
-        for (family = 0; family < count; ++family)
-            if (all[family].queueFlags & VK_QUEUE_COMPUTE_BIT)
-                return true;
-        return false;
-    }
-
-    // The device that `name` names, or else the one of the highest rank.
-    static VkPhysicalDevice choose(VkInstance instance, const char* name, Found& best) {
-        std::uint32_t count = 0;
-        vkEnumeratePhysicalDevices(instance, &count, nullptr);
-        std::vector<VkPhysicalDevice> all(count);
-        vkEnumeratePhysicalDevices(instance, &count, all.data());
-        VkPhysicalDevice chosen = VK_NULL_HANDLE;
-        best = Found();
-        for (std::uint32_t i = 0; i < count; ++i) {
-            VkPhysicalDeviceProperties properties;
-            vkGetPhysicalDeviceProperties(all[i], &properties);
-            char* end = nullptr;
-            const bool isNumber = name && *name && std::strtoul(name, &end, 10) == i && *end == '\0';
-            if (name && *name && !isNumber && !std::strstr(properties.deviceName, name))
-                continue;
-            const Found found = examine(all[i]);
-            if (found.fits && found.rank > best.rank) {
-                best = found;
-                chosen = all[i];
-            }
-        }
-        return chosen;
-    }
-
-    int open(const char* name) {
-        VkApplicationInfo application = {};
-        application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
-        application.apiVersion = VK_API_VERSION_1_1;
-        VkInstanceCreateInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-        info.pApplicationInfo = &application;
-        if (vkCreateInstance(&info, nullptr, &instance_) != VK_SUCCESS)
-            return NoVulkan;
-        owned_ = true;
-        Found found;
-        physical_ = choose(instance_, name ? name : std::getenv("N2D2_VULKAN_DEVICE"), found);
-        if (!physical_)
-            return NoDevice;
-        hasDot_ = found.hasDot && overridden("N2D2_VULKAN_DOT", found.isFast);
-        family_ = found.family;
-        vkGetPhysicalDeviceProperties(physical_, &properties_);
-
-        const float priority = 1;
-        VkDeviceQueueCreateInfo queue = {};
-        queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-        queue.queueFamilyIndex = family_;
-        queue.queueCount = 1;
-        queue.pQueuePriorities = &priority;
-        VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR products = {};
-        products.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
-        products.shaderIntegerDotProduct = VK_TRUE;
-        VkPhysicalDevice16BitStorageFeatures halfwords = {};
-        halfwords.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
-        halfwords.storageBuffer16BitAccess = VK_TRUE;
-        halfwords.pNext = hasDot_ ? &products : nullptr;
-        VkPhysicalDevice8BitStorageFeatures bytes = {};
-        bytes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES;
-        bytes.storageBuffer8BitAccess = VK_TRUE;
-        bytes.pNext = &halfwords;
-        const char* const extensions[] = {VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME};
-        VkDeviceCreateInfo device = {};
-        device.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-        device.pNext = &bytes;
-        device.queueCreateInfoCount = 1;
-        device.pQueueCreateInfos = &queue;
-        device.enabledExtensionCount = hasDot_ ? 2 : 1;
-        device.ppEnabledExtensionNames = extensions;
-        if (vkCreateDevice(physical_, &device, nullptr, &device_) != VK_SUCCESS)
-            return NoDevice;
-        vkGetDeviceQueue(device_, family_, 0, &queue_);
-        return Ready;
-    }
-
-    int adopt(const Options& options) {
-        physical_ = options.physical;
-        device_ = options.device;
-        queue_ = options.queue;
-        family_ = options.family;
-        hasDot_ = options.hasDot;
-        vkGetPhysicalDeviceProperties(physical_, &properties_);
-        return Ready;
-    }
-
     // ---- memory ----------------------------------------------------------------------------------
-    // The first kind of memory of `allowed` that has all of `wanted`; the number of kinds where there is none.
-    std::uint32_t memoryType(std::uint32_t allowed, VkMemoryPropertyFlags wanted) const {
-        VkPhysicalDeviceMemoryProperties known;
-        vkGetPhysicalDeviceMemoryProperties(physical_, &known);
-        for (std::uint32_t i = 0; i < known.memoryTypeCount; ++i)
-            if ((allowed >> i & 1) && (known.memoryTypes[i].propertyFlags & wanted) == wanted)
-                return i;
-        return VK_MAX_MEMORY_TYPES;
-    }
-
-    // A buffer in the first of two kinds of memory that there is.
-    int allocate(Buffer& made, VkDeviceSize bytes, VkBufferUsageFlags usage, VkMemoryPropertyFlags first,
-                 VkMemoryPropertyFlags second) {
-        VkBufferCreateInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-        info.size = bytes;
-        info.usage = usage;
-        info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-        if (vkCreateBuffer(device_, &info, nullptr, &made.buffer) != VK_SUCCESS)
-            return NoMemory;
-        VkMemoryRequirements needed;
-        vkGetBufferMemoryRequirements(device_, made.buffer, &needed);
-        VkMemoryAllocateInfo memory = {};
-        memory.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-        memory.allocationSize = needed.size;
-        memory.memoryTypeIndex = memoryType(needed.memoryTypeBits, first);
-        if (memory.memoryTypeIndex == VK_MAX_MEMORY_TYPES)
-            memory.memoryTypeIndex = memoryType(needed.memoryTypeBits, second);
-        if (memory.memoryTypeIndex == VK_MAX_MEMORY_TYPES ||
-            vkAllocateMemory(device_, &memory, nullptr, &made.memory) != VK_SUCCESS ||
-            vkBindBufferMemory(device_, made.buffer, made.memory, 0) != VK_SUCCESS)
-            return NoMemory;
-        return Ready;
-    }
-
-    void release(Buffer& buffer) {
-        vkDestroyBuffer(device_, buffer.buffer, nullptr);
-        vkFreeMemory(device_, buffer.memory, nullptr);
-    }
-
     int createBuffers() {
         const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
         const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
         const VkMemoryPropertyFlags cached = visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
         const VkBufferUsageFlags moved = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-        const bool shared = properties_.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU &&
-                            memoryType(~0u, local | cached) != VK_MAX_MEMORY_TYPES;
+        const bool shared = device_.properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU &&
+                            device_.memoryType(~0u, local | cached) != VK_MAX_MEMORY_TYPES;
         copies_ = overridden("N2D2_VULKAN_COPY", !shared);
         const std::size_t bytes = (network_.arenaBytes + 3) / 4 * 4 + Behind;
-        int status = allocate(arena_, bytes, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | moved, copies_ ? local : local | cached,
-                              copies_ ? local : visible);
+        int status = device_.allocate(arena_, bytes, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | moved,
+                                      copies_ ? local : local | cached, copies_ ? local : visible);
         if (status == Ready && copies_)
-            status = allocate(staging_, bytes, moved, cached, visible);
+            status = device_.allocate(staging_, bytes, moved, cached, visible);
         void* place = nullptr;
         const VkDeviceMemory seen = copies_ ? staging_.memory : arena_.memory;
-        if (status == Ready && vkMapMemory(device_, seen, 0, VK_WHOLE_SIZE, 0, &place) != VK_SUCCESS)
+        if (status == Ready && vkMapMemory(device_.handle, seen, 0, VK_WHOLE_SIZE, 0, &place) != VK_SUCCESS)
             status = NoMemory;
         mapped_ = static_cast<unsigned char*>(place);
         return status == Ready ? createCommands() : status;
@@ -419,11 +123,11 @@ private:
         VkCommandPoolCreateInfo pool = {};
         pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
         pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-        pool.queueFamilyIndex = family_;
+        pool.queueFamilyIndex = device_.family;
         VkFenceCreateInfo fence = {};
         fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-        if (vkCreateCommandPool(device_, &pool, nullptr, &pool_) != VK_SUCCESS ||
-            vkCreateFence(device_, &fence, nullptr, &fence_) != VK_SUCCESS || !commandBuffer(traced_))
+        if (vkCreateCommandPool(device_.handle, &pool, nullptr, &pool_) != VK_SUCCESS ||
+            vkCreateFence(device_.handle, &fence, nullptr, &fence_) != VK_SUCCESS || !commandBuffer(traced_))
             return NoMemory;
         return uploadConstants();
     }
@@ -434,20 +138,20 @@ private:
         info.commandPool = pool_;
         info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
         info.commandBufferCount = 1;
-        return vkAllocateCommandBuffers(device_, &info, &made) == VK_SUCCESS;
+        return vkAllocateCommandBuffers(device_.handle, &info, &made) == VK_SUCCESS;
     }
 
     // The constants go to the device once, through a buffer that lives as long as that takes.
     int uploadConstants() {
         const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
         const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-        int status = allocate(constants_, network_.constantBytes,
-                              VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT, local, visible);
+        int status = device_.allocate(constants_, network_.constantBytes,
+                                      VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT, local, visible);
         Buffer source = {};
         if (status == Ready)
-            status = allocate(source, network_.constantBytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT, visible, visible);
+            status = device_.allocate(source, network_.constantBytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT, visible, visible);
         void* place = nullptr;
-        if (status == Ready && vkMapMemory(device_, source.memory, 0, VK_WHOLE_SIZE, 0, &place) != VK_SUCCESS)
+        if (status == Ready && vkMapMemory(device_.handle, source.memory, 0, VK_WHOLE_SIZE, 0, &place) != VK_SUCCESS)
             status = NoMemory;
         if (status == Ready) {
             std::memcpy(place, network_.constants, network_.constantBytes);
@@ -456,7 +160,7 @@ private:
             vkCmdCopyBuffer(traced_, source.buffer, constants_.buffer, 1, &all);
             status = vkEndCommandBuffer(traced_) == VK_SUCCESS ? submit(traced_) : NoMemory;
         }
-        release(source);
+        device_.release(source);
         return status;
     }
 
@@ -473,7 +177,7 @@ private:
         sets.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
         sets.bindingCount = 2;
         sets.pBindings = bindings;
-        if (vkCreateDescriptorSetLayout(device_, &sets, nullptr, &setLayout_) != VK_SUCCESS)
+        if (vkCreateDescriptorSetLayout(device_.handle, &sets, nullptr, &setLayout_) != VK_SUCCESS)
             return NoMemory;
         const VkPushConstantRange places = {VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(std::int32_t) * PlaceCount};
         VkPipelineLayoutCreateInfo layout = {};
@@ -488,8 +192,8 @@ private:
         pool.maxSets = 1;
         pool.poolSizeCount = 1;
         pool.pPoolSizes = &size;
-        if (vkCreatePipelineLayout(device_, &layout, nullptr, &layout_) != VK_SUCCESS ||
-            vkCreateDescriptorPool(device_, &pool, nullptr, &descriptors_) != VK_SUCCESS || !bindBuffers())
+        if (vkCreatePipelineLayout(device_.handle, &layout, nullptr, &layout_) != VK_SUCCESS ||
+            vkCreateDescriptorPool(device_.handle, &pool, nullptr, &descriptors_) != VK_SUCCESS || !bindBuffers())
             return NoMemory;
         std::vector<VkShaderModule> modules(network_.shaderCount, VkShaderModule(VK_NULL_HANDLE));
         pipelines_.resize(network_.pipelineCount, VkPipeline(VK_NULL_HANDLE));
@@ -497,7 +201,7 @@ private:
         for (std::size_t i = 0; i < network_.pipelineCount && status == Ready; ++i)
             status = createPipeline(network_.pipelines[i], modules, pipelines_[i]);
         for (VkShaderModule each : modules)
-            vkDestroyShaderModule(device_, each, nullptr);
+            vkDestroyShaderModule(device_.handle, each, nullptr);
         return status;
     }
 
@@ -507,7 +211,7 @@ private:
         info.descriptorPool = descriptors_;
         info.descriptorSetCount = 1;
         info.pSetLayouts = &setLayout_;
-        if (vkAllocateDescriptorSets(device_, &info, &set_) != VK_SUCCESS)
+        if (vkAllocateDescriptorSets(device_.handle, &info, &set_) != VK_SUCCESS)
             return false;
         const VkDescriptorBufferInfo buffers[2] = {{arena_.buffer, 0, VK_WHOLE_SIZE}, {constants_.buffer, 0, VK_WHOLE_SIZE}};
         VkWriteDescriptorSet writes[2] = {};
@@ -519,7 +223,7 @@ private:
             writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
             writes[i].pBufferInfo = &buffers[i];
         }
-        vkUpdateDescriptorSets(device_, 2, writes, 0, nullptr);
+        vkUpdateDescriptorSets(device_.handle, 2, writes, 0, nullptr);
         return true;
     }
 
@@ -527,12 +231,12 @@ private:
         const std::size_t index = static_cast<std::size_t>(wanted.shader);
         if (!modules[index]) {
             const Shader& shader = network_.shaders[index];
-            const bool dot = hasDot_ && shader.dot;
+            const bool dot = device_.hasDot && shader.dot;
             VkShaderModuleCreateInfo module = {};
             module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
             module.codeSize = dot ? shader.dotBytes : shader.bytes;
             module.pCode = dot ? shader.dot : shader.code;
-            if (vkCreateShaderModule(device_, &module, nullptr, &modules[index]) != VK_SUCCESS)
+            if (vkCreateShaderModule(device_.handle, &module, nullptr, &modules[index]) != VK_SUCCESS)
                 return NoPipeline;
         }
         std::vector<VkSpecializationMapEntry> entries(wanted.count);
@@ -551,7 +255,8 @@ private:
         info.stage.pName = "main";
         info.stage.pSpecializationInfo = &constants;
         info.layout = layout_;
-        return vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &info, nullptr, &made) == VK_SUCCESS ? Ready : NoPipeline;
+        return vkCreateComputePipelines(device_.handle, VK_NULL_HANDLE, 1, &info, nullptr, &made) == VK_SUCCESS ? Ready :
+                                                                                                                  NoPipeline;
     }
 
     // ---- commands --------------------------------------------------------------------------------
@@ -668,9 +373,9 @@ private:
         info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
         info.commandBufferCount = 1;
         info.pCommandBuffers = &commands;
-        const bool done = vkQueueSubmit(queue_, 1, &info, fence_) == VK_SUCCESS &&
-                          vkWaitForFences(device_, 1, &fence_, VK_TRUE, UINT64_MAX) == VK_SUCCESS &&
-                          vkResetFences(device_, 1, &fence_) == VK_SUCCESS;
+        const bool done = vkQueueSubmit(device_.queue, 1, &info, fence_) == VK_SUCCESS &&
+                          vkWaitForFences(device_.handle, 1, &fence_, VK_TRUE, UINT64_MAX) == VK_SUCCESS &&
+                          vkResetFences(device_.handle, 1, &fence_) == VK_SUCCESS;
         return done ? Ready : DeviceLost;
     }
 
@@ -681,22 +386,19 @@ private:
     }
 
     void destroy() {
-        if (device_) {
-            vkDestroyFence(device_, fence_, nullptr);
-            vkDestroyCommandPool(device_, pool_, nullptr);
+        if (device_.handle) {
+            vkDestroyFence(device_.handle, fence_, nullptr);
+            vkDestroyCommandPool(device_.handle, pool_, nullptr);
             for (VkPipeline each : pipelines_)
-                vkDestroyPipeline(device_, each, nullptr);
-            vkDestroyDescriptorPool(device_, descriptors_, nullptr);
-            vkDestroyPipelineLayout(device_, layout_, nullptr);
-            vkDestroyDescriptorSetLayout(device_, setLayout_, nullptr);
-            release(arena_);
-            release(constants_);
-            release(staging_);
-            if (owned_)
-                vkDestroyDevice(device_, nullptr);
+                vkDestroyPipeline(device_.handle, each, nullptr);
+            vkDestroyDescriptorPool(device_.handle, descriptors_, nullptr);
+            vkDestroyPipelineLayout(device_.handle, layout_, nullptr);
+            vkDestroyDescriptorSetLayout(device_.handle, setLayout_, nullptr);
+            device_.release(arena_);
+            device_.release(constants_);
+            device_.release(staging_);
         }
-        if (owned_)
-            vkDestroyInstance(instance_, nullptr);
+        device_.destroy();
     }
 
     // Bytes behind the arena, as shaders read the last pixels by quads.

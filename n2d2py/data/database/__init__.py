@@ -8,25 +8,18 @@ from functools import partial
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import (  # noqa: F401
-    annotated,
-    caltech,
-    cifar,
-    directory,
-    gtsrb,
-    idx,
-    ilsvrc,
-    labelled,
-    listed,
-    numpy_file,
-    random_data,
-    tables,
-)
+from n2d2py.data.database import annotated, directory, gtsrb, idx, ilsvrc, labelled, numpy_file, random_data, tables  # noqa: F401
 from n2d2py.data.database.base import Context, Database, JoinedItems, load, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.partition import SETS, Partition, partition
-from n2d2py.data.database.selection import FILTER_ROIS, SORT_AND_DROP, filter_labels, sort_and_drop_labels
-from n2d2py.data.database.slicing import SLICING, slice_database
+from n2d2py.data.database.selection import (
+    FILTER_ROIS,
+    SLICING,
+    SORT_AND_DROP,
+    filter_labels,
+    slice_database,
+    sort_and_drop_labels,
+)
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values, resolve_path

@@ -1,4 +1,4 @@
-"""DIR_Database: the files of a folder, labelled by their sub-folders."""
+"""DIR_Database: the files of a folder, labelled by their sub-folders; Caltech101 and Caltech256, which are such folders."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from n2d2py.data.database.base import (
     Items,
     StimulusList,
     data_path,
+    fraction,
     load_more,
     partition_of,
     partitioned,
@@ -29,6 +30,7 @@ from n2d2py.data.decode import SOUNDS, read_stimulus, readable_extensions
 from n2d2py.data.text import TABLES, unreadable
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Values, keys
+from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.kinds import Unreadable
 
 
@@ -337,3 +339,35 @@ def _folder(values: Values, context: Context) -> _Folder:
     return _Folder(
         data_path(values, context, folder=True), partition_of(values), options, values.section.location, _channels(values)
     )
+
+
+def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
+    @register(
+        type_name,
+        fraction(
+            "Learn",
+            REQUIRED,
+            "Learning set: fraction of the images of the rarest label. The same number is taken of each label.",
+        ),
+        fraction("Validation", 0.0, "Validation set: defined like Learn. All other images are the test set."),
+        Key("IncClutter", Kind.BOOL, False, f"Keep the category {clutter}."),
+        Key("DataPath", Kind.PATH, "", f"Folder of the categories. Default: $N2D2_DATA/{default}."),
+        accepted=(
+            Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),
+        ),
+        doc=f"The categories of {type_name.split('_')[0]} in folders. Labels are "
+        "/name." + (f" {', '.join(others)} is excluded." if others else ""),
+    )
+    def _load(values: Values, context: Context) -> Database:
+        return directory_database(
+            data_path(values, context, default=default, folder=True),
+            Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"]),
+            context.seed,
+            type_name=type_name,
+            left_out=others if values["IncClutter"] else (*others, clutter),
+            valid_extensions=("jpg",),
+        )
+
+
+_register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))
+_register("Caltech256_DIR_Database", "256_ObjectCategories", "257.clutter", ())

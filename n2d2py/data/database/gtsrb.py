@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, fraction, register
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.partition import Partition, partition
-from n2d2py.data.database.slicing import SlicedItems, Tile
+from n2d2py.data.database.selection import SlicedItems, Tile
 from n2d2py.data.text import read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini import Key, Kind, Values, keys

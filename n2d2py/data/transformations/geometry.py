@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, interval, transformation
-from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
-from n2d2py.data.transformations.resize import resize_bilinear
-from n2d2py.data.transformations.sampling import sample
+from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad, sample, sample_labels
+from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
 from n2d2py.ini import Key, Kind, Values
 
 MAX_SIDE = 65535
@@ -77,11 +76,7 @@ class RescaleTransformation(Transformation):
         return resize_bilinear(image, *self.target(*image.shape[:2]))
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        """The label at floor(i * before / after), as OpenCV's INTER_NEAREST takes it."""
-        rows, columns = (
-            np.arange(after) * before // after for before, after in zip(labels.shape, self.target(*labels.shape), strict=True)
-        )
-        return labels[np.ix_(rows, columns)]
+        return resize_labels(labels, *self.target(*labels.shape))
 
 
 @transformation(
@@ -221,15 +216,23 @@ class TurnedSlice(Transformation):
         found = part.apply(image) if self.angle == 0 else self._turned(image)
         return resize_bilinear(found, self.height, self.width)
 
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        found = self.part.apply_to_map(labels) if self.angle == 0 else sample_labels(labels, *self._positions())
+        return resize_labels(found, self.height, self.width)
+
     def _turned(self, image: np.ndarray) -> np.ndarray:
+        self.part.beyond(image)
+        return sample(image, *self._positions(), self.part.border, self.part.value)
+
+    def _positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the image (part.height, part.width) under the pixels of the turned part."""
         part, turn = self.part, np.deg2rad(self.angle)
-        part.beyond(image)
         down, across = np.mgrid[: part.height, : part.width].astype(np.float64)
         down -= (part.height - 1) / 2
         across -= (part.width - 1) / 2
         rows = part.offset_y + (part.height - 1) / 2 + down * np.cos(turn) - across * np.sin(turn)
         columns = part.offset_x + (part.width - 1) / 2 + across * np.cos(turn) + down * np.sin(turn)
-        return sample(image, rows, columns, part.border, part.value)
+        return rows, columns
 
 
 @dataclass(frozen=True)

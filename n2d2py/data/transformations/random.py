@@ -8,28 +8,39 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, interval, transformation
-from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.borders import sample, sample_labels, saturated
 from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE
-from n2d2py.data.transformations.resize import resize_bilinear
-from n2d2py.data.transformations.sampling import sample
+from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Values
 
 
 @dataclass(frozen=True, eq=False)
 class _Moved(Transformation):
-    """Each pixel read at its place less a displacement (H, W) down and across; beyond the border is the border."""
+    """Each pixel read at its place less a displacement (H, W) down and across; beyond the border is the border.
+
+    `unlabelled`: pixels from beyond the border have no label.
+    """
 
     down: np.ndarray
     across: np.ndarray
+    unlabelled: bool = True
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        height, width = image.shape[:2]
-        rows, columns = np.mgrid[:height, :width]
-        rows = np.clip(rows - self.down, 0, height - 1)
-        columns = np.clip(columns - self.across, 0, width - 1)
-        return sample(image, rows, columns, "ReplicateBorder")
+        return sample(image, *self._inside(*self._positions()), "ReplicateBorder")
+
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        positions = self._positions()
+        return sample_labels(labels, *(positions if self.unlabelled else self._inside(*positions)))
+
+    def _positions(self) -> tuple[np.ndarray, np.ndarray]:
+        rows, columns = np.mgrid[: self.down.shape[0], : self.down.shape[1]]
+        return rows - self.down, columns - self.across
+
+    def _inside(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        height, width = self.down.shape
+        return np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)
 
 
 @transformation(
@@ -39,7 +50,7 @@ class _Moved(Transformation):
     Key("ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0),
     Key("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0),
     Key("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0),
-    Key("IgnoreMissingData", Kind.BOOL, True, "Treatment of missing data in pixel-wise labels, which are not trained."),
+    Key("IgnoreMissingData", Kind.BOOL, True, "Pixels from beyond the border of the image have no label."),
     doc="Training only: distort, scale and rotate each image at random.",
 )
 @dataclass(frozen=True)
@@ -53,6 +64,7 @@ class Distortion(RandomTransformation):
         size, sigma: of the Gaussian that smooths uniform noise in [-1, 1], in pixels.
         elastic: factor of the smoothed noise, in pixels.
         stretch: per cent, turn: degrees, up to which both are drawn, to either side.
+        unlabelled: pixels from beyond the border have no label.
     """
 
     size: int = 15
@@ -60,6 +72,7 @@ class Distortion(RandomTransformation):
     elastic: float = 0.0
     stretch: float = 0.0
     turn: float = 0.0
+    unlabelled: bool = True
 
     @classmethod
     def from_values(cls, values: Values) -> Distortion:
@@ -71,6 +84,7 @@ class Distortion(RandomTransformation):
             values["ElasticScaling"],
             values["Scaling"],
             values["Rotation"],
+            values["IgnoreMissingData"],
         )
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
@@ -84,7 +98,7 @@ class Distortion(RandomTransformation):
         turn = np.deg2rad(random.uniform(-1, 1) * self.turn)
         across = across + stretch_x * x + (x * (np.cos(turn) - 1) + y * np.sin(turn))
         down = down + stretch_y * y + (y * (np.cos(turn) - 1) - x * np.sin(turn))
-        return _Moved(down, across)
+        return _Moved(down, across, self.unlabelled)
 
     def _smoothed(self, noise: np.ndarray) -> np.ndarray:
         """The noise (H, W) under the Gaussian, 0 beyond the image, as exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2) weighs it."""
@@ -207,8 +221,13 @@ class _ResizedPart(Transformation):
     width: int
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        part = image[self.top : self.top + self.rows, self.left : self.left + self.columns]
-        return resize_bilinear(part, self.height, self.width)
+        return resize_bilinear(self._part(image), self.height, self.width)
+
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        return resize_labels(self._part(labels), self.height, self.width)
+
+    def _part(self, image: np.ndarray) -> np.ndarray:
+        return image[self.top : self.top + self.rows, self.left : self.left + self.columns]
 
 
 @transformation(

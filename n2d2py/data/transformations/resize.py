@@ -78,3 +78,9 @@ def _resize_float(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
     top, bottom, weight = rows
     weight = weight[:, None, None]
     return across[top] * (1 - weight) + across[bottom] * weight
+
+
+def resize_labels(labels: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Labels (H, W) at height x width: those at floor(i * before / after), as OpenCV's INTER_NEAREST takes them."""
+    rows, columns = (np.arange(after) * before // after for before, after in zip(labels.shape, (height, width), strict=True))
+    return labels[np.ix_(rows, columns)]

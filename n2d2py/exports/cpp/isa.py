@@ -75,12 +75,16 @@ class Family:
         condition: the preprocessor's, for a compiler that builds for them.
         machines: what `-dumpmachine` begins with, patterns of make.
         processors: CMAKE_SYSTEM_PROCESSOR, a regular expression of CMake.
+        includes: headers for `asking`.
+        asking: C++ by which `present` of its sets asks the processor; macros stand before functions.
     """
 
     name: str
     condition: str
     machines: str
     processors: str
+    includes: tuple[str, ...]
+    asking: str
 
 
 FAMILIES = (
@@ -89,6 +93,30 @@ FAMILIES = (
         "(defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)",
         "x86_64% i386% i486% i586% i686%",
         "x86_64|AMD64|i[3-6]86",
+        ("cpuid.h",),
+        """
+#define supports(feature) (__builtin_cpu_init(), __builtin_cpu_supports(feature) != 0)
+// A bit of EAX of a subleaf of CPUID 7.
+__attribute__((unused)) bool leaf7Bit(unsigned subleaf, unsigned bit) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __cpuid_count(7, 0, a, b, c, d);
+    if (a < subleaf)
+        return false;
+    __cpuid_count(7, subleaf, a, b, c, d);
+    return (a >> bit & 1) != 0;
+}
+""",
+    ),
+    Family(
+        "arm64",
+        "defined(__aarch64__) && defined(__linux__) && defined(__GNUC__)",
+        "aarch64%",
+        "aarch64",
+        ("sys/auxv.h",),
+        """
+// A bit of what the kernel of Linux says of the processor; the numbers are those of its headers, of which old ones lack some.
+bool hardware(unsigned long word, unsigned bit) { return (getauxval(word) >> bit & 1) != 0; }
+""",
     ),
 )
 
@@ -284,6 +312,12 @@ _TABLE = (
         has=_PANELS | {CHANNELS, FLOATS},
         signed=frozenset((DEPTHWISE, FULLY_CONNECTED)),
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (4, 1, 24576), (2, 1, 24576)),
+        flags=("-march=armv8.2-a+dotprod+i8mm",),
+        present="hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)",
+        family="arm64",
+        probe=Probe(
+            "-march=armv8.2-a+i8mm", "smmla v0.4s, v0.16b, v0.16b", "compilers before GCC 10 and clang 11 do not know it"
+        ),
     ),
     InstructionSet(
         "neondot",
@@ -297,6 +331,9 @@ _TABLE = (
         has=_PANELS | {CHANNELS, FLOATS},
         signed=_PANELS,
         tiles=((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (6, 1, 24576), (3, 2, 24576)),
+        flags=("-march=armv8.2-a+dotprod",),
+        present="hardware(AT_HWCAP, 20)",
+        family="arm64",
     ),
     InstructionSet(
         "neon",
@@ -309,6 +346,9 @@ _TABLE = (
         has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS},
         signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
         tiles=_FEW_REGISTERS,
+        flags=("-march=armv8-a",),
+        present="true",
+        family="arm64",
     ),
     InstructionSet(
         "rvv64",

@@ -21,7 +21,7 @@ from n2d2py.exports.cpp.isa import (
     reads_panels,
     tags,
 )
-from n2d2py.exports.cpp.text import templates
+from n2d2py.resources import templates
 
 ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
 """Headers that are rendered from the table, below `kernels/`."""
@@ -31,7 +31,7 @@ def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> s
     """The text of a header of ISA_HEADERS, for the sets that are `chosen`; all of them without."""
     sets = instruction_sets() if chosen is None else chosen
     return (
-        templates()
+        templates("cpp")
         .get_template(f"kernels/{header}.j2")
         .render(
             sets=sets,

@@ -24,6 +24,7 @@ from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
+from n2d2py.postprocessing import Detector, parse_post
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 3
@@ -79,6 +80,7 @@ class _Library:
     Attributes:
         partial: whether outputs can be chosen.
         on_device: whether the working memory is on a device, and that of the library is used.
+        detect: turns outputs into detections; None for an export without -post.
         from_frame: converts a frame of a camera; None for an export without -input-format.
         audio_begin, audio_samples: convert a sound; None for an export without -audio.
         reset: sets the states in an arena to zero; None for a network without states.
@@ -107,6 +109,7 @@ class _Library:
         self.audio_begin, self.audio_samples = (
             getattr(library, f"{prefix}_audio_{name}", None) for name in ("begin", "samples")
         )
+        self.detect: Any = getattr(library, f"{prefix}_detect", None)
         self.reset = getattr(library, f"{prefix}_reset", None)
         if self.reset is not None:
             self.reset.restype, self.reset.argtypes = None, [c_void_p]
@@ -193,6 +196,15 @@ class Export(Network):
             tuple(_layer(lib.layer(i)) for i in range(lib.layer_count())),
             lib.arena_bytes(),
         )
+        if "post" in details:
+            self.detector = parse_post(details["post"]).bind(self.info.inputs, self.info.outputs, self.contract.classes)
+
+    def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
+        read = sorted({detector.boxes.output, detector.scores.output})
+        memory = [_to_hwc(outputs[index][None]) for index in read]
+        found = np.zeros((detector.decoder.most, 6), np.int32)
+        count = self._library.detect(*(c_void_p(one.ctypes.data) for one in (*memory, found)), c_int(len(found)))
+        return found[:count].astype(np.int64)
 
     def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
         """The input for `run_raw` of a frame: its lines (height, bytes), uint8, in the format of -input-format.

@@ -40,8 +40,8 @@ SmallCode: Compile for size (-Os), with tiles of one size per layer where possib
 SIMD: auto: add constants in the order of the SIMD kernels. They are compiled if the compiler's target supports them. none:
     portable kernels only.
 RuntimeDispatch: Compile the layers for several instruction sets of one CPU family and select one at startup
-    (docs/explanation/instruction_sets.md). The environment variable N2D2_ISA overrides the choice. Weights are stored in
-    two orders.
+    (docs/explanation/instruction_sets.md): x86, or 64-bit ARM with Linux. The environment variable N2D2_ISA overrides the
+    choice. Weights are stored in each order that a set reads.
 """
 PARAMETERS = MEMORY_PARAMETERS.extended(
     *keys(

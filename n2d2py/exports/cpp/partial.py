@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from n2d2py.exports.cpp.schedule import Part, Turn
 from n2d2py.exports.cpp.view import LayerView, PortView
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.needs import outputs_from
+from n2d2py.graph.quant import outputs_from
 
 MOST = 64
 """Outputs, or inputs, that have a bit each."""

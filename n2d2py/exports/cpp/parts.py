@@ -14,7 +14,8 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.isa import condition, instruction_sets
-from n2d2py.exports.cpp.text import comment, float_literal, templates
+from n2d2py.exports.cpp.text import comment, float_literal
+from n2d2py.resources import templates
 
 PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
 """The instruction sets of a config: portable C++, or what the project is compiled for."""
@@ -165,7 +166,7 @@ class Constants:
         """The struct in C++."""
         literal = (lambda value: float_literal(value, self.type)) if self.type in ("float", "double") else str
         functions = {key: literal(value) for key, value in self.functions.items()}
-        template = templates().get_template("layers/constants.hpp.j2")
+        template = templates("cpp").get_template("layers/constants.hpp.j2")
         result = f"constexpr {self.type}" if self.constexpr else self.type
         return template.render(name=self.name, type=result, types=self.types, functions=functions)
 
@@ -198,7 +199,7 @@ class LayerConfig:
         for tag, kernel in self.special:
             isa = f"n2d2::Choose<n2d2::{tag}, {kernel}, {isa}>::Isa" if tag else kernel
         return (
-            templates()
+            templates("cpp")
             .get_template("layers/config.hpp.j2")
             .render(
                 name=self.name,

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import resources
+from n2d2py.exports.cpp import detections
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.identifiers import sanitise
 from n2d2py.exports.cpp.isa import TARGETS, dispatched
 from n2d2py.exports.cpp.project_view import ProjectView
-from n2d2py.exports.cpp.text import templates
 from n2d2py.exports.cpp.view import ArrayView, LayerView
-from n2d2py.exports.cpp.weight_rows import weight_rows
-from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
+from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, weight_rows
 from n2d2py.exports.stimuli import write_stimuli
 from n2d2py.files import write_text
+from n2d2py.resources import templates
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
 from n2d2py.runtime.stored_rows import StoredRows
 
@@ -74,6 +74,7 @@ class Project(ProjectView):
             *(["n2d2/binary.hpp"] if self.has_files else []),
         ]
         headers += [self.conversion.header] if self.conversion else []
+        headers += [detections.HEADER] if self.detections else []
         headers += ["n2d2/derived.hpp"] if self.derivations else []
         return headers + [one.asks for one in dispatched() if one.asks and self.dispatch]
 
@@ -118,7 +119,7 @@ class Project(ProjectView):
     def sources(self) -> tuple[str, ...]:
         """Stems of the sources of every project."""
         more = (*(("partial",) if self.partial else ()), *(("memories",) if self.other_memories else ()))
-        more += (self.conversion.stem,) if self.conversion else ()
+        more += (*((self.conversion.stem,) if self.conversion else ()), *(("detections",) if self.detections else ()))
         return ("forward", *more, "trace", "arena", "info", "quantize")
 
     def _stored_rows(self) -> dict[str, StoredRows]:

@@ -14,6 +14,7 @@ from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.audio import AudioView, audio_view
 from n2d2py.exports.cpp.code import LayerCode, plane_struct
+from n2d2py.exports.cpp.detections import DetectionView, detection_view
 from n2d2py.exports.cpp.frame import FrameView, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
 from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
@@ -23,7 +24,7 @@ from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
 from n2d2py.exports.cpp.text import comment, file_stems, literal
-from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
+from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import LayerView, PortView, arena_of, port_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
@@ -36,7 +37,7 @@ API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio detections weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -194,6 +195,18 @@ class ProjectView:
     def frames(self) -> FrameView | None:
         """The conversion, if it is that of frames."""
         return self.conversion if isinstance(self.conversion, FrameView) else None
+
+    @cached_property
+    def detections(self) -> DetectionView | None:
+        """Post-processing of the outputs; None where nobody asked for it."""
+        return detection_view(self.request)
+
+    @property
+    def detection_parameters(self) -> str:
+        """The parameters of the function that detects."""
+        ports = [self.outputs[at] for at in self.detections.outputs] if self.detections else []
+        given = (f"const {self.namespace}_{port.typedef}* {port.variable}" for port in ports)
+        return ", ".join([*given, f"{self.namespace}_detection* detections", "int max"])
 
     @property
     def contract(self) -> InputContract:

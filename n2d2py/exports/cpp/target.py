@@ -19,16 +19,14 @@ from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.project_view import namespace_of
 from n2d2py.exports.cpp.runner import CompiledExport
 from n2d2py.exports.cpp.scratch import scratch_needs
-from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.tune import tune_export, with_tiles
+from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import height, width
-from n2d2py.memory.modes import runs_by_lines
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
-from n2d2py.memory.settings import N2D2_STRATEGIES
+from n2d2py.memory.settings import N2D2_STRATEGIES, runs_by_lines
 
 _ALIGNMENT = 64
 """Of every constant array."""
@@ -49,6 +47,7 @@ class CppTarget(Target[Project]):
     adds_residuals = True
     keeps_states = True
     converts_inputs = True
+    post_processes = True
     quantization = QuantDefaults(file_types=True)
     runner = CompiledExport
     project: type[Project] = Project

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
 
-import jinja2
 import numpy as np
 
-from n2d2py import resources
 from n2d2py.naming import numbered_name
 
 
@@ -49,16 +46,3 @@ def float_literal(value: float, ctype: str) -> str:
     if not any(mark in text for mark in ".e"):
         text += ".0"
     return text + ("f" if ctype == "float" else "")
-
-
-@cache
-def templates(*folders: str) -> jinja2.Environment:
-    """The templates below folders of `export_templates`, in the first that has them, compiled once for all exports of a process."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader([resources.folder("export_templates") / folder for folder in folders or ("cpp",)]),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )

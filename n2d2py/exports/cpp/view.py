@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.arrays import file_bytes, initializer, is_file, is_string
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.isa import dispatched
+from n2d2py.exports.cpp.isa import FAMILIES, dispatched
 from n2d2py.exports.cpp.parts import Array, LayerForm
 from n2d2py.exports.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
@@ -160,21 +160,28 @@ class Written:
 
 @dataclass(frozen=True)
 class FormView:
-    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts. `file`: its name, without files "". No
-    form is derived."""
+    """A form of a constant array. No form is derived.
+
+    Attributes:
+        families: the condition of the processors that choose one of its sets when a program starts; "" where none does.
+        place: the namespace of the constant in such a program.
+        file: its name; "" without files.
+    """
 
     where: str
     written: Written
-    dispatched: bool
+    families: str
+    place: str
     file: str
     derivation: str = ""
 
     @staticmethod
-    def of(form: LayerForm, weights_format: str, file: str) -> FormView:
-        """`form` by the export parameter WeightsFormat; `file`: the name of a file that it would have."""
+    def of(form: LayerForm, weights_format: str, name: str, number: int) -> FormView:
+        """Form `number` of the array `name` by the export parameter WeightsFormat."""
         written = Written.of(form.values, weights_format)
-        chosen = any(row.name in form.sets for row in dispatched())
-        return FormView(form.where, written, chosen, file if written.data else "")
+        families = {row.family for row in dispatched() if row.name in form.sets}
+        where = " || ".join(f"({one.condition})" for one in FAMILIES if one.name in families)
+        return FormView(form.where, written, where, f"form_{number}", f"{name}_{number}.bin" if written.data else "")
 
 
 @dataclass(frozen=True)
@@ -197,7 +204,7 @@ class ArrayView:
         if array.apart:
             return ArrayView(array.name, array.ctype, Written(array.values.size, ""), apart=True)
         written = Written.of(array.values, weights_format)
-        forms = (FormView.of(form, weights_format, f"{array.name}_{number}.bin") for number, form in enumerate(array.forms, 1))
+        forms = (FormView.of(form, weights_format, array.name, number) for number, form in enumerate(array.forms, 1))
         file = f"{array.name}.bin" if written.data else ""
         return ArrayView(array.name, array.ctype, written, tuple(forms), array.where, file, array.derivation)
 
@@ -212,9 +219,9 @@ class ArrayView:
         return self.written.is_string or any(form.written.is_string for form in self.forms)
 
     @property
-    def chosen(self) -> FormView | None:
-        """The form next to the portable one in a binary that chooses its instruction set when it starts."""
-        return next((form for form in self.forms if form.dispatched), None)
+    def chosen(self) -> list[FormView]:
+        """The forms next to the portable one in a binary that chooses its instruction set when it starts."""
+        return [form for form in self.forms if form.families]
 
 
 @dataclass(frozen=True)

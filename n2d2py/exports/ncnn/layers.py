@@ -13,8 +13,7 @@ from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shi
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
-from n2d2py.graph.layout import axis_along
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph.shapes import Shape, axis_along
 from n2d2py.operators.functions import Sqrt
 
 _LARGEST_HALF = 65504.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
@@ -10,15 +11,15 @@ from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
 from n2d2py.exports.ncnn.arithmetic import sums_integers, with_ncnn
+from n2d2py.exports.ncnn.file import NcnnNetwork, identifier
 from n2d2py.exports.ncnn.layers import NcnnChoices
 from n2d2py.exports.ncnn.model import NcnnModel, write_model
-from n2d2py.exports.ncnn.readme import arrays_header, numbers_header, readme
 from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
-from n2d2py.exports.writer import model_file
+from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Key, Kind, Schema, keys
@@ -112,11 +113,46 @@ class NcnnTarget(Target[NcnnModel]):
         path.with_suffix(".bin").write_bytes(network.weights())
         if request.parameters.get("ModelArray", True):
             path.with_suffix(".param.bin").write_bytes(network.binary())
-            write_text(path.with_suffix(".id.h"), numbers_header(network, path.stem))
-            write_text(path.with_suffix(".mem.h"), arrays_header(network, path.stem))
+            _write_headers(path, network)
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
-        write_text(folder / "README.md", readme(request, prepared.result, path.stem, _choices(request).half))
+        _write_readme(folder, request, prepared.result, path.stem)
+
+
+def _variable(file: str) -> str:
+    """The name of a file as an identifier of C, as ncnn2mem makes it."""
+    return re.sub(r"[^0-9A-Za-z]", "_", file)
+
+
+_NAMES = {"variable": _variable, "identifier": identifier}
+
+
+def _write_headers(path: Path, network: NcnnNetwork) -> None:
+    """Write the numbers of layers and blobs, by which a network without names is used, and the binary files as arrays."""
+    blobs = {name: number for number, name in enumerate(network.blobs)}
+    files = [(f"{path.stem}.param.bin", network.binary()), (f"{path.stem}.bin", network.weights())]
+    arrays = [(name, hex_rows(data, ",")) for name, data in files]
+    write_rendered(path.with_suffix(".id.h"), "ncnn/model.id.h", stem=path.stem, network=network, blobs=blobs, **_NAMES)
+    write_rendered(path.with_suffix(".mem.h"), "ncnn/model.mem.h", stem=path.stem, files=arrays, **_NAMES)
+
+
+def _write_readme(folder: Path, request: ExportRequest, made: NcnnModel, stem: str) -> None:
+    """Write the contents of the files, how to run them, and where results may differ."""
+    graph = request.graph
+    write_rendered(
+        folder / "README.md",
+        "ncnn/README.md",
+        graph=graph,
+        network=made.network,
+        made=made,
+        stem=stem,
+        half=_choices(request).half,
+        ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
+        first=made.blobs[graph.inputs[0]],
+        last=made.blobs[graph.outputs[0]],
+        arrays=request.parameters.get("ModelArray", True),
+        **_NAMES,
+    )
 
 
 def _choices(request: ExportRequest) -> NcnnChoices:

@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import require
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
-from n2d2py.exports.onnx.readme import readme
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
 from n2d2py.exports.onnx.runner import OnnxRunner
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
-from n2d2py.exports.writer import model_file
-from n2d2py.files import write_text
+from n2d2py.exports.writer import model_file, write_rendered
 from n2d2py.ini.schema import Key, Kind, Schema, keys
 
 if TYPE_CHECKING:
@@ -91,7 +90,28 @@ class OnnxTarget(Target["QdqModel"]):
             path.write_bytes(made.model.SerializeToString(deterministic=True))
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
-        write_text(folder / "README.md", readme(request, made, path.name))
+        _write_readme(folder, request, made, path.name)
+
+
+def _write_readme(folder: Path, request: ExportRequest, made: QdqModel, file: str) -> None:
+    """Write the contents of the model, how to run it, and where its results may differ."""
+    graph, integer_io = request.graph, bool(request.parameters.get("IntegerIO"))
+
+    def numbers(kind: NumType) -> str:
+        if kind.plain or kind.is_float:
+            return kind.name
+        return f"{kind.name}, real = {kind.scale:.9g} (q - {kind.zero_point})" if integer_io else "float32"
+
+    write_rendered(
+        folder / "README.md",
+        "onnx/README.md",
+        graph=graph,
+        made=made,
+        file=file,
+        opset=next(entry.version for entry in made.model.opset_import if not entry.domain),
+        ports=[(way, name, ("N", *graph.shape(name)[1:]), numbers(graph.type(name))) for way, name in graph_ports(graph)],
+        full_range=any(tensor.type.full and tensor.type.bits == 8 for tensor in graph.tensors.values()),
+    )
 
 
 def _metadata(request: ExportRequest) -> dict[str, str]:

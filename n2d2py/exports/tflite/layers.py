@@ -12,8 +12,7 @@ from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
 from n2d2py.graph import QuantNode
-from n2d2py.graph.layout import axis_along
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph.shapes import Shape, axis_along
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 
 Lowering = Callable[[Layers, QuantNode], None]

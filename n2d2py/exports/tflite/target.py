@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
+from n2d2py.exports.tflite.file import int8_grid
 from n2d2py.exports.tflite.model import TfliteModel, write_model
-from n2d2py.exports.tflite.readme import array_header, array_source, readme, resolver
 from n2d2py.exports.tflite.reference import with_reference
 from n2d2py.exports.tflite.runner import LiteRtRunner
+from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_xnnpack
-from n2d2py.exports.writer import model_file
-from n2d2py.files import write_text
+from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Key, Kind, Schema, keys
 
@@ -84,15 +84,58 @@ class TfliteTarget(Target[TfliteModel]):
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
         """Write the model, its array of C, the stimuli and a README."""
         request, made = prepared.request, prepared.result
-        path = folder / model_file(request.graph.name, "tflite")
-        path.write_bytes(made.data)
+        path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):
-            write_text(folder / "model_data.h", array_header())
-            write_text(folder / "model_data.c", array_source(made.data))
-            write_text(folder / "model_operators.h", resolver(made))
+            write_arrays_of_c(folder, made.data, made.codes)
+        _write_readme(folder, request, made, path.name)
+
+    def write_model(self, prepared: Prepared[TfliteModel], folder: Path) -> Path:
+        """Write the model and the stimuli; return the path of the model."""
+        request = prepared.request
+        path = folder / model_file(request.graph.name, "tflite")
+        path.write_bytes(prepared.result.data)
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
-        write_text(folder / "README.md", readme(request, made, path.name))
+        return path
+
+
+_RESOLVED = {
+    "CONV_2D": "Conv2D",
+    "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
+    "MAX_POOL_2D": "MaxPool2D",
+    "AVERAGE_POOL_2D": "AveragePool2D",
+    "PADV2": "PadV2",
+}
+"""Operators whose function of MicroMutableOpResolver is not their name in other letters."""
+
+
+def write_arrays_of_c(folder: Path, data: bytes, codes: Collection[str]) -> None:
+    """Write a file as an array, aligned as TFLite Micro asks for, and a header that registers operators of these kinds there."""
+    functions = [_RESOLVED.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
+    write_rendered(folder / "model_data.h", "tflite/model_data.h")
+    write_rendered(folder / "model_data.c", "tflite/model_data.c", rows=hex_rows(data, ", "), size=len(data))
+    write_rendered(folder / "model_operators.h", "tflite/model_operators.h", functions=functions)
+
+
+def _write_readme(folder: Path, request: ExportRequest, made: TfliteModel, file: str) -> None:
+    """Write the contents of the model, how to run it, and where its results may differ."""
+    graph, parameters = request.graph, request.parameters
+    integer_io = graph.bits > 0 and bool(parameters.get("IntegerIO"))
+
+    def numbers(name: str) -> str:
+        scale, zero = int8_grid(graph.type(name))
+        return f"int8, real = {scale:.9g} (q - {zero})" if integer_io else "float32"
+
+    write_rendered(
+        folder / "README.md",
+        "tflite/README.md",
+        graph=graph,
+        made=made,
+        file=file,
+        kernels=parameters.get("Kernels", "XNNPACK"),
+        ports=[(way, name, channels_last(graph.shape(name)), numbers(name)) for way, name in graph_ports(graph)],
+        arrays=parameters.get("ModelArray", True),
+    )
 
 
 register(TfliteTarget())

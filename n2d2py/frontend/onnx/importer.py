@@ -16,11 +16,12 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
-from n2d2py.frontend.onnx import folding, weight_scales
+from n2d2py.frontend.onnx import folding
 from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.batch_values import BatchValues
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
+    MOVES,
     Builder,
     Converter,
     OnnxNode,
@@ -287,7 +288,7 @@ class _Walk:
             if name:
                 value.setflags(write=False)
                 builder.constants[name] = value
-        if proto.op_type in weight_scales.MOVES and proto.input[0] in builder.weight_scales:
+        if proto.op_type in MOVES and proto.input[0] in builder.weight_scales:
             values = [builder.weight_scales.get(name, value) for name, value in zip(proto.input, values, strict=True)]
             builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
         return True

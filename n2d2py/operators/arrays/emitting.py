@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from n2d2py.graph import Node
-from n2d2py.graph.layout import memory_axes
+from n2d2py.graph.shapes import memory_axes
 from n2d2py.operators.arrays.base import kind_dtype
 from n2d2py.reference.contract import OnnxWriter
 

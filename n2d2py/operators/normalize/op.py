@@ -15,8 +15,7 @@ from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Normalized
-from n2d2py.graph.layout import axis_along, in_memory_order, of_memory_order
-from n2d2py.graph.shapes import Shape, elements
+from n2d2py.graph.shapes import Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import flat, shaped, typed

@@ -5,7 +5,8 @@ x / divisor, x * (1 / divisor), x * (g / divisor) with constants g     also wher
 y * r + (b - mean(y) * r), r = g / divisor                             the same, as TensorFlow has it
 
 The divisor is the root of k * mean(x * x) + epsilon over any axes, kept, or that plus a constant; k is the number of elements where it is
-a length, n / (n - 1) where a deviation is that of samples. A length may be limited from below by a constant up to `_SMALL`.
+a length, n / (n - 1) where a deviation is that of samples. A length may be limited from below by a constant up to `_SMALL`. The mean
+square of differences may be mean(y * y) - mean(y) * mean(y), as Flax has it.
 
 The layers of the parts stay where something else reads them; the others are pruned at the end of the import.
 """
@@ -30,7 +31,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True)
 class Divisor:
-    """sqrt(factor * mean(x * x) + epsilon) + added, means over `axes` of `size` elements."""
+    """sqrt(factor * mean(x * x) + epsilon) + added, means over `axes` of `size` elements; with `centred` of x - mean(x) in the place of x."""
 
     x: str
     axes: tuple[int, ...]
@@ -39,6 +40,7 @@ class Divisor:
     epsilon: float = 0.0
     added: float = 0.0
     floored: bool = False
+    centred: bool = False
 
     @property
     def guarded(self) -> bool:
@@ -59,14 +61,17 @@ def spelled_norm(node: OnnxNode, builder: Builder) -> bool:
     for x, divisor, gain, shift in _shifted(a) if node.type == "Add" else _quotients(a):
         if not (divisor.guarded or divisor.is_length) or not builder.is_tensor(x) or builder.kind_of(x):
             continue
-        if node.type != "Add" and not _same(a, x, divisor.x):
-            continue
-        away = _maker(a, divisor.x, "Sub")
-        centred = away is not None and _is_mean(a, away.inputs[1], away.inputs[0], divisor.axes)
-        if node.type == "Add" and not (centred and away is not None and _same(a, x, away.inputs[0])):
-            continue
-        _build(a, away.inputs[0] if centred and away is not None else x, divisor, centred, gain, shift)
-        return True
+        y = divisor.x if divisor.centred else _uncentred(a, divisor.x, divisor.axes)
+        if node.type == "Add":
+            fits = y is not None and _same(a, x, y)
+        elif divisor.centred:
+            away = _uncentred(a, x, divisor.axes)
+            fits = away is not None and _same(a, away, divisor.x)
+        else:
+            fits = _same(a, x, divisor.x)
+        if fits:
+            _build(a, x if y is None else y, divisor, y is not None, gain, shift)
+            return True
     return False
 
 
@@ -165,9 +170,14 @@ def _divisor(a: Arrays, tensor: str) -> Divisor | None:
 
 def _power(a: Arrays, tensor: str) -> Divisor | None:
     """The divisor whose square, without what is added to it, a tensor holds."""
-    node = _maker(a, tensor, "Add", "Clip", "Max", "Mul", "Div", "ReduceMean", "ReduceSum", "ReduceSumSquare")
+    node = _maker(a, tensor, "Add", "Clip", "Max", "Sub", "Mul", "Div", "ReduceMean", "ReduceSum", "ReduceSumSquare")
     if node is None or node.type in ("Add", "Clip", "Max"):
         return None if node is None else _guarded(a, node, _power, "epsilon", 2.0)
+    if node.type == "Sub":
+        found, mean = _power(a, node.inputs[0]), _squared(a, node.inputs[1])
+        if found is None or mean is None or found.guarded or found.centred or not _is_mean(a, mean, found.x, found.axes):
+            return None
+        return replace(found, centred=True) if found.factor == 1 else None
     if node.type in ("Mul", "Div"):
         index = 1 if node.type == "Div" or node.is_constant(1) else 0
         number, found = _scalar(node, index), _power(a, node.inputs[1 - index])
@@ -176,10 +186,16 @@ def _power(a: Arrays, tensor: str) -> Divisor | None:
         return replace(found, factor=found.factor * number if node.type == "Mul" else found.factor / number)
     if node.type == "ReduceSumSquare":
         return _over(a, node, node.inputs[0])
-    square = _maker(a, node.inputs[0], "Mul", "Pow")
-    if square is None or not (square.inputs[0] == square.inputs[-1] or (square.type == "Pow" and _scalar(square, 1) == 2)):
+    x = _squared(a, node.inputs[0])
+    return None if x is None else _over(a, node, x)
+
+
+def _squared(a: Arrays, tensor: str) -> str | None:
+    """x where an ONNX tensor is x * x."""
+    node = _maker(a, tensor, "Mul", "Pow")
+    if node is None or not (node.inputs[0] == node.inputs[-1] or (node.type == "Pow" and _scalar(node, 1) == 2)):
         return None
-    return _over(a, node, square.inputs[0])
+    return node.inputs[0]
 
 
 def _guarded(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Divisor | None:
@@ -198,6 +214,8 @@ def _guarded(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Divi
         return None
     if node.type == "Add":
         return replace(found, **{place: number}) if number > 0 else None
+    if number == 0:  # no square and no length is negative
+        return found
     return replace(found, floored=True) if number <= _SMALL**power and found.is_length else None
 
 
@@ -218,6 +236,12 @@ def _reduced(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
     dims = a.builder.dims_of(x)
     axes = node.axes(len(dims)) or (None if node.attribute("noop_with_empty_axes", 0) else range(len(dims)))
     return tuple(axis for axis in axes if dims[axis] > 1) or None if axes is not None else None
+
+
+def _uncentred(a: Arrays, tensor: str, axes: tuple[int, ...]) -> str | None:
+    """y where an ONNX tensor is y - mean(y)."""
+    away = _maker(a, tensor, "Sub")
+    return away.inputs[0] if away is not None and _is_mean(a, away.inputs[1], away.inputs[0], axes) else None
 
 
 def _is_mean(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:

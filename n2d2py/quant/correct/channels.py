@@ -22,8 +22,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node
-from n2d2py.graph.layout import in_memory_order
 from n2d2py.graph.precision import TargetForm
+from n2d2py.graph.shapes import in_memory_order
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert

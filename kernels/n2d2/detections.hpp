@@ -1,0 +1,179 @@
+// Boxes and scores of a detector to detections, in integers: n2d2py/arithmetic/detections.py has the definition.
+//
+// Nothing is kept but the detections and a batch of candidates: of the boxes that come after those of the last batch, the best ones.
+//
+// Config: types BoxValue, ScoreValue of the stored values, and Detection: std::int32_t label, score in 1/65536, x0, y0, x1, y1 in 1/16
+// pixel; enum Count, Classes, Width, Height, BoxNext, BoxStep, ScoreNext, ScoreStep (elements from a box to the next, and from a value
+// of a box to the next), Centered, Logits, Objectness, Labelled, Threshold, Overlap; static functions x(), y(), score(), label() that
+// return a FixedScale or a RealScale, and sigmoid(), the table of 257 entries (null without Logits).
+#ifndef N2D2_DETECTIONS_HPP
+#define N2D2_DETECTIONS_HPP
+
+#include <cmath>
+#include <cstdint>
+
+#include "n2d2/functions.hpp"
+
+namespace n2d2 {
+
+// Stored integers to fixed point.
+struct FixedScale {
+    std::int64_t multiplier;
+    std::int32_t shift, zeroPoint;
+
+    template <class T>
+    std::int64_t value(T stored) const {
+        return static_cast<std::int64_t>(stored) - zeroPoint;
+    }
+    std::int32_t fixed(std::int64_t value, std::int32_t low, std::int32_t high) const {
+        const std::int64_t steps = (value * multiplier + (std::int64_t(1) << shift >> 1)) >> shift;
+        return steps < low ? low : steps > high ? high : static_cast<std::int32_t>(steps);
+    }
+};
+
+// Floating point to fixed point; NaN becomes `low`.
+struct RealScale {
+    double factor;
+
+    template <class T>
+    T value(T stored) const {
+        return stored;
+    }
+    template <class T>
+    std::int32_t fixed(T value, std::int32_t low, std::int32_t high) const {
+        const double steps = std::floor(product(static_cast<double>(value), factor) + 0.5);
+        return !(steps >= low) ? low : steps > high ? high : static_cast<std::int32_t>(steps);
+    }
+};
+
+template <class Cfg>
+class Detector {
+public:
+    typedef typename Cfg::BoxValue BoxValue;
+    typedef typename Cfg::ScoreValue ScoreValue;
+    typedef typename Cfg::Detection Detection;
+
+    // Write the detections, the highest score first, `most` at most; return their number. `boxes` and `scores`: the first value of each.
+    static int run(const BoxValue* boxes, const ScoreValue* scores, Detection* found, int most) {
+        Candidate next[Batch], last = {2 * One, -1};
+        int kept = 0;
+        for (int count = Batch; count == Batch && kept < most;) {
+            count = gather(boxes, scores, last, next);
+            for (int i = 0; i < count && kept < most; ++i) {
+                last = next[i];
+                Detection one = box(boxes + static_cast<long>(last.index) * Cfg::BoxNext);
+                one.score = best(scores + static_cast<long>(last.index) * Cfg::ScoreNext, one.label);
+                bool free = true;
+                for (int k = 0; k < kept && free; ++k)
+                    free = found[k].label != one.label || !overlap(found[k], one);
+                if (free)
+                    found[kept++] = one;
+            }
+        }
+        for (int k = 0; k < kept; ++k)
+            cut(found[k]);
+        return kept;
+    }
+
+private:
+    enum : std::int32_t { One = 65536, Reach = 1 << 20, Batch = 32 };
+
+    struct Candidate {
+        std::int32_t score, index;
+        bool before(const Candidate& other) const {
+            return score > other.score || (score == other.score && index < other.index);
+        }
+    };
+
+    // The best candidates after `last`, in order; return how many there are.
+    static int gather(const BoxValue* boxes, const ScoreValue* scores, const Candidate& last, Candidate* next) {
+        int count = 0;
+        for (std::int32_t i = 0; i < Cfg::Count; ++i, boxes += Cfg::BoxNext, scores += Cfg::ScoreNext) {
+            std::int32_t label;
+            const Candidate one = {best(scores, label), i};
+            if (one.score <= Cfg::Threshold || !last.before(one) || (count == Batch && !one.before(next[Batch - 1])))
+                continue;
+            Detection inside = box(boxes);
+            cut(inside);
+            if (inside.x0 >= inside.x1 || inside.y0 >= inside.y1)
+                continue;
+            int at = count < Batch ? count++ : Batch - 1;
+            for (; at > 0 && one.before(next[at - 1]); --at)
+                next[at] = next[at - 1];
+            next[at] = one;
+        }
+        return count;
+    }
+
+    static Detection box(const BoxValue* given) {
+        const auto a = Cfg::x().value(given[0]), b = Cfg::y().value(given[Cfg::BoxStep]);
+        const auto c = Cfg::x().value(given[2 * Cfg::BoxStep]), d = Cfg::y().value(given[3 * Cfg::BoxStep]);
+        const Detection made = {0,
+                                0,
+                                Cfg::x().fixed(Cfg::Centered ? 2 * a - c : a, -Reach, Reach),
+                                Cfg::y().fixed(Cfg::Centered ? 2 * b - d : b, -Reach, Reach),
+                                Cfg::x().fixed(Cfg::Centered ? 2 * a + c : c, -Reach, Reach),
+                                Cfg::y().fixed(Cfg::Centered ? 2 * b + d : d, -Reach, Reach)};
+        return made;
+    }
+
+    // The score of a box, and its class.
+    static std::int32_t best(const ScoreValue* given, std::int32_t& label) {
+        const std::int32_t whole = Cfg::Objectness ? probability(given[0]) : static_cast<std::int32_t>(One);
+        label = 0;
+        if (whole <= Cfg::Threshold)
+            return 0;
+        given += Cfg::Objectness * Cfg::ScoreStep;
+        ScoreValue most = given[0];
+        for (std::int32_t i = 1; i < Cfg::Classes; ++i) {
+            const ScoreValue other = given[i * Cfg::ScoreStep];
+            if (other > most || !(most == most)) {
+                most = other;
+                label = i;
+            }
+        }
+        if (Cfg::Labelled)
+            label = Cfg::label().fixed(Cfg::label().value(given[Cfg::ScoreStep]), 0, Reach);
+        const std::int64_t score = probability(most);
+        return static_cast<std::int32_t>(Cfg::Objectness ? (score * whole + One / 2) >> 16 : score);
+    }
+
+    static std::int32_t probability(ScoreValue stored) {
+        const auto value = Cfg::score().value(stored);
+        if (!Cfg::Logits)
+            return Cfg::score().fixed(value, 0, One);
+        const std::int32_t logit = Cfg::score().fixed(value, -32768, 32767), size = logit < 0 ? -logit : logit;
+        const std::int32_t held = size > 32767 ? 32767 : size, rest = held & 127;
+        const std::int32_t* const knots = Cfg::sigmoid() + (held >> 7);
+        const std::int32_t above = (knots[0] * (128 - rest) + knots[1] * rest + 64) >> 7;
+        return logit < 0 ? One - above : above;
+    }
+
+    static std::int32_t within(std::int32_t value, std::int32_t high) { return value < 0 ? 0 : value > high ? high : value; }
+
+    // Cut a box to the image.
+    static void cut(Detection& one) {
+        one.x0 = within(one.x0, 16 * Cfg::Width);
+        one.y0 = within(one.y0, 16 * Cfg::Height);
+        one.x1 = within(one.x1, 16 * Cfg::Width);
+        one.y1 = within(one.y1, 16 * Cfg::Height);
+    }
+
+    static std::int64_t area(std::int32_t width, std::int32_t height) { return static_cast<std::int64_t>(width) * height; }
+
+    static std::int32_t shared(std::int32_t begin, std::int32_t otherBegin, std::int32_t end, std::int32_t otherEnd) {
+        const std::int32_t length = (end < otherEnd ? end : otherEnd) - (begin < otherBegin ? otherBegin : begin);
+        return length < 0 ? 0 : length;
+    }
+
+    // Whether intersection / union is above the limit.
+    static bool overlap(const Detection& a, const Detection& b) {
+        const std::int64_t both = area(shared(a.x0, b.x0, a.x1, b.x1), shared(a.y0, b.y0, a.y1, b.y1));
+        const std::int64_t all = area(a.x1 - a.x0, a.y1 - a.y0) + area(b.x1 - b.x0, b.y1 - b.y0) - both;
+        return both * One > Cfg::Overlap * all;
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_DETECTIONS_HPP

@@ -1,0 +1,168 @@
+"""Boxes and scores of a detector to detections, in integers: the definition that `kernels/n2d2/detections.hpp` computes too.
+
+Stored values become fixed point once, and all that follows is integers. With `value` a stored integer less its zero point:
+
+    fixed(value) = (value * multiplier + 2^(shift - 1)) >> shift          of integers, in 64 bits
+    fixed(value) = floor(value * factor + 0.5)                           of floating point, in float64
+
+Coordinates are in 1/16 pixel: a center c and a size s are the corners fixed(2 * c - s) and fixed(2 * c + s), with half the
+multiplier. Scores are in 1/65536; a logit is fixed point in 1/2048 and goes through the table `SIGMOID`. Then: best class, threshold,
+and the non-maximum suppression of each class, the highest score first, of equal scores the first box.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic.numtype import NumType
+
+SUBPIXELS = 16
+"""Steps of a coordinate in a pixel."""
+
+ONE = 65536
+"""The score 1."""
+
+REACH = 2**20
+"""Largest coordinate before the cut to the image."""
+
+LOGIT = 2048
+"""Steps of a logit; it is held within -16 to 16."""
+
+SIGMOID = np.rint(ONE / (1 + np.exp(-np.arange(257) / 16))).astype(np.int64)
+"""The logistic function at 0, 1/16, ..., 16 in 1/65536; of negative logits it is 1 less that."""
+
+
+@dataclass(frozen=True)
+class FixedScale:
+    """The conversion of a tensor's stored values to fixed point.
+
+    Attributes:
+        zero_point: 0 of floating point.
+        multiplier, shift: of integers.
+        factor: of floating point.
+    """
+
+    zero_point: int = 0
+    multiplier: int = 0
+    shift: int = 0
+    factor: float = 0.0
+
+    @staticmethod
+    def of(kind: NumType, steps: float) -> FixedScale:
+        """The conversion of stored values of `kind`, of at most 16 bits or floating point, to 1 / `steps`."""
+        if kind.is_float:
+            return FixedScale(factor=steps)
+        scale = kind.scale * steps
+        shift = int(np.clip(30 - np.frexp(scale)[1], 1, 40))
+        return FixedScale(kind.zero_point, round(np.ldexp(scale, shift)), shift)
+
+    def fixed(self, values: np.ndarray, low: int, high: int) -> np.ndarray:
+        """Fixed point (int64) of values less their zero point, held within [low, high]; NaN is `low`."""
+        if values.dtype.kind != "f":
+            return np.clip((values * self.multiplier + (1 << self.shift >> 1)) >> self.shift, low, high)
+        with np.errstate(invalid="ignore", over="ignore"):
+            steps = np.floor(values.astype(np.float64) * self.factor + 0.5)
+        return np.where(steps >= low, np.minimum(steps, high), low).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class BoxDecoder:
+    """The integers of a detector.
+
+    Attributes:
+        count: boxes.
+        classes: scores of a box, 1 or more.
+        width, height: of the image, in pixels.
+        x, y: conversions of the coordinates to 1/16 pixel; of a centre and a size, to 1/32.
+        score: conversion of the scores, to 1/65536, or of logits to 1/2048.
+        centered: a box is (x, y of the centre, width, height), else two corners (x, y, x, y).
+        logits: whether scores go through the logistic function.
+        objectness: whether a score of the box comes before those of the classes; both are multiplied.
+        label: conversion of the class that follows the score; None where each class has a score.
+        threshold: scores above it count, in 1/65536.
+        overlap: intersection / union above which the box of the lower score is dropped, in 1/65536.
+        most: detections at most.
+    """
+
+    count: int
+    classes: int
+    width: int
+    height: int
+    x: FixedScale
+    y: FixedScale
+    score: FixedScale
+    centered: bool = True
+    logits: bool = False
+    objectness: bool = False
+    label: FixedScale | None = None
+    threshold: int = ONE // 4
+    overlap: int = ONE * 9 // 20
+    most: int = 100
+
+    @property
+    def values(self) -> int:
+        """Values of a box after its four coordinates."""
+        return self.classes + self.objectness + (self.label is not None)
+
+    def detect(self, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """The detections of an image, int64 (n, 6): class, score in 1/65536, x0, y0, x1, y1 in 1/16 pixel, within the image.
+
+        `boxes` (count, 4) and `scores` (count, values) are stored values. The highest score comes first. A box of which no part is
+        within the image is none.
+        """
+        corners = self._corners(boxes)
+        limits = SUBPIXELS * np.array([self.width, self.height] * 2)
+        cut = np.clip(corners, 0, limits)
+        labels, best = self._best(scores)
+        found = np.flatnonzero((best > self.threshold) & (cut[:, :2] < cut[:, 2:]).all(1))
+        kept: list[int] = []
+        for box in found[np.argsort(-best[found], kind="stable")]:
+            if len(kept) == self.most:
+                break
+            rivals = [one for one in kept if labels[one] == labels[box]]
+            if not _overlaps(corners[box], corners[rivals], self.overlap).any():
+                kept.append(int(box))
+        return np.concatenate([labels[kept, None], best[kept, None], cut[kept]], axis=1)
+
+    def _corners(self, boxes: np.ndarray) -> np.ndarray:
+        """x0, y0, x1, y1 (count, 4) in 1/16 pixel."""
+        values = _signed(boxes, self.x.zero_point)
+        first, second = values[:, :2], values[:, 2:]
+        with np.errstate(invalid="ignore", over="ignore"):
+            ends = np.concatenate([2 * first - second, 2 * first + second], axis=1) if self.centered else values
+        scales = (self.x, self.y, self.x, self.y)
+        return np.stack([one.fixed(column, -REACH, REACH) for one, column in zip(scales, ends.T, strict=True)], 1)
+
+    def _best(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Class and score in 1/65536 of each box."""
+        values = _signed(scores, self.score.zero_point)
+        of_class = values[:, int(self.objectness) : int(self.objectness) + self.classes]
+        labels = np.where(np.isnan(of_class), -np.inf, of_class).argmax(1) if values.dtype.kind == "f" else of_class.argmax(1)
+        best = self._probability(np.take_along_axis(of_class, labels[:, None], 1)[:, 0])
+        if self.objectness:
+            best = (best * self._probability(values[:, 0]) + ONE // 2) >> 16
+        return labels if self.label is None else self.label.fixed(values[:, -1], 0, REACH), best
+
+    def _probability(self, values: np.ndarray) -> np.ndarray:
+        """Scores in 1/65536."""
+        if not self.logits:
+            return self.score.fixed(values, 0, ONE)
+        logits = self.score.fixed(values, -16 * LOGIT, 16 * LOGIT - 1)
+        piece, rest = np.divmod(np.minimum(abs(logits), 16 * LOGIT - 1), 128)
+        above = (SIGMOID[piece] * (128 - rest) + SIGMOID[piece + 1] * rest + 64) >> 7
+        return np.where(logits < 0, ONE - above, above)
+
+
+def _signed(values: np.ndarray, zero_point: int) -> np.ndarray:
+    """Stored integers less their zero point, int64; floating point unchanged."""
+    return values if values.dtype.kind == "f" else values.astype(np.int64) - zero_point
+
+
+def _overlaps(box: np.ndarray, others: np.ndarray, limit: int) -> np.ndarray:
+    """True for each of the other boxes (N, 4) of which intersection / union with a box (4) is above the limit, in 1/65536."""
+    sides = np.maximum(np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]), 0)
+    shared = sides.prod(1)
+    union = (box[2:] - box[:2]).prod() + (others[:, 2:] - others[:, :2]).prod(1) - shared
+    return shared * ONE > limit * union

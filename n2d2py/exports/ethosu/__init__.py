@@ -1,0 +1,1 @@
+"""The export EthosU: a TFLite file compiled by Vela for Arm's Ethos-U."""

@@ -1,0 +1,135 @@
+"""The export EthosU as `-export EthosU` finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.base import ExportRequest, Prepared
+from n2d2py.exports.ethosu.project import write_program, write_readme
+from n2d2py.exports.ethosu.vela import Compiled, compile_model
+from n2d2py.exports.registry import register
+from n2d2py.exports.tflite.model import TfliteModel
+from n2d2py.exports.tflite.reference import with_reference
+from n2d2py.exports.tflite.target import TfliteTarget, write_arrays_of_c
+from n2d2py.exports.writer import model_file
+from n2d2py.files import write_text
+from n2d2py.graph import QuantGraph
+from n2d2py.ini.schema import Key, Kind, Schema, keys
+
+_TEXTS = """
+Accelerator: The NPU and its multiplications per cycle.
+VelaSystemConfig: System of Vela's configuration file: clock and memories, such as Ethos_U55_High_End_Embedded. Without it Vela's own default.
+VelaMemoryMode: Use of the memories, of the same file, such as Shared_Sram.
+VelaConfig: Vela's configuration file; a path, or one that Vela has.
+VelaOptimise: What the compiler prefers: few cycles, or little memory.
+VelaArenaCacheSize: Bytes of fast memory that the compiler may use; 0 for what VelaMemoryMode says.
+ModelArray: Also write the compiled file as a C array, with the list of operators for the TFLite Micro resolver.
+"""
+_SIZES = {"u55": (32, 64, 128, 256), "u65": (256, 512), "u85": (128, 256, 512, 1024, 2048)}
+PARAMETERS = Schema(
+    "export parameters of EthosU",
+    keys(
+        _TEXTS,
+        Key(
+            "Accelerator",
+            Kind.ENUM,
+            "ethos-u55-128",
+            choices=tuple(f"ethos-{series}-{size}" for series, sizes in _SIZES.items() for size in sizes),
+        ),
+        Key("VelaSystemConfig", Kind.STRING, ""),
+        Key("VelaMemoryMode", Kind.STRING, ""),
+        Key("VelaConfig", Kind.STRING, "Arm/vela.ini"),
+        Key("VelaOptimise", Kind.ENUM, "Performance", choices=("Performance", "Size")),
+        Key("VelaArenaCacheSize", Kind.INT, 0, minimum=0),
+        Key("ModelArray", Kind.BOOL, True),
+    ),
+)
+_OF_THE_FILE = {"IntegerIO": True, "Kernels": "Reference"}
+"""Of the .tflite file: the NPU computes the integers of TFLite's reference kernels."""
+
+
+@dataclass(frozen=True)
+class NpuModel(TfliteModel):
+    """The file, and what Vela makes of it."""
+
+    compiled: Compiled
+
+
+class EthosUTarget(TfliteTarget):
+    """The network for Arm's Ethos-U, compiled by Vela."""
+
+    name = "EthosU"
+    parameters = PARAMETERS
+    in_floats = False
+
+    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+        """The configuration file where nothing of it is asked for."""
+        asked = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
+        return {} if asked else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
+
+    def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
+        """With the arithmetic of the reference kernels."""
+        return with_reference(graph)
+
+    def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
+        """As for TFLite, and E705 in floating point, E721 without Vela, E802 where it fails."""
+        if request.graph.nodes and request.graph.bits != 8:
+            text = f"the export EthosU supports 8-bit integers, not -nbbits {request.graph.bits}"
+            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
+        named = [name for name in ("VelaSystemConfig", "VelaMemoryMode") if request.parameters.get(name)]
+        if len(named) == 1:
+            text = f"{named[0]} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
+            return Prepared(request, [N2D2Error("E705", text, remedy="give both, or neither")])
+        given = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_OF_THE_FILE}
+        made = super().prepare(replace(request, parameters=given))
+        return made if made.problems else Prepared.of(made.request, partial(_compiled, made.result, _options(given)))
+
+    def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
+        """Write the model before and after Vela, its array of C, the program of the NPU, Vela's figures and a README."""
+        request, made = prepared.request, prepared.result
+        assert isinstance(made, NpuModel)
+        self.write_model(prepared, folder)
+        compiled, name = made.compiled, request.graph.name
+        stem = model_file(name, "tflite").removesuffix(".tflite")
+        (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
+        if request.parameters["ModelArray"]:
+            write_arrays_of_c(folder, compiled.model, compiled.codes)
+        if compiled.program is not None:
+            write_program(request, compiled.program, folder)
+        (folder / "statistics").mkdir(exist_ok=True)
+        write_text(folder / "statistics" / "vela.csv", compiled.summary)
+        write_readme(request, compiled, stem, folder)
+        log.notice(
+            "%s: %s operators left to the CPU; %s cycles, %s bytes of RAM, %s of flash (estimated by Vela)",
+            request.parameters["Accelerator"],
+            compiled.left or "no",
+            f"{compiled.cycles:,}",
+            f"{compiled.ram:,}",
+            f"{compiled.flash:,}",
+        )
+
+
+def _compiled(made: TfliteModel, options: list[str]) -> NpuModel:
+    return NpuModel(made.data, made.codes, made.index, compile_model(made.data, options))
+
+
+def _options(given: Mapping[str, Any]) -> list[str]:
+    """Vela's command line of the export parameters."""
+    words = ["--accelerator-config", given["Accelerator"], "--optimise", given["VelaOptimise"]]
+    if given["VelaSystemConfig"] or given["VelaMemoryMode"]:
+        words += ["--config", given["VelaConfig"]]
+    named = {
+        "VelaSystemConfig": "--system-config",
+        "VelaMemoryMode": "--memory-mode",
+        "VelaArenaCacheSize": "--arena-cache-size",
+    }
+    return words + [word for name, option in named.items() if given[name] for word in (option, str(given[name]))]
+
+
+register(EthosUTarget())

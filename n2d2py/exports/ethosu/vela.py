@@ -1,0 +1,147 @@
+"""Vela, Arm's compiler for the Ethos-U: from a .tflite file to what the NPU runs."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.tflite.file import need_schema
+
+NPU = "ETHOS_U"
+"""The operator of a compiled file that the NPU runs, in the letters of the built-in ones."""
+_CUSTOM = b"ethos-u"
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class Program:
+    """A network that runs on the NPU alone.
+
+    Attributes:
+        commands: what the driver is given, its own header included.
+        weights: the constants, compressed.
+        arena: bytes of the memory with the inputs, the outputs and all between them.
+        fast: bytes of the faster memory next to it; 0 where there is none.
+        regions: for the constants, the arena and the faster memory, the number by which the commands know them.
+        inputs, outputs: places in the arena, in the order of the network.
+    """
+
+    commands: bytes
+    weights: bytes
+    arena: int
+    fast: int
+    regions: tuple[int, int, int]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model as Vela compiled it.
+
+    Attributes:
+        model: the .tflite file for TFLite Micro, where `NPU` stands for the operators that the NPU runs.
+        codes: the kinds of operators in it, in the order in which they are first used.
+        left: number of operators that the CPU runs.
+        figures: Vela's estimate by the names of its summary.
+        summary: that summary, as CSV.
+        program: None where the CPU runs an operator.
+    """
+
+    model: bytes
+    codes: tuple[str, ...]
+    left: int
+    figures: Mapping[str, str]
+    summary: str
+    program: Program | None
+
+    def number(self, name: str) -> float:
+        """A figure of the summary."""
+        return float(self.figures[name])
+
+    @property
+    def cycles(self) -> int:
+        """Estimated cycles of the NPU for one inference."""
+        return round(self.number("cycles_total"))
+
+    @property
+    def ram(self) -> int:
+        """Bytes of SRAM and DRAM."""
+        return round((self.number("sram_memory_used") + self.number("dram_memory_used")) * _KIB)
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash."""
+        return round((self.number("on_chip_flash_memory_used") + self.number("off_chip_flash_memory_used")) * _KIB)
+
+
+def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
+    """The compiled form of a .tflite file.
+
+    Raises:
+        N2D2Error: E721 without Vela, E802 with what it says where it fails.
+    """
+    if find_spec("ethosu") is None:
+        raise N2D2Error("E721", "Vela, Arm's compiler for Ethos-U, is not installed", remedy="pip install n2d2py[ethosu]")
+    with tempfile.TemporaryDirectory(prefix="n2d2py-") as name:
+        folder = Path(name)
+        (folder / "model.tflite").write_bytes(data)
+        _run(folder, options)
+        model = (folder / "out" / "model_vela.tflite").read_bytes()
+        (table,) = (folder / "out").glob("*_summary_*.csv")
+        summary = table.read_text(encoding="utf-8")
+        (figures,) = csv.DictReader(summary.splitlines())
+        codes = _operators(model)
+        left = sum(code != NPU for code in codes)
+        program = None
+        if codes == [NPU]:
+            _run(folder, [*options, "--output-format", "raw"])
+            program = _program(folder / "out" / "model_vela.npz")
+    return Compiled(model, tuple(dict.fromkeys(codes)), left, figures, summary, program)
+
+
+def _run(folder: Path, options: Sequence[str]) -> None:
+    words = [sys.executable, "-m", "ethosu.vela", "model.tflite", "--output-dir", "out", *options]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        reason = said[-1].split("Error: ")[-1].strip('"') if said else "no reason"
+        raise N2D2Error("E802", f"Vela cannot compile the model: {reason}", remedy="correct the export parameters of EthosU")
+
+
+def _operators(data: bytes) -> list[str]:
+    """The kind of each operator of a file."""
+    schema = need_schema()
+    model = schema.Model.GetRootAs(data, 0)
+    names = {value: name for name, value in vars(schema.BuiltinOperator).items() if not name.startswith("_")}
+    codes = []
+    for index in range(model.OperatorCodesLength()):
+        code = model.OperatorCodes(index)
+        builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        codes.append(NPU if code.CustomCode() == _CUSTOM else names[builtin])
+    graph = model.Subgraphs(0)
+    return [codes[graph.Operators(index).OpcodeIndex()] for index in range(graph.OperatorsLength())]
+
+
+def _program(path: Path) -> Program:
+    with np.load(path) as made:  # what holds objects is not read
+        one: Any = {name: made[name] for name in made.files if not name.endswith("_quantization")}
+    return Program(
+        one["cmd_data"].tobytes(),
+        one["weight_data"].tobytes(),
+        int(one["scratch_size"]),
+        int(one["scratch_fast_size"]),
+        (int(one["weight_region"]), int(one["scratch_region"]), int(one["scratch_fast_region"])),
+        tuple(map(int, one["input_offset"])),
+        tuple(map(int, one["output_offset"])),
+    )

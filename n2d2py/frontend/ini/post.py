@@ -1,0 +1,37 @@
+"""A section named <name>.Post: the post-processing of the outputs, as `-post`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from n2d2py.errors import N2D2Error
+from n2d2py.ini.document import Document
+from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.postprocessing import KINDS, parse_post
+
+
+def post_schema() -> Schema:
+    """The section; its keys are those of all kinds of -post, with a capital letter."""
+    own = {key.name.capitalize(): replace(key, name=key.name.capitalize()) for kind in KINDS.values() for key in kind.keys}
+    kinds = Key("Type", Kind.ENUM, doc="Kind of the post-processing.", choices=tuple(KINDS))
+    return Schema("Post", (kinds, *own.values()), doc="A section named <name>.Post: post-processing of the outputs, as -post.")
+
+
+def read_post(document: Document) -> str | None:
+    """The section as -post has it; None without one.
+
+    Raises:
+        N2D2Error: E003 a key that its kind does not have, E106 a second section, and those of `Schema.read`.
+    """
+    sections = [section for section in document.sections if section.name.endswith(".Post")]
+    if not sections:
+        return None
+    if len(sections) > 1:
+        raise N2D2Error("E106", "the model has two sections .Post", where=sections[1].location, remedy="remove one of them")
+    (section,) = sections
+    schema = post_schema()
+    values = schema.read(section)
+    given = [key.name for key in schema.keys[1:] if values.given(key.name)]
+    text = f"{values['Type']}:{','.join(f'{name.lower()}={section.text(name)}' for name in given)}"
+    parse_post(text, section.location)
+    return text

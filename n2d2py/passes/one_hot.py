@@ -1,0 +1,99 @@
+"""A product of a one-hot code with a constant matrix picks a row of the matrix: an embedding without its products.
+
+    ArrayMatMul(ArrayMap Cast(ArrayMap Equal(x, counting numbers)), W)                  =>  ArrayGather(rows of W, x)
+    ArrayMatMul(ArrayMap Where(ArrayMap Equal(x, counting numbers), on, off), W)        =>  ArrayGather(rows of on and off times W, x)
+
+An x that equals none of the numbers has a code without a one: the table has a row for it at both ends, where the gather holds what is outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.arrays.gather import ArrayGather
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.quantize import is_quantized
+from n2d2py.passes.base import Match, Pass
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """A code of the integers `x` by `size` numbers from `first`: `on` at the place of x, `off` elsewhere."""
+
+    x: str
+    first: int
+    size: int
+    on: float
+    off: float
+
+
+class OneHotMatMul(Pass):
+    """ArrayMatMul of a one-hot code and a constant matrix => ArrayGather."""
+
+    name = "one-hot-matmul"
+    summary = "products of one-hot codes turned into picked rows"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or op.views or prod(op.right[:-2]) != 1:
+            return None
+        code = _one_hot(graph, graph.producer(node.inputs[0]))
+        if code is None or code.size != op.right[-2]:
+            return None
+        return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(code)
+
+    def rewrite(self, graph: Graph, node: Node, found: OneHot) -> str:
+        op, at = node.op, graph.nodes.index(node)
+        assert isinstance(op, ArrayMatMul)
+        weights = node.params["operand1"].reshape(op.right[-2:]).astype(np.float64) * op.scale
+        rest = np.tile(found.off * weights.sum(0), (found.size + 2, 1))
+        rest[1:-1] += (found.on - found.off) * weights
+        index, count = found.x, prod(op.left[:-1])
+        steps: list[tuple[str, dict[str, int]]] = [("Add", {"operand1": 1 - found.first}), ("Max", {"operand1": 0})]
+        if graph.kind(index) != "int64":
+            steps.insert(0, ("Cast", {}))
+        for function, operands in steps:
+            made = graph.fresh_name(f"{node.output}_{function.lower()}")
+            shapes, slots = ((count,), *((1,) for _ in operands)), (0, *(-1 for _ in operands))
+            params = {role: np.array([value]) for role, value in operands.items()}
+            layer = ArrayMap(function, (count,), shapes, slots, "int64")
+            graph.add(Node(made, layer, [index], [made], params, location=node.location, helper=True), at=at)
+            index, at = made, at + 1
+        node.op, node.inputs = ArrayGather(1, found.size + 2, op.right[-1], count, slots=(-1, 0)), [index]
+        node.params = {"operand0": rest.astype(node.params["operand1"].dtype)}
+        graph.prune()
+        return f"product of {count} codes of {found.size} numbers turned into picked rows"
+
+
+def _one_hot(graph: Graph, node: Node | None) -> OneHot | None:
+    """The code that a layer gives, None where it gives something else."""
+    if node is None or not isinstance(node.op, ArrayMap) or node.op.result or node.activation is not None:
+        return None
+    op, on, off = node.op, 1.0, 0.0
+    if op.function == "Where" and op.slots == (0, -1, -1) and op.shapes[0] == op.dims:
+        values = [node.params[f"operand{index}"] for index in (1, 2)]
+        if any(value.size != 1 for value in values):
+            return None
+        on, off = (float(value.item()) for value in values)
+    elif op.function != "Cast":
+        return None
+    equal = graph.producer(node.inputs[0])
+    if equal is None or not isinstance(equal.op, ArrayMap) or equal.op.function != "Equal" or sorted(equal.op.slots) != [-1, 0]:
+        return None
+    op, index = equal.op, equal.op.slots.index(-1)
+    numbers, x = equal.params[f"operand{index}"].reshape(-1), equal.inputs[0]
+    kind, size = graph.kind(x), op.dims[-1]
+    if (
+        not kind.startswith(("int", "uint"))
+        or op.shapes[1 - index] != (*op.dims[:-1], 1)
+        or op.shapes[index][-1:] != (len(numbers),)
+    ):
+        return None
+    if len(numbers) != size or not np.array_equal(numbers, numbers[0] + np.arange(size)):
+        return None
+    return OneHot(x, int(numbers[0]), size, on, off)

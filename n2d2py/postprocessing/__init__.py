@@ -1,0 +1,17 @@
+"""Kinds of post-processing: what follows the outputs of a network, in integers, in Python and in an export (`-post`).
+
+A kind is a file here that adds itself to `KINDS`.
+"""
+
+from n2d2py.postprocessing.contract import (
+    KINDS,
+    Detection,
+    Detector,
+    PostKind,
+    StridedValues,
+    image_size,
+    parse_post,
+    recognized,
+)
+
+__all__ = ["KINDS", "Detection", "Detector", "PostKind", "StridedValues", "image_size", "parse_post", "recognized"]

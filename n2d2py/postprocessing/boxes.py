@@ -1,0 +1,170 @@
+"""Detectors whose outputs are boxes with scores: the YOLO family, its grid, anchors and distributions already decoded in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic.detections import LOGIT, ONE, SUBPIXELS, BoxDecoder, FixedScale
+from n2d2py.errors import N2D2Error
+from n2d2py.graph.port import TensorInfo, plain_port
+from n2d2py.ini.schema import Key, Kind, keys
+from n2d2py.postprocessing.contract import KINDS, Detector, PostKind, StridedValues
+
+_KEYS = keys(
+    """
+threshold: Scores above it count.
+iou: A box whose intersection / union with a better one of its class is above it is dropped.
+max: Detections at most.
+units: Coordinates of the model: pixels of its input, or relative to its width and height.
+scores: Scores of the model: probabilities, or logits, which then go through a sigmoid.
+""",
+    Key("threshold", Kind.FLOAT, 0.25, minimum=0, maximum=1),
+    Key("iou", Kind.FLOAT, 0.45, minimum=0, maximum=1),
+    Key("max", Kind.UINT, 100, minimum=1, maximum=10000),
+    Key("units", Kind.ENUM, "pixels", choices=("pixels", "relative")),
+    Key("scores", Kind.ENUM, "probabilities", choices=("probabilities", "logits")),
+)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Values of a box after its coordinates: `objectness`, then a score of each class; or, `labelled`, the best score and its class.
+
+    Attributes:
+        anchors: boxes of each cell of the grids of 8, 16 and 32 pixels; 0 where the boxes are chosen from them.
+        by_box: whether exporters write a row for each box, else a column.
+    """
+
+    centered: bool = True
+    objectness: bool = False
+    labelled: bool = False
+    anchors: int = 1
+    by_box: bool = True
+
+    def classes(self, values: int) -> int:
+        """Classes of boxes of so many values, coordinates included."""
+        return values - 4 - self.objectness - self.labelled
+
+
+def _fits(family: _Family, outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
+    """True for one output with a box for each anchor of the grids, in the layout of the exporters."""
+    if not family.anchors or len(outputs) != 1 or len(outputs[0].shape) != 3 or any(side % 32 for side in size):
+        return False
+    boxes = family.anchors * sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
+    values = outputs[0].shape[2 if family.by_box else 1]
+    classes = family.classes(values)
+    return outputs[0].shape[1 if family.by_box else 2] == boxes > values and classes == (len(names) or max(classes, 1))
+
+
+def _bind(
+    family: _Family, values: Mapping[str, Any], outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]
+) -> Detector:
+    for info in outputs:
+        if not info.type.is_float and (info.type.bits > 16 or info.type.plain):
+            raise _misfit(f"'{info.name}' has the type {info.type.name}", "export with -nbbits 8, 16 or -32")
+    tables = [_table(info) for info in outputs]
+    if len(tables) == 2:
+        boxes, scores = (0, 1) if 4 in tables[0].shape else (1, 0)
+        count, coordinates = max(tables[boxes].shape), min(tables[boxes].shape)
+        if coordinates != 4 or count not in tables[scores].shape:
+            raise _misfit(f"neither '{outputs[0].name}' nor '{outputs[1].name}' has 4 values for each box", _CUT)
+        first = tables[boxes] if tables[boxes].shape == (count, 4) else tables[boxes].T
+        second = tables[scores] if tables[scores].shape[0] == count else tables[scores].T
+    elif len(tables) == 1:
+        boxes = scores = 0
+        whole = _by_box(tables[0], outputs[0], family, names)
+        first, second = whole[:, :4], whole[:, 4:]
+    else:
+        raise _misfit(f"the model has {len(tables)} outputs", _CUT)
+    classes = family.classes(4 + second.shape[1])
+    if classes < 1 or (family.labelled and classes != 1):
+        raise _misfit(f"a box of '{outputs[scores].name}' has {4 + second.shape[1]} values", "correct the kind of -post")
+    logits, relative = values["scores"] == "logits", values["units"] == "relative"
+    steps = SUBPIXELS / (2 if family.centered else 1)
+    kind, score_kind = outputs[boxes].type, outputs[scores].type
+    x, y = (FixedScale.of(kind, steps * (side if relative else 1)) for side in size)
+    decoder = BoxDecoder(
+        len(first),
+        classes,
+        size[0],
+        size[1],
+        x,
+        y,
+        FixedScale.of(score_kind, LOGIT if logits else ONE),
+        family.centered,
+        logits,
+        family.objectness,
+        FixedScale.of(score_kind, 1) if family.labelled else None,
+        int(values["threshold"] * ONE),
+        ONE if family.labelled else int(values["iou"] * ONE),
+        values["max"],
+    )
+    return Detector(decoder, _part(boxes, first), _part(scores, second), names)
+
+
+_CUT = "give the output with the decoded boxes by -outputs, or one of boxes and one of scores"
+
+
+def _misfit(what: str, remedy: str) -> N2D2Error:
+    return N2D2Error("E460", f"-post: {what}", remedy=remedy)
+
+
+def _table(info: TensorInfo) -> np.ndarray:
+    """Positions in memory (HWC) of the elements of an output, in the two axes of its file that are not 1."""
+    count = int(np.prod(info.stored))
+    memory = np.moveaxis(np.arange(count).reshape(*info.stored[2:], info.stored[1]), -1, 0)
+    table = (info.port or plain_port(info.stored)).array(memory[None], True).squeeze()
+    if table.ndim != 2:
+        raise _misfit(f"the output '{info.name}' has the shape {'x'.join(map(str, info.shape))}", _CUT)
+    return table
+
+
+def _by_box(table: np.ndarray, info: TensorInfo, family: _Family, names: tuple[str, ...]) -> np.ndarray:
+    """The table with a row for each box: the axis of the values is that which fits the names of the classes, else the shorter one."""
+    fitting = [axis for axis in (0, 1) if not names or family.labelled or family.classes(table.shape[axis]) == len(names)]
+    if not fitting:
+        raise _misfit(
+            f"{len(names)} class names do not fit the output '{info.name}' of {'x'.join(map(str, info.shape))}",
+            "correct -class-names or the kind of -post",
+        )
+    if len(fitting) == 2 and table.shape[0] == table.shape[1]:
+        raise _misfit(f"the output '{info.name}' is as long as wide", "give the names of the classes by -class-names")
+    axis = fitting[0] if len(fitting) == 1 else int(np.argmin(table.shape))
+    return table if axis == 1 else table.T
+
+
+def _part(output: int, table: np.ndarray) -> StridedValues:
+    """The strides of a table (boxes, values)."""
+    steps = [
+        int(table[tuple(int(at == axis) for at in (0, 1))] - table[0, 0]) if table.shape[axis] > 1 else 0 for axis in (0, 1)
+    ]
+    part = StridedValues(output, int(table[0, 0]), *steps)
+    rows, columns = np.ogrid[: table.shape[0], : table.shape[1]]
+    if not np.array_equal(table, part.first + part.box * rows + part.value * columns):
+        raise _misfit("the boxes are not evenly spaced in memory", _CUT)
+    return part
+
+
+for _name, _doc, _family, _without in (
+    (
+        "yolov5",
+        "Boxes by centre and size, objectness, a score for each class: YOLOv5, YOLOv7.",
+        _Family(objectness=True, anchors=3),
+        (),
+    ),
+    ("yolov8", "Boxes by centre and size, a score for each class: YOLOv8, YOLOv9, YOLO11, YOLO12.", _Family(by_box=False), ()),
+    (
+        "yolov10",
+        "Corners, score and class of boxes that do not overlap: YOLOv10.",
+        _Family(centered=False, labelled=True, anchors=0),
+        ("iou",),
+    ),
+    ("yolox", "As yolov5: YOLOX, exported with its grid decoded.", _Family(objectness=True), ()),
+):
+    _own = tuple(key for key in _KEYS if key.name not in _without)
+    KINDS.add(_name, PostKind(_name, _doc, _own, partial(_bind, _family), partial(_fits, _family)))

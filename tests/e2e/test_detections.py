@@ -1,0 +1,235 @@
+"""-post: outputs as detections, the same in Python, in a library and in a frame of a camera."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.board_export import SHARED, make, need_core
+from support.detection_cases import reference
+from support.e2e_run import run
+from support.export_build import need
+
+from n2d2py import load_export
+from n2d2py.arithmetic import FLOAT32
+from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.cli import main
+from n2d2py.graph.port import TensorInfo
+from n2d2py.postprocessing import recognized
+from n2d2py.runtime import ArrayError
+
+
+def save_detector(path: str, order: str = "boxes last", two: bool = False, score_activation: bool = True) -> None:
+    """A detector of an image 24 high and 32 wide: 48 boxes of cells of 4 pixels, relative to the image, and scores of 3 classes."""
+    rng = np.random.default_rng(3)
+    rows, columns = np.mgrid[:6, :8]
+    centers = np.stack([(columns + 0.5) / 8, (rows + 0.5) / 6]).reshape(1, 2, 48)
+    grid = np.concatenate([centers, np.full((1, 2, 48), 0.3)], 1).astype(np.float32)
+    kernels = rng.normal(0, 0.8, (7, 3, 4, 4))
+    weights = {"w": kernels - kernels.mean((1, 2, 3), keepdims=True), "grid": grid, "step": np.full((1, 4, 48), 0.2)}
+    initializers = [numpy_helper.from_array(values.astype(np.float32), name) for name, values in weights.items()]
+    initializers.append(numpy_helper.from_array(np.array([0, -1, 48]), "shape"))
+    initializers.append(numpy_helper.from_array(np.array([4, 3]), "sizes"))
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], strides=[4, 4]),
+        helper.make_node("Reshape", ["c", "shape"], ["flat"]),
+        helper.make_node("Split", ["flat", "sizes"], ["b", "s"], axis=1),
+        helper.make_node("Tanh", ["b"], ["t"]),
+        helper.make_node("Mul", ["t", "step"], ["m"]),
+        helper.make_node("Add", ["m", "grid"], ["boxes"]),
+        helper.make_node("Sigmoid", ["s"], ["scores"]) if score_activation else helper.make_node("Identity", ["s"], ["scores"]),
+    ]
+    results = {"boxes": (1, 4, 48), "scores": (1, 3, 48)} if two else {"y": (1, 7, 48)}
+    if not two:
+        nodes.append(helper.make_node("Concat", ["boxes", "scores"], ["y" if order == "boxes last" else "z"], axis=1))
+    if order != "boxes last":
+        nodes.append(helper.make_node("Transpose", ["z"], ["y"], perm=[0, 2, 1]))
+        results = {"y": (1, 48, 7)}
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 24, 32])
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in results.items()]
+    graph = helper.make_graph(nodes, "net", [x], outputs, initializers)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.random.default_rng(1).uniform(0, 1, (24, 3, 24, 32)).astype(np.float32))
+    Path("names.txt").write_text("cat\ndog\nbird\n")
+    return tmp_path
+
+
+WORDS = ["-calib-data", "x.npy", "-db-export", "2", "-quiet", "-o", ".", "-class-names", "names.txt"]
+
+
+@pytest.mark.parametrize(
+    "order, two, sigmoid, bits",
+    [
+        ("boxes last", False, True, 8),
+        pytest.param("boxes last", True, False, 8, marks=pytest.mark.slow),
+        pytest.param("boxes first", False, True, 16, marks=pytest.mark.slow),
+        pytest.param("boxes first", False, False, -32, marks=pytest.mark.slow),
+    ],
+)
+def test_a_library_detects(home, order, two, sigmoid, bits):
+    need("g++", "make")
+    save_detector("net.onnx", order, two, sigmoid)
+    post = "yolov8:threshold=0.6,iou=0.3,units=relative" + ("" if sigmoid else ",scores=logits")
+    export = load_export(run("net.onnx", "-export", "CPP", "-nbbits", str(bits), *WORDS, "-post", post, out=home))
+    x, detector = np.load("x.npy"), export.detector
+    found, outputs = export.detect(x), export._run([export.info.inputs[0].type.quantize(x)])
+    assert detector is not None and detector.decoder.overlap == int(0.3 * 65536)
+    for index, each in enumerate(found):
+        assert each == detector.detections(detector.stored([y[index] for y in outputs]))
+        assert [one.score for one in each] == sorted((one.score for one in each), reverse=True)
+        assert all(one.score > 0.6 and one.name in ("cat", "dog", "bird") and one.x1 <= 32 and one.y1 <= 24 for one in each)
+    assert sum(map(len, found)) > 24
+    real = export(x)
+    boxes, scores = real if two else ((real[:, :4], real[:, 4:]) if order == "boxes last" else np.split(real.mT, [4], 1))
+    wrong = 0
+    for each, box, score in zip(found, boxes, scores, strict=True):
+        wanted = reference(detector.decoder, box.T * (32, 24, 32, 24), score.T)
+        near = [any(one.label == w[0] and abs(w[2] - one[3:]).max() < 1 / 16 for w in wanted) for one in each]
+        wrong += near.count(False) + len(wanted) - near.count(True)
+    assert wrong <= 0.02 * sum(map(len, found))  # overlaps at the limit
+
+
+INI = """[database]
+Type=Numpy_Database
+DataPath=x.npy
+[sp]
+Size=32 24 3
+[net]
+Input=sp
+Type=ONNX
+File=net.onnx
+[net.Post]
+Type=yolov8
+Threshold=0.6
+Units=relative
+"""
+
+
+def test_detections_in_a_frame(home):
+    """The edges in a frame are those in the input, moved and scaled; C gives Python's."""
+    need("g++", "make")
+    from PIL import Image
+
+    save_detector("net.onnx")
+    rng = np.random.default_rng(4)
+    Path("pictures").mkdir()
+    frames = [rng.integers(0, 256, (60, 100, 3), np.uint8), rng.integers(0, 256, (31, 33, 3), np.uint8)]
+    for number, pixels in enumerate(frames):
+        Image.fromarray(pixels).save(f"pictures/{number}.png")
+    words = ["-calib-data", "pictures", *WORDS[2:], "-input-format", "rgb", "-crop", "32x24"]
+    export = load_export(run("net.onnx", "-export", "CPP", *words, "-post", "yolov8:threshold=0.5,units=relative", out=home))
+    source, counted = FrameSource("rgb", crop=(32, 24)), 0
+    assert export.contract.source == source
+    for pixels in frames:
+        size = pixels.shape[1::-1]
+        x = export.from_frame(encode(pixels, "rgb"), size[0])
+        margins = [round((whole - part) / 2) for whole, part in zip(size, (32, 24), strict=True)]
+        for plain, moved in zip(export.detect(x)[0], export.detect(x, size)[0], strict=True):
+            assert moved.x0 - plain.x0 == moved.x1 - plain.x1 == margins[0] and moved.y0 - plain.y0 == margins[1]
+            counted += 1
+    assert counted > 3
+
+
+def test_an_ini_detects(home, capsys):
+    """A section .Post is -post; other exports say that they leave it out."""
+    pytest.importorskip("onnxruntime")
+    save_detector("net.onnx")
+    Path("net.ini").write_text(INI)
+    words = ["net.ini", "-calib", "8", "-nbbits", "8", "-db-export", "0", "-o", "."]
+    assert main([*words, "-export", "ONNX"]) == 0
+    assert "W704" in capsys.readouterr().err
+    Path("net.ini").write_text(INI.replace("Units=", "Unit="))
+    assert main([*words, "-export", "ONNX"]) == 0
+    assert "Unit" in (printed := capsys.readouterr().err) and "W102" in printed
+    Path("net.ini").write_text(INI.replace("yolov8", "yolov7"))
+    assert main([*words, "-export", "ONNX"]) != 0
+    assert "net.ini:11 [net.Post]" in capsys.readouterr().err
+
+
+def test_a_board_detects(home):
+    """The library of a microcontroller has the function, without floating point."""
+    need_core("cortex-m4")
+    save_detector("net.onnx")
+    folder = run("net.onnx", "-export", "CPP_MCU", *WORDS, "-post", "yolov8:units=relative,max=8", out=home)
+    assert "identical" in make(folder, "cortex-m4", "test")
+    assert "net_DETECTIONS = 8" in (folder / "include" / "net.h").read_text()
+    assert "RealScale x()" not in (folder / "dnn" / "src" / "detections.cpp").read_text()
+
+
+@pytest.mark.parametrize(
+    "post, code, text",
+    [
+        ("yolov3", "E003", "the kind 'yolov3' is unknown"),
+        ("yolov8:iuo=0.5", "E003", "the key 'iuo' is unknown; did you mean iou?"),
+        ("yolov8:iou=2", "E003", "iou=2 is above 1"),
+        ("yolov10:iou=0.5", "E003", "the key 'iou' is unknown"),
+        ("yolov5", "E460", "3 class names do not fit the output 'y' of 1x7x48"),
+    ],
+)
+def test_what_is_refused(home, post, code, text, capsys):
+    save_detector("net.onnx")
+    assert main(["net.onnx", "-export", "CPP", *WORDS, "-post", post]) != 0
+    printed = capsys.readouterr().err
+    assert code in printed and text in printed
+
+
+@pytest.mark.parametrize(
+    "shape, names, kind",
+    [
+        ((1, 84, 84), (), None),
+        ((1, 7, 84), (), "yolov8"),
+        ((1, 7, 84), ("a", "b", "c"), "yolov8"),
+        ((1, 7, 84), ("a", "b"), None),
+        ((1, 84, 8), (), "yolox"),
+        ((1, 252, 8), ("a", "b", "c"), "yolov5"),
+        ((1, 252, 4), (), None),
+        ((1, 8, 83), (), None),
+    ],
+)
+def test_heads_that_are_recognized(shape, names, kind):
+    """64x64 pixels: 64 + 16 + 4 cells."""
+    ends = [[TensorInfo("t", dims, FLOAT32)] for dims in ((1, 3, 64, 64), shape)]
+    assert recognized(*ends, names) == kind
+
+
+def test_a_network_without_detections(home):
+    need("g++", "make")
+    save_detector("net.onnx")
+    export = load_export(run("net.onnx", "-export", "CPP", *WORDS[:-2], out=home))
+    with pytest.raises(ArrayError, match="no post-processing"):
+        export.detect(np.load("x.npy"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="real models and data are not in ../shared/data")
+def test_the_digits_of_a_trained_detector(tmp_path):
+    """The kernels give Python's detections on 100 images, and nearly all of those of the float network."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    need("g++", "make")
+    folder = SHARED / "modern" / "yolo"
+    (tmp_path / "names.txt").write_text("\n".join("0123456789"))
+    words = ["-calib-data", str(folder / "calib.npy"), "-db-export", "0", "-quiet", "-quality", "best", "-o", str(tmp_path)]
+    words += ["-post", "yolov5:threshold=0.25", "-class-names", str(tmp_path / "names.txt")]
+    export = load_export(run(str(folder / "yolo.ts.onnx"), "-export", "CPP", *words, out=tmp_path))
+    x = np.load(folder / "eval.npz")["x"]
+    found = export.detect(x)
+    detector, outputs = export.detector, export._run([export.info.inputs[0].type.quantize(x)])
+    assert detector is not None
+    assert found == [detector.detections(detector.stored([y[index] for y in outputs])) for index in range(len(x))]
+    real = onnxruntime.InferenceSession(str(folder / "yolo.ts.onnx")).run(None, {"input": x})[0]
+    best = real[:, 4] * real[:, 5:].max(1)
+    hits = 0
+    for at, each in enumerate(found):
+        box = best[at].argmax()
+        corners = np.clip([*(real[at, :2, box] - real[at, 2:4, box] / 2), *(real[at, :2, box] + real[at, 2:4, box] / 2)], 0, 64)
+        label = real[at, 5:, box].argmax()
+        hits += any(one.label == label and abs(corners - np.array(one[3:])).max() < 0.5 for one in each)
+    assert hits >= 95

@@ -1,0 +1,196 @@
+"""Drawn outputs of detectors through `kernels/n2d2/detections.hpp` in one program, which prints the detections of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic import FLOAT32, NumType
+from n2d2py.arithmetic.detections import LOGIT, ONE, SIGMOID, SUBPIXELS, BoxDecoder, FixedScale
+
+SHAPES = ("plain", "none", "all", "ties", "outside", "one class", "many classes", "full")
+"""What is special about a case."""
+
+
+@dataclass(frozen=True)
+class DetectionCase:
+    """A decoder and stored values: boxes (count, 4), scores (count, values), in memory box by box or, `planar`, value by value."""
+
+    decoder: BoxDecoder
+    boxes: np.ndarray
+    scores: np.ndarray
+    kinds: tuple[NumType, NumType]
+    planar: bool
+
+    @property
+    def wanted(self) -> list[int]:
+        """Numbers that the program prints."""
+        found = self.decoder.detect(self.boxes, self.scores)
+        return [len(found), *found.ravel().tolist()]
+
+    def config(self, number: int) -> str:
+        """Its configuration and data."""
+        d = self.decoder
+        enums = {"Count": d.count, "Classes": d.classes, "Width": d.width, "Height": d.height, "Centered": int(d.centered)}
+        enums |= {"Logits": int(d.logits), "Objectness": int(d.objectness), "Labelled": int(d.label is not None)}
+        enums |= {"Threshold": d.threshold, "Overlap": d.overlap}
+        strides = [(1, d.count) if self.planar else (x.shape[1], 1) for x in (self.boxes, self.scores)]
+        enums |= {"BoxNext": strides[0][0], "BoxStep": strides[0][1], "ScoreNext": strides[1][0], "ScoreStep": strides[1][1]}
+        scales = {"x": d.x, "y": d.y, "score": d.score, "label": d.label or FixedScale()}
+        types = [_c_type(x) for x in (self.boxes, self.scores)]
+        arrays = "".join(
+            f"static const {kind} {name}{number}[] = {{{', '.join(_literals(values.T if self.planar else values))}}};\n"
+            for kind, name, values in zip(types, ("boxes", "scores"), (self.boxes, self.scores), strict=True)
+        )
+        functions = "".join(f"    {_scale(name, one)}\n" for name, one in scales.items())
+        return f"""{arrays}struct Case{number} {{
+    typedef {types[0]} BoxValue;
+    typedef {types[1]} ScoreValue;
+    typedef Found Detection;
+    enum : std::int32_t {{ {", ".join(f"{name} = {value}" for name, value in enums.items())} }};
+{functions}    static const std::int32_t* sigmoid() {{ return knots; }}
+}};
+"""
+
+
+def _c_type(values: np.ndarray) -> str:
+    return "float" if values.dtype.kind == "f" else f"std::{values.dtype}_t"
+
+
+def _literals(values: np.ndarray) -> list[str]:
+    names = {"nan": "NAN", "inf": "HUGE_VALF", "-inf": "-HUGE_VALF"}
+    if values.dtype.kind != "f":
+        return [str(one) for one in values.ravel().tolist()]
+    return [
+        names.get(text, f"{text}f") for text in (f"{one:.9e}" for one in values.ravel().tolist()) for text in [text.strip()]
+    ]
+
+
+def _scale(name: str, scale: FixedScale) -> str:
+    if scale.factor:
+        return f"static n2d2::RealScale {name}() {{ return n2d2::RealScale{{{scale.factor!r}}}; }}"
+    values = f"{scale.multiplier}, {scale.shift}, {scale.zero_point}"
+    return f"static n2d2::FixedScale {name}() {{ return n2d2::FixedScale{{{values}}}; }}"
+
+
+Found = tuple[int, float, np.ndarray]
+"""Class, score and corners in pixels."""
+
+
+def reference(d: BoxDecoder, boxes: np.ndarray, values: np.ndarray) -> list[Found]:
+    """Real boxes (count, 4) in pixels and scores by the formulas of the detectors in float64, and greedy suppression."""
+    real, values = boxes.astype(np.float64), values.astype(np.float64)
+    ends = np.concatenate([real[:, :2] - real[:, 2:] / 2, real[:, :2] + real[:, 2:] / 2], 1) if d.centered else real
+    known = 1 / (1 + np.exp(-values)) if d.logits else np.clip(values, 0, 1)
+    scores = known[:, d.objectness : d.objectness + d.classes] * (known[:, :1] if d.objectness else 1)
+    labels = scores.argmax(1) if d.label is None else np.rint(values[:, -1]).astype(int)
+    cut = np.clip(ends, 0, [d.width, d.height] * 2)
+    kept: list[int] = []
+    for box in sorted(range(d.count), key=lambda at: (-scores[at].max(), at)):
+        if scores[box].max() <= d.threshold / ONE or not (cut[box, :2] < cut[box, 2:]).all() or len(kept) == d.most:
+            continue
+        if all(labels[one] != labels[box] or _iou(ends[one], ends[box]) <= d.overlap / ONE for one in kept):
+            kept.append(box)
+    return [(int(labels[box]), scores[box].max(), cut[box]) for box in kept]
+
+
+def _iou(a: np.ndarray, b: np.ndarray) -> float:
+    shared = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0).prod()
+    return shared / ((a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod() - shared)
+
+
+TYPES = (
+    lambda scale: NumType(8, signed=False, scale=scale, zero_point=3),
+    lambda scale: NumType(8, signed=True, scale=scale, zero_point=-20),
+    lambda scale: NumType(16, signed=True, scale=scale / 128),
+    lambda scale: FLOAT32,
+)
+
+
+def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
+    """`count` random cases; each thing that is special meets each type."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        special, make = SHAPES[number % len(SHAPES)], TYPES[number // len(SHAPES) % len(TYPES)]
+        boxes = int(rng.integers(40, 90)) if special != "one class" else 1
+        classes = {"one class": 1, "many classes": 30}.get(special, int(rng.integers(1, 6)))
+        width, height = (int(side) for side in rng.integers(20, 200, 2))
+        objectness, labelled, logits = (bool(one) for one in rng.integers(0, 2, 3))
+        labelled, objectness = (True, False) if labelled and special not in ("many classes",) else (False, objectness)
+        classes = 1 if labelled else classes
+        kind, score_kind = make(width / 200), make(5 / 100 if logits or labelled else 1 / 250)
+        centered, planar = not labelled, bool(rng.integers(0, 2))
+        center = rng.uniform(-0.2, 1.2, (boxes, 2)) if special == "outside" else rng.uniform(0, 1, (boxes, 2))
+        sides = rng.uniform(0.01, 0.6, (boxes, 2))
+        ends = [center, sides] if centered else [center - sides / 2, center + sides / 2]
+        real = np.concatenate(ends, 1) * [width, height, width, height]
+        values = rng.normal(0, 3, (boxes, objectness + classes + labelled))
+        values = values if logits else 1 / (1 + np.exp(-values))
+        if special == "ties":
+            real, values = np.round(real, -1), np.round(values, 1)
+        if labelled:
+            values[:, -1] = rng.integers(0, 5, boxes)
+        if kind.is_float and special == "plain":
+            real[::7, 1], values[::5, 0], values[1::5, 0] = np.nan, np.nan, np.inf
+        scale = FixedScale.of(kind, SUBPIXELS / (1 + centered))
+        decoder = BoxDecoder(
+            boxes,
+            classes,
+            width,
+            height,
+            scale,
+            scale,
+            FixedScale.of(score_kind, LOGIT if logits else ONE),
+            centered,
+            logits,
+            objectness,
+            FixedScale.of(score_kind, 1) if labelled else None,
+            {"none": ONE, "all": 0}.get(special, int(rng.integers(0, ONE // 2))),
+            ONE if labelled or special == "full" else int(rng.integers(0, ONE)),
+            5 if special == "full" else 100,
+        )
+        yield DetectionCase(decoder, kind.quantize(real), score_kind.quantize(values), (kind, score_kind), planar)
+
+
+def program(cases: list[DetectionCase], write: str) -> str:
+    """The C++ text; `write` is the statement that prints `text`."""
+    configs = "".join(case.config(number) for number, case in enumerate(cases))
+    calls = "".join(f"    run<Case{n}>(boxes{n}, scores{n}, {case.decoder.most});\n" for n, case in enumerate(cases))
+    return f"""#include "n2d2/detections.hpp"
+#if !defined(ON_BOARD)
+#include <cstdio>
+#else
+extern "C" {{
+#include "semihosting.h"
+}}
+#endif
+struct Found {{
+    std::int32_t label, score, x0, y0, x1, y1;
+}};
+static const std::int32_t knots[257] = {{{", ".join(map(str, SIGMOID.tolist()))}}};
+static void print(const char* text) {{ {write}; }}
+static void number(std::int32_t value) {{
+    char text[13] = "           \\n";
+    int at = 11;
+    do text[--at] = static_cast<char>('0' + value % 10);
+    while (value /= 10);
+    print(text + at);
+}}
+{configs}template <class Cfg>
+static void run(const typename Cfg::BoxValue* boxes, const typename Cfg::ScoreValue* scores, int most) {{
+    Found found[101];
+    const int count = n2d2::Detector<Cfg>::run(boxes, scores, found, most);
+    number(count);
+    for (int i = 0; i < count; ++i) {{
+        const std::int32_t values[6] = {{found[i].label, found[i].score, found[i].x0, found[i].y0, found[i].x1, found[i].y1}};
+        for (const std::int32_t value : values)
+            number(value);
+    }}
+}}
+
+int main() {{
+{calls}    return 0;
+}}
+"""
