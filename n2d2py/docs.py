@@ -92,7 +92,7 @@ def api_page() -> str:
 
 def _described(name: str, one: Any) -> list[str]:
     """Signature and docstring as Markdown; results have no signature, as functions make them."""
-    text = _SECTION.sub(r"**\1**\n", inspect.getdoc(one) or "")
+    text = _SECTION.sub(r"**\1**\n", "".join([inspect.getdoc(one) or "", *_inherited(one)]))
     text = re.sub(r"^ {4}(\*{0,2}[\w, ]+): ", r"- `\1`: ", text, flags=re.MULTILINE)
     text = re.sub(r"^ +", "  ", text, flags=re.MULTILINE)
     if inspect.isclass(one) and not name.endswith("Options"):
@@ -106,6 +106,12 @@ def _described(name: str, one: Any) -> list[str]:
         kind = f": {given.annotation}" if given.annotation is not inspect.Parameter.empty else ""
         lines.append(f"    {given.name}{kind}{'' if default is inspect.Parameter.empty else f' = {shown}'},")
     return ["\n".join(["```python", *lines, ")", "```"]), text]
+
+
+def _inherited(one: Any) -> list[str]:
+    """The attributes that a class of options has from those that it extends."""
+    bases = [base for base in (one.__mro__[1:] if inspect.isclass(one) else ()) if is_dataclass(base)]
+    return [(inspect.getdoc(base) or "").partition("\n\nAttributes:")[2] for base in bases]
 
 
 def _member(owner: type, name: str) -> str:

@@ -124,12 +124,8 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
     """The stimuli that are scored; E509 without any, E124 and E452 where a target cannot be scored."""
     stimuli = scored_stimuli(network, options)
     if stimuli is None:
-        raise N2D2Error(
-            "E509",
-            "the test set is empty",
-            where=network.place,
-            remedy="add a [database], or give labelled data with -calib-data FILE.npz",
-        )
+        remedy = "add a [database], or give labelled data with -calib-data FILE.npz"
+        raise N2D2Error("E509", "the test set is empty", where=network.place, remedy=remedy)
     if options.test:
         ErrorList.raise_if([target.unscored for target in network.targets if target.unscored is not None])
     if options.test and stimuli.label_map is None:
@@ -225,12 +221,9 @@ def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[Loaded
         noise = replace(network.options, read_data=True, synthetic=SYNTHETIC_STIMULI)
         network = load_stage(network.files[0], noise, options.folder)
         return network, replace(options, calibration=replace(options.calibration, stimuli=-1))
-    log.warning(
-        "W509",
-        "the file computes activation scales at run time, so the export without -calib is in floating point",
-        where=network.place,
-        remedy="add -calib-data FILE for integers with static scales, or -nbbits -32 for floating point",
-    )
+    what = "the file computes activation scales at run time, so the export without -calib is in floating point"
+    remedy = "add -calib-data FILE for integers with static scales, or -nbbits -32 for floating point"
+    log.warning("W509", what, where=network.place, remedy=remedy)
     recorded = {**options.recorded, "nbbits": -32}
     return network, replace(options, quantization=replace(options.quantization, bits=-32), recorded=recorded)
 

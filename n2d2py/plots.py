@@ -76,11 +76,8 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
     for name in names:
         if name not in by_name:
             like = nearest(name, by_name)
-            raise N2D2Error(
-                "E516",
-                f"'{name}' has no histogram",
-                remedy=(f"did you mean '{like}'? " if like else "") + f"use one of {', '.join(by_name)}",
-            )
+            remedy = (f"did you mean '{like}'? " if like else "") + f"use one of {', '.join(by_name)}"
+            raise N2D2Error("E516", f"'{name}' has no histogram", remedy=remedy)
     chosen = [by_name[name] for name in names] if names else list(by_name.values())
     columns = max(1, min(columns, len(chosen)))
     lines = max(1, -(-len(chosen) // columns))

@@ -4,8 +4,9 @@
 //
 // Config: types BoxValue, ScoreValue of the stored values, and Detection: std::int32_t label, score in 1/65536, x0, y0, x1, y1 in 1/16
 // pixel; enum Count, Classes, Width, Height, BoxNext, BoxStep, ScoreNext, ScoreStep (elements from a box to the next, and from a value
-// of a box to the next), Centered, Logits, Objectness, Labelled, Threshold, Overlap; static functions x(), y(), score(), label() that
-// return a FixedScale or a RealScale, and sigmoid(), the table of 257 entries (null without Logits).
+// of a box to the next), Centered, RowsFirst, Anchors, Logits, Objectness, Labelled, Threshold, Overlap; static functions x(), y(),
+// growth(), score(), label() that return a FixedScale or a RealScale, and tables, null where they are not used: anchors(), four values of
+// each box; powers() and sigmoid(), 257 entries.
 #ifndef N2D2_DETECTIONS_HPP
 #define N2D2_DETECTIONS_HPP
 
@@ -61,7 +62,7 @@ public:
             count = gather(boxes, scores, last, next);
             for (int i = 0; i < count && kept < most; ++i) {
                 last = next[i];
-                Detection one = box(boxes + static_cast<long>(last.index) * Cfg::BoxNext);
+                Detection one = box(boxes + static_cast<long>(last.index) * Cfg::BoxNext, last.index);
                 one.score = best(scores + static_cast<long>(last.index) * Cfg::ScoreNext, one.label);
                 bool free = true;
                 for (int k = 0; k < kept && free; ++k)
@@ -93,7 +94,7 @@ private:
             const Candidate one = {best(scores, label), i};
             if (one.score <= Cfg::Threshold || !last.before(one) || (count == Batch && !one.before(next[Batch - 1])))
                 continue;
-            Detection inside = box(boxes);
+            Detection inside = box(boxes, i);
             cut(inside);
             if (inside.x0 >= inside.x1 || inside.y0 >= inside.y1)
                 continue;
@@ -105,9 +106,19 @@ private:
         return count;
     }
 
-    static Detection box(const BoxValue* given) {
-        const auto a = Cfg::x().value(given[0]), b = Cfg::y().value(given[Cfg::BoxStep]);
-        const auto c = Cfg::x().value(given[2 * Cfg::BoxStep]), d = Cfg::y().value(given[3 * Cfg::BoxStep]);
+    static Detection box(const BoxValue* given, std::int32_t index) {
+        enum : std::int32_t { X = Cfg::RowsFirst * Cfg::BoxStep, Y = Cfg::BoxStep - X, Far = 2 * Cfg::BoxStep };
+        const auto a = Cfg::x().value(given[X]), b = Cfg::y().value(given[Y]);
+        const auto c = Cfg::x().value(given[X + Far]), d = Cfg::y().value(given[Y + Far]);
+        if (Cfg::Anchors) {
+            const std::int16_t* const anchor = Cfg::anchors() + 4 * static_cast<long>(index);
+            const std::int64_t x = moved(anchor[0], anchor[2], Cfg::x().fixed(a, -131072, 131072));
+            const std::int64_t y = moved(anchor[1], anchor[3], Cfg::y().fixed(b, -131072, 131072));
+            const std::int64_t w = halfGrown(anchor[2], Cfg::growth().fixed(c, -24576, 24576));
+            const std::int64_t h = halfGrown(anchor[3], Cfg::growth().fixed(d, -24576, 24576));
+            const Detection made = {0, 0, reach(x - w), reach(y - h), reach(x + w), reach(y + h)};
+            return made;
+        }
         const Detection made = {0,
                                 0,
                                 Cfg::x().fixed(Cfg::Centered ? 2 * a - c : a, -Reach, Reach),
@@ -115,6 +126,23 @@ private:
                                 Cfg::x().fixed(Cfg::Centered ? 2 * a + c : c, -Reach, Reach),
                                 Cfg::y().fixed(Cfg::Centered ? 2 * b + d : d, -Reach, Reach)};
         return made;
+    }
+
+    static std::int32_t reach(std::int64_t value) {
+        return static_cast<std::int32_t>(value < -Reach ? -Reach : value > Reach ? std::int64_t(Reach) : value);
+    }
+
+    static std::int64_t moved(std::int32_t center, std::int32_t size, std::int32_t step) {
+        return center + ((static_cast<std::int64_t>(step) * size + 2048) >> 12);
+    }
+
+    // Half of size * exp(growth / 4096).
+    static std::int64_t halfGrown(std::int32_t size, std::int32_t growth) {
+        const std::int32_t exponent = static_cast<std::int32_t>((static_cast<std::int64_t>(growth) * 23637 + 8192) >> 14);
+        const std::int32_t octaves = exponent >> 12, rest = exponent & 15;
+        const std::int32_t* const knots = Cfg::powers() + (exponent >> 4 & 255);
+        const std::int64_t power = (knots[0] * (16 - rest) + knots[1] * rest + 8) >> 4;
+        return (size * power + (std::int64_t(1) << (16 - octaves))) >> (17 - octaves);
     }
 
     // The score of a box, and its class.

@@ -30,7 +30,11 @@
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
+#if defined(__OPTIMIZE__)
 #define N2D2_INLINE inline __attribute__((always_inline))
+#else
+#define N2D2_INLINE inline  // -O0 compiles every function once
+#endif
 #define N2D2_INLINE_LAMBDA __attribute__((always_inline))
 #define N2D2_NOINLINE __attribute__((noinline))
 #elif defined(_MSC_VER)

@@ -6,7 +6,11 @@ Stored values become fixed point once, and all that follows is integers. With `v
     fixed(value) = floor(value * factor + 0.5)                           of floating point, in float64
 
 Coordinates are in 1/16 pixel: a center c and a size s are the corners fixed(2 * c - s) and fixed(2 * c + s), with half the
-multiplier. Scores are in 1/65536; a logit is fixed point in 1/2048 and goes through the table `SIGMOID`. Then: best class, threshold,
+multiplier. Relative to an anchor (center, size), a step t of the center and a growth g of the size are fixed point in 1/4096:
+
+    center + ((t * size + 2^11) >> 12)  -+  half_grown(size, g), which is size * exp(g / 4096) / 2
+
+Scores are in 1/65536; a logit is fixed point in 1/2048 and goes through the table `SIGMOID`. Then: best class, threshold,
 and the non-maximum suppression of each class, the highest score first, of equal scores the first box.
 """
 
@@ -32,6 +36,13 @@ LOGIT = 2048
 
 SIGMOID = np.rint(ONE / (1 + np.exp(-np.arange(257) / 16))).astype(np.int64)
 """The logistic function at 0, 1/16, ..., 16 in 1/65536; of negative logits it is 1 less that."""
+
+
+STEP = 4096
+"""Steps of what is relative to an anchor; a growth is held within -6 to 6."""
+
+POWERS = np.rint(ONE * 2 ** (np.arange(257) / 256)).astype(np.int64)
+"""2^(i / 256) in 1/65536."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,9 @@ class BoxDecoder:
         x, y: conversions of the coordinates to 1/16 pixel; of a centre and a size, to 1/32.
         score: conversion of the scores, to 1/65536, or of logits to 1/2048.
         centered: a box is (x, y of the centre, width, height), else two corners (x, y, x, y).
+        rows_first: y comes before x.
+        anchors: (x, y of the centre, width, height) in 1/16 pixel that each box is relative to; () without.
+        growth: conversion of the logarithms of relative sizes to 1/4096; `x` and `y` are those of relative centres then.
         logits: whether scores go through the logistic function.
         objectness: whether a score of the box comes before those of the classes; both are multiplied.
         label: conversion of the class that follows the score; None where each class has a score.
@@ -94,6 +108,9 @@ class BoxDecoder:
     y: FixedScale
     score: FixedScale
     centered: bool = True
+    rows_first: bool = False
+    anchors: tuple[tuple[int, ...], ...] = ()
+    growth: FixedScale = FixedScale()
     logits: bool = False
     objectness: bool = False
     label: FixedScale | None = None
@@ -128,8 +145,14 @@ class BoxDecoder:
 
     def _corners(self, boxes: np.ndarray) -> np.ndarray:
         """x0, y0, x1, y1 (count, 4) in 1/16 pixel."""
-        values = _signed(boxes, self.x.zero_point)
+        values = _signed(boxes, self.x.zero_point)[:, [1, 0, 3, 2] if self.rows_first else [0, 1, 2, 3]]
         first, second = values[:, :2], values[:, 2:]
+        if self.anchors:
+            anchors = np.array(self.anchors, np.int64)
+            sizes, steps = anchors[:, 2:], self.x.fixed(first, -32 * STEP, 32 * STEP)
+            centers = anchors[:, :2] + ((steps * sizes + STEP // 2) >> 12)
+            halves = half_grown(sizes, self.growth.fixed(second, -6 * STEP, 6 * STEP))
+            return np.clip(np.concatenate([centers - halves, centers + halves], 1), -REACH, REACH)
         with np.errstate(invalid="ignore", over="ignore"):
             ends = np.concatenate([2 * first - second, 2 * first + second], axis=1) if self.centered else values
         scales = (self.x, self.y, self.x, self.y)
@@ -153,6 +176,14 @@ class BoxDecoder:
         piece, rest = np.divmod(np.minimum(abs(logits), 16 * LOGIT - 1), 128)
         above = (SIGMOID[piece] * (128 - rest) + SIGMOID[piece + 1] * rest + 64) >> 7
         return np.where(logits < 0, ONE - above, above)
+
+
+def half_grown(sizes: np.ndarray, growth: np.ndarray) -> np.ndarray:
+    """Half of sizes * exp(growth), for a growth of -6 to 6 in 1/4096."""
+    octaves, rest = np.divmod((growth * 23637 + 2**13) >> 14, STEP)  # log2(e) in 1/16384
+    piece, rest = np.divmod(rest, 16)
+    power = (POWERS[piece] * (16 - rest) + POWERS[piece + 1] * rest + 8) >> 4
+    return (sizes * power + (1 << (16 - octaves))) >> (17 - octaves)
 
 
 def _signed(values: np.ndarray, zero_point: int) -> np.ndarray:

@@ -41,6 +41,10 @@ def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, i
     return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
 
 
+_GATHERED = 1 << 24
+"""Values of windows that are gathered at once."""
+
+
 def conv_sums(
     x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int], groups: int, dtype: np.dtype
 ) -> np.ndarray:
@@ -61,13 +65,15 @@ def conv_sums(
             for j in range(kw):
                 sums += windows[..., i, j] * weights[:, 0, i, j].reshape(1, -1, 1, 1)
         return sums
-    if kh == kw == 1:
-        columns = np.ascontiguousarray(windows[..., 0, 0]).reshape(n, groups, per_group, oh * ow)
-    else:
-        columns = np.ascontiguousarray(windows.transpose(0, 1, 4, 5, 2, 3))
-        columns = columns.reshape(n, groups, per_group * kh * kw, oh * ow)
     matrix = weights.reshape(groups, outputs // groups, per_group * kh * kw)
-    return np.matmul(matrix, columns).reshape(n, outputs, oh, ow)
+    sums = np.empty((n, outputs, oh, ow), dtype)
+    rows = max(1, _GATHERED // max(1, channels * kh * kw * ow))
+    for sample in range(n):
+        for top in range(0, oh, rows):
+            part = windows[sample, :, top : top + rows].transpose(0, 3, 4, 1, 2)
+            columns = np.ascontiguousarray(part).reshape(groups, per_group * kh * kw, -1)
+            sums[sample, :, top : top + rows] = np.matmul(matrix, columns).reshape(outputs, -1, ow)
+    return sums
 
 
 # 8-bit multiplications summed in 16 bits, as `vpmaddubsw` does: for which weights that is exact.

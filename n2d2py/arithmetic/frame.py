@@ -85,11 +85,8 @@ class FrameSource:
             targets = tuple(self.resize) if len(self.resize) == 2 else shorter_side(width, height, self.resize[0])
         parts = inputs if self.resize else self.crop or sizes
         if any(whole < part for whole, part in zip(targets if self.resize else sizes, parts, strict=True)):
-            raise N2D2Error(
-                "E407",
-                f"image {name} is {width}x{height}, smaller than the crop {parts[0]}x{parts[1]}",
-                remedy="give a smaller -crop, or -resize",
-            )
+            what = f"image {name} is {width}x{height}, smaller than the crop {parts[0]}x{parts[1]}"
+            raise N2D2Error("E407", what, remedy="give a smaller -crop, or -resize")
         if not all(1 <= one <= LARGEST for one in (*sizes, *targets)):
             raise N2D2Error("E407", f"image {name} is {width}x{height}, larger than {LARGEST} pixels", remedy="scale it down")
         if self.resize:

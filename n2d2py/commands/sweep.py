@@ -117,12 +117,8 @@ def read_sweep(path: Path) -> Sweep:
     section = document.require("sweep")
     for one in document.sections:
         if one.name not in ("sweep", "parameters", "options"):
-            raise N2D2Error(
-                "E122",
-                f"section [{one.name}] is unknown in a sweep",
-                where=one.location,
-                remedy="use [sweep], [parameters] and [options]",
-            )
+            what = f"section [{one.name}] is unknown in a sweep"
+            raise N2D2Error("E122", what, where=one.location, remedy="use [sweep], [parameters] and [options]")
     values = _SWEEP.read(section)
     parameters, words = (_tried(document.section(name)) for name in ("parameters", "options"))
     known = [key.name for key in known_parameters().keys]

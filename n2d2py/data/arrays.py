@@ -63,11 +63,8 @@ def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
         return
     low, high = int(x.min(initial=0)), int(x.max(initial=0))
     if not kind.qmin <= low <= high <= kind.qmax:
-        raise N2D2Error(
-            "E414",
-            f"{name} contains integers from {low} to {high}, but the input is {kind.name}",
-            remedy=f"store {kind.name} values from {kind.qmin} to {kind.qmax}",
-        )
+        what = f"{name} contains integers from {low} to {high}, but the input is {kind.name}"
+        raise N2D2Error("E414", what, remedy=f"store {kind.name} values from {kind.qmin} to {kind.qmax}")
 
 
 def plain(sample: np.ndarray) -> np.ndarray:

@@ -45,11 +45,8 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise N2D2Error(
-            "E406",
-            f"{name or path} has the unsupported file type '{path.suffix}'",
-            remedy="convert it to one of " + " ".join(readable_extensions()),
-        )
+        what = f"{name or path} has the unsupported file type '{path.suffix}'"
+        raise N2D2Error("E406", what, remedy="convert it to one of " + " ".join(readable_extensions()))
     return reader(path, name or str(path))
 
 
@@ -117,11 +114,8 @@ def _read_npy(path: Path, name: str) -> np.ndarray:
     array = open_npy(path, name)
     check_type(array, name)
     if not 1 <= array.ndim <= 3:
-        raise N2D2Error(
-            "E414",
-            f"{name} contains an array with {array.ndim} axes",
-            remedy="store one sample of shape (C, H, W), (H, W) or (F,) per file",
-        )
+        what = f"{name} contains an array with {array.ndim} axes"
+        raise N2D2Error("E414", what, remedy="store one sample of shape (C, H, W), (H, W) or (F,) per file")
     return as_image(plain(array))
 
 

@@ -114,20 +114,13 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     """
     found = [section for name in NAMES if (section := document.section(name)) is not None]
     if not found:
-        raise N2D2Error(
-            "E411",
-            "section [sp] (or [env], [cenv]) is missing, so the input has no size",
-            where=Location(str(document.path)),
-            remedy="add [sp] with SizeX, SizeY and NbChannels",
-        )
+        what = "section [sp] (or [env], [cenv]) is missing, so the input has no size"
+        remedy = "add [sp] with SizeX, SizeY and NbChannels"
+        raise N2D2Error("E411", what, where=Location(str(document.path)), remedy=remedy)
     section = found[0]
     if for_data and len(found) > 1:
-        raise N2D2Error(
-            "E411",
-            f"sections [{found[1].name}] and [{section.name}] both declare the input",
-            where=section.location,
-            remedy="remove one of them",
-        )
+        what = f"sections [{found[1].name}] and [{section.name}] both declare the input"
+        raise N2D2Error("E411", what, where=section.location, remedy="remove one of them")
     values = _SCHEMA.read(section, _CONFIG)
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
         raise values.fail(
@@ -174,12 +167,8 @@ def _shape(values: Values) -> tuple[int, ...]:
     if not size:
         missing = [key for key in ("SizeX", "SizeY") if not values[key]]
         if missing:
-            raise values.fail(
-                "E411",
-                f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} missing or 0",
-                "give SizeX and SizeY, or Size",
-                missing[0],
-            )
+            what = f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} missing or 0"
+            raise values.fail("E411", what, "give SizeX and SizeY, or Size", missing[0])
         if values["SizeD"] != 1:
             raise values.fail("E411", "SizeD above 1 is not supported", "remove SizeD", "SizeD")
         return values["NbChannels"], values["SizeY"], values["SizeX"]
@@ -187,12 +176,8 @@ def _shape(values: Values) -> tuple[int, ...]:
         raise values.fail("E411", "Size and SizeX or SizeY are both given", "remove one of them", "Size")
     if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
         if len(size) != 2:
-            raise values.fail(
-                "E411",
-                f"Size has {len(size)} values, but NbChannels={values['NbChannels']} is also given",
-                "give Size=X Y C, or Size=X Y with NbChannels",
-                "Size",
-            )
+            what = f"Size has {len(size)} values, but NbChannels={values['NbChannels']} is also given"
+            raise values.fail("E411", what, "give Size=X Y C, or Size=X Y with NbChannels", "Size")
         return values["NbChannels"], size[1], size[0]
     if len(size) == 1:
         return size

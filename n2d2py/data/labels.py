@@ -31,12 +31,8 @@ def read_class_names(path: Path) -> tuple[str, ...]:
     seen: dict[str, int] = {}
     for number, line in read_lines(path):
         if line in seen:
-            raise N2D2Error(
-                "E410",
-                f"class '{line}' is already named in line {seen[line]}",
-                where=Location(str(path), number),
-                remedy="name each class once",
-            )
+            what = f"class '{line}' is already named in line {seen[line]}"
+            raise N2D2Error("E410", what, where=Location(str(path), number), remedy="name each class once")
         seen[line] = number
     if not seen:
         raise N2D2Error("E416", f"{path} contains no class name", remedy="write one name per line")
@@ -105,11 +101,8 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
         missing = sorted(set(found) - known)
         if known and missing:
             like = nearest(missing[0], list(class_names))
-            raise N2D2Error(
-                "E410",
-                f"folder '{missing[0]}' is not in -class-names" + (f", but '{like}' is" if like else ""),
-                remedy="add the name of every folder to -class-names, or rename the folder",
-            )
+            what = f"folder '{missing[0]}' is not in -class-names" + (f", but '{like}' is" if like else "")
+            raise N2D2Error("E410", what, remedy="add the name of every folder to -class-names, or rename the folder")
         how = "folder names by the class names" if known else "folders in sorted order, named by the class names"
         names = tuple(class_names)
     ids = {name: names.index(name) if known or not class_names else number for number, name in enumerate(found)}
@@ -195,12 +188,8 @@ def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
         name = next((head.index(one) for one in _NAMES if one in head), 0)
         label = next((head.index(one) for one in _LABELS if one in head), 1)
         if len(head) > 2 and not (set(head) & set(_LABELS)):
-            raise N2D2Error(
-                "E410",
-                f"no label column among {', '.join(head)}",
-                where=Location(str(path), cells[0][0]),
-                remedy="name the column label",
-            )
+            what = f"no label column among {', '.join(head)}"
+            raise N2D2Error("E410", what, where=Location(str(path), cells[0][0]), remedy="name the column label")
         cells = cells[1:]
     for number, row in cells:
         if len(row) <= max(name, label) or not row[label]:
@@ -214,12 +203,8 @@ def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
 
 
 def _malformed(path: Path, number: int, line: str) -> N2D2Error:
-    return N2D2Error(
-        "E410",
-        f"line '{line}' is not 'name label'",
-        where=Location(str(path), number),
-        remedy="write an image, a blank and a label",
-    )
+    what = f"line '{line}' is not 'name label'"
+    return N2D2Error("E410", what, where=Location(str(path), number), remedy="write an image, a blank and a label")
 
 
 def _findable(files: list[str]) -> dict[str, str]:
@@ -243,12 +228,8 @@ def _numbered(
     for number, label in texts.values():
         if label not in names:
             like = nearest(label, names)
-            raise N2D2Error(
-                "E410",
-                f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else ""),
-                where=Location(str(path), number),
-                remedy="correct the list or -class-names",
-            )
+            what = f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else "")
+            raise N2D2Error("E410", what, where=Location(str(path), number), remedy="correct the list or -class-names")
     if not class_names:
         log.notice(
             "classes: %s (sorted labels of %s)", ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name

@@ -55,12 +55,8 @@ class LabelsMapping:
         targets = np.where(inside, table[np.where(inside, labels, -1)], _UNMAPPED)
         if (targets == _UNMAPPED).any():
             label = int(labels[targets == _UNMAPPED].reshape(-1)[0])
-            raise N2D2Error(
-                "E413",
-                f"{self._called(label)} has no output in the LabelsMapping",
-                where=self.file,
-                remedy="add a line for it, or a line 'default -1'",
-            )
+            what = f"{self._called(label)} has no output in the LabelsMapping"
+            raise N2D2Error("E413", what, where=self.file, remedy="add a line for it, or a line 'default -1'")
         return targets
 
     def names(self, count: int) -> list[str]:
@@ -118,23 +114,15 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
     if len(label) > 1 and label[0] == label[-1] == '"':
         label = label[1:-1]
     if not label or '"' in label:
-        raise N2D2Error(
-            "E412",
-            f"line '{line}' is not 'label output'",
-            where=where,
-            remedy="write a label, a blank and the index of an output",
-        )
+        what = f"line '{line}' is not 'label output'"
+        raise N2D2Error("E412", what, where=where, remedy="write a label, a blank and the index of an output")
     try:
         output = int(parts[1])
     except ValueError:
         output = _UNMAPPED
     if output < IGNORED:
-        raise N2D2Error(
-            "E412",
-            f"'{parts[1]}' is not the index of an output",
-            where=where,
-            remedy="give 0 or more, or -1 to ignore the label",
-        )
+        what = f"'{parts[1]}' is not the index of an output"
+        raise N2D2Error("E412", what, where=where, remedy="give 0 or more, or -1 to ignore the label")
     return label, output
 
 
@@ -147,12 +135,8 @@ def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list
     matched = [label for label, name in enumerate(label_names) if name == pattern or wildcard_match(pattern, name)]
     if not matched:
         like = nearest(pattern, label_names)
-        log.warning(
-            "W405",
-            f"label '{pattern}' is not in the database",
-            where=where,
-            remedy=f"did you mean '{like}'?" if like else "remove the line",
-        )
+        what = f"label '{pattern}' is not in the database"
+        log.warning("W405", what, where=where, remedy=f"did you mean '{like}'?" if like else "remove the line")
     for label in matched:
         _once(outputs[label] != _UNMAPPED, label_names[label], where)
         outputs[label] = output

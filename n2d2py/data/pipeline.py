@@ -151,12 +151,8 @@ class Pipeline:
                     image = transformation.apply(image)
                 labels = transformation.map_labels(transformation.apply_to_map(labels), names)
             except Inapplicable as problem:
-                raise N2D2Error(
-                    "E408",
-                    f"{step.transformation.type} failed on the labels of stimulus {name}: {problem.what}",
-                    where=step.where,
-                    remedy=problem.remedy,
-                ) from None
+                what = f"{step.transformation.type} failed on the labels of stimulus {name}: {problem.what}"
+                raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
         if labels.shape != self.shape[-2:]:
             raise N2D2Error(
                 "E407",
@@ -245,23 +241,16 @@ class Pipeline:
                 return step.transformation.apply(image)
             return step.transformation.drawn(image, random).apply(image)
         except Inapplicable as problem:
-            raise N2D2Error(
-                "E408",
-                f"{step.transformation.type} failed on stimulus {name}: {problem.what}",
-                where=step.where,
-                remedy=problem.remedy,
-            ) from None
+            what = f"{step.transformation.type} failed on stimulus {name}: {problem.what}"
+            raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
 
     def _joined(self, parts: list[np.ndarray], name: str) -> np.ndarray:
         kinds = {(part.shape[:2], part.dtype) for part in parts}
         if len(kinds) > 1:
             told = ", ".join(f"{part.shape[1]}x{part.shape[0]} {part.dtype}" for part in parts)
-            raise N2D2Error(
-                "E407",
-                f"the channels of stimulus {name} differ in size or type: {told}",
-                where=self.where,
-                remedy="add channel transformations that produce a common size and type",
-            )
+            what = f"the channels of stimulus {name} differ in size or type: {told}"
+            remedy = "add channel transformations that produce a common size and type"
+            raise N2D2Error("E407", what, where=self.where, remedy=remedy)
         return np.concatenate(parts, axis=2)
 
     def _fitted(self, image: np.ndarray, name: str) -> np.ndarray:

@@ -137,12 +137,8 @@ def _kind(section: Section, prefix: str) -> str | None:
         return None
     like = nearest(name.split("-")[0], _LONGEST_FIRST)
     section.mark_used()
-    log.warning(
-        "W403",
-        f"[{prefix}] has no sub-section '{name}'; it is ignored",
-        where=section.location,
-        remedy=f"did you mean [{prefix}.{like}]?" if like else f"use [{prefix}.Transformation-<name>]",
-    )
+    remedy = f"did you mean [{prefix}.{like}]?" if like else f"use [{prefix}.Transformation-<name>]"
+    log.warning("W403", f"[{prefix}] has no sub-section '{name}'; it is ignored", where=section.location, remedy=remedy)
     return None
 
 
@@ -203,12 +199,9 @@ class _Reading:
             return range(count, count + 1)
         channel = Schema("channel", (_CHANNEL,), (COVERED,)).read(section)["Channel"]
         if channel >= count:
-            raise N2D2Error(
-                "E417",
-                f"Channel={channel} does not exist, as there are {count} channels so far",
-                where=section.where("Channel"),
-                remedy="remove Channel to create a new channel",
-            )
+            what = f"Channel={channel} does not exist, as there are {count} channels so far"
+            remedy = "remove Channel to create a new channel"
+            raise N2D2Error("E417", what, where=section.where("Channel"), remedy=remedy)
         return range(channel, channel + 1)
 
     def stimuli_data(self, section: Section) -> None:
@@ -220,12 +213,9 @@ class _Reading:
             return
         found = self._logged(self._database, values) if logs else self._computed(self._database, values)
         if found is None:
-            raise N2D2Error(
-                "E416",
-                f"the sets of ApplyTo={values['ApplyTo']} contain no stimulus to compute statistics from",
-                where=section.location,
-                remedy="change ApplyTo or the sets of [database], or write the numbers directly",
-            )
+            what = f"the sets of ApplyTo={values['ApplyTo']} contain no stimulus to compute statistics from"
+            remedy = "change ApplyTo or the sets of [database], or write the numbers directly"
+            raise N2D2Error("E416", what, where=section.location, remedy=remedy)
         log.notice("%s: %s", section.name, found)
         self.statistics[section.name] = found
         for key, value in (
@@ -243,12 +233,8 @@ class _Reading:
                 section.set_automatic(key, f"{section.name}/{file}")
                 self._matrices[f"{section.name}/{file}"] = data
             elif values[key[1:]]:
-                log.warning(
-                    "W406",
-                    f"{key} is undefined, as the stimuli have different sizes",
-                    where=section.location,
-                    remedy="add a RescaleTransformation before",
-                )
+                what = f"{key} is undefined, as the stimuli have different sizes"
+                log.warning("W406", what, where=section.location, remedy="add a RescaleTransformation before")
 
     def _computed(self, database: Database, values: Values) -> ImageStatistics | None:
         """The statistics of a section; those of an earlier run where nothing has changed since."""

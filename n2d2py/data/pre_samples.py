@@ -25,11 +25,9 @@ def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, se
     """
     count = provider.sizes()[set_name]
     if not 0 <= position < count:
-        raise N2D2Error(
-            "E416",
-            f"stimulus {position} does not exist in the {set_name.lower()} set of {count}",
-            remedy=f"give -pre-samples from 0 to {count - 1}" if count else "add a [database] with a test set",
-        )
+        what = f"stimulus {position} does not exist in the {set_name.lower()} set of {count}"
+        remedy = f"give -pre-samples from 0 to {count - 1}" if count else "add a [database] with a test set"
+        raise N2D2Error("E416", what, remedy=remedy)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     red_first = False

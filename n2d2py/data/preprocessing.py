@@ -108,17 +108,11 @@ class Preprocessing:
             raise N2D2Error("E417", f"-input-range {low:g}:{high:g} is empty", remedy="give LOW:HIGH with LOW below HIGH")
         for name, values in (("mean", self.mean), ("std", self.std)):
             if len(values) not in (0, 1, channels):
-                raise N2D2Error(
-                    "E417",
-                    f"-{name} has {len(values)} values, but the input has {channels} channel{'s' * (channels > 1)}",
-                    remedy=f"give 1 value or {channels}",
-                )
+                what = f"-{name} has {len(values)} values, but the input has {channels} channel{'s' * (channels > 1)}"
+                raise N2D2Error("E417", what, remedy=f"give 1 value or {channels}")
         if self.mean and not 0 <= min(self.mean) <= max(self.mean) <= 255 * self._scale:
-            raise N2D2Error(
-                "E417",
-                f"-mean {_numbers(self.mean)} exceeds the range 0 to {255 * self._scale:g} of scaled bytes",
-                remedy="give the mean in scaled units, or add -scale 1 if it refers to bytes",
-            )
+            what = f"-mean {_numbers(self.mean)} exceeds the range 0 to {255 * self._scale:g} of scaled bytes"
+            raise N2D2Error("E417", what, remedy="give the mean in scaled units, or add -scale 1 if it refers to bytes")
 
     def text(self, channels: int) -> str:
         """The range and the formula, such as "float -1..1 from uint8 by (x/255-0.5)/0.5"."""
@@ -190,11 +184,8 @@ def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.n
     """
     rows, columns = picture.shape[:2]
     if rows < height or columns < width:
-        raise N2D2Error(
-            "E407",
-            f"image {name} is {columns}x{rows}, smaller than the crop {width}x{height}",
-            remedy=f"add -resize {max(width, height)}, or give a smaller -crop",
-        )
+        what = f"image {name} is {columns}x{rows}, smaller than the crop {width}x{height}"
+        raise N2D2Error("E407", what, remedy=f"add -resize {max(width, height)}, or give a smaller -crop")
     top, left = round((rows - height) / 2), round((columns - width) / 2)
     return picture[top : top + height, left : left + width]
 

@@ -182,12 +182,8 @@ class StimuliProvider:
         def read(index: int) -> np.ndarray:
             image = items.read(index)
             if image.dtype != dtype:
-                raise N2D2Error(
-                    "E415",
-                    f"sample {items.name(index)} has type {image.dtype}, but the first one has {dtype}",
-                    where=pipeline.where,
-                    remedy="store all samples in one type",
-                )
+                what = f"sample {items.name(index)} has type {image.dtype}, but the first one has {dtype}"
+                raise N2D2Error("E415", what, where=pipeline.where, remedy="store all samples in one type")
             return image
 
         return read
@@ -293,12 +289,9 @@ def build_provider(
     environment = read_environment(document)
     database = read_database(document, seed=seed, shape=environment.shape, instead=instead)
     if environment.composite and database.maps is None and database.type:
-        log.warning(
-            "W407",
-            f"{database.type} has no pixel-wise labels, so image targets are not scored",
-            where=environment.where,
-            remedy="use Numpy_Database with y (N, H, W) or LabelImagePath of DIR_Database, or remove CompositeStimuli",
-        )
+        what = f"{database.type} has no pixel-wise labels, so image targets are not scored"
+        remedy = "use Numpy_Database with y (N, H, W) or LabelImagePath of DIR_Database, or remove CompositeStimuli"
+        log.warning("W407", what, where=environment.where, remedy=remedy)
     section = document.section(environment.section)
     if section is not None:
         section.set_automatic("_EpochSize", len(database.sets["Learn"]))

@@ -110,11 +110,8 @@ def _shape(inputs: Inputs) -> tuple[int, ...]:
 
 def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarray:
     if name not in arrays:
-        raise N2D2Error(
-            "E414",
-            f"{path} contains no array '{name}', only {', '.join(arrays)}",
-            remedy="store an array under the name of each input",
-        )
+        what = f"{path} contains no array '{name}', only {', '.join(arrays)}"
+        raise N2D2Error("E414", what, remedy="store an array under the name of each input")
     check_type(arrays[name], f"{path.name}: {name}")
     return arrays[name]
 
@@ -128,11 +125,8 @@ def _stacked(
     count = len(given[0])
     for array, name in zip(given, inputs, strict=True):
         if len(array) != count:
-            raise N2D2Error(
-                "E414",
-                f"{path}: {name} has {len(array)} samples, but {next(iter(inputs))} has {count}",
-                remedy="store the same number of samples for each input",
-            )
+            what = f"{path}: {name} has {len(array)} samples, but {next(iter(inputs))} has {count}"
+            raise N2D2Error("E414", what, remedy="store the same number of samples for each input")
     if not count:
         raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
     none = np.full(count, -1)

@@ -108,11 +108,8 @@ def _check_path(given: InputData) -> None:
     if not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy="give a folder of images, a .npy or a .npz file")
     if path.suffix not in (".npy", ".npz") or not path.is_file():
-        raise N2D2Error(
-            "E414",
-            f"{path} is neither a folder nor a .npy or .npz file",
-            remedy="give a folder of images, a .npy or a .npz file",
-        )
+        what = f"{path} is neither a folder nor a .npy or .npz file"
+        raise N2D2Error("E414", what, remedy="give a folder of images, a .npy or a .npz file")
 
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
@@ -136,12 +133,8 @@ def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: 
     folder = given.path
     shape = tuple(taken[axis] for axis in axes) if len(taken) == 3 else taken
     if len(shape) != 3 or shape[0] not in (1, 3):
-        raise N2D2Error(
-            "E414",
-            f"images cannot be fed to the input of shape {size_text(shape)}",
-            where=str(folder),
-            remedy="give the data as a .npy or .npz file",
-        )
+        what = f"images cannot be fed to the input of shape {size_text(shape)}"
+        raise N2D2Error("E414", what, where=str(folder), remedy="give the data as a .npy or .npz file")
     files = _pictures(folder)
     if how.layout is not None:
         raise N2D2Error("E417", "-layout has no effect on images", where=str(folder), remedy="remove -layout")
@@ -216,12 +209,8 @@ def _survey(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int
             f"{count} {kind}" + f" (converted to {'gray' if channels == 1 else 'RGB'})" * (kind in ("gray", "color"))
             for kind, count in odd.items()
         ]
-        log.warning(
-            "W415",
-            f"of {len(modes)} images, {', '.join(texts)}",
-            where=str(folder),
-            remedy="convert the images to one mode, as the application delivers them",
-        )
+        remedy = "convert the images to one mode, as the application delivers them"
+        log.warning("W415", f"of {len(modes)} images, {', '.join(texts)}", where=str(folder), remedy=remedy)
     return sorted(sizes, key=lambda size: (size[0] * size[1], size))
 
 
@@ -271,11 +260,8 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
     if image.dtype != np.uint8:
-        raise N2D2Error(
-            "E415",
-            f"image {name} has type {image.dtype} instead of 8 or 16 bits",
-            remedy="convert it, or give the data as a .npy file",
-        )
+        what = f"image {name} has type {image.dtype} instead of 8 or 16 bits"
+        raise N2D2Error("E415", what, remedy="convert it, or give the data as a .npy file")
     try:
         return gray(image) if channels == 1 else colours.apply(image)
     except Inapplicable as problem:
@@ -303,11 +289,8 @@ def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: F
         raise N2D2Error("E414", f"{path} has the unsupported type {x.dtype}", remedy="store uint8 or float32")
     if x.dtype.kind == "f":
         if how.by_formula and not how.told:
-            raise N2D2Error(
-                "E417",
-                f"{path} contains float values, which are used unchanged; -mean, -std and -scale apply to bytes",
-                remedy="remove these options, or store bytes",
-            )
+            what = f"{path} contains float values, which are used unchanged; -mean, -std and -scale apply to bytes"
+            raise N2D2Error("E417", what, remedy="remove these options, or store bytes")
         _warn_of_range(x, path, how.declared)
 
     def load(index: int) -> np.ndarray:
@@ -332,12 +315,9 @@ def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
     least, most = float(some.min()), float(some.max())
     width = high - low
     if least < low - 0.1 * width or most > high + 0.1 * width or most - least < 0.02 * width:
-        log.warning(
-            "W411",
-            f"the first samples range from {least:.4g} to {most:.4g} instead of {low:g} to {high:g}",
-            where=str(path),
-            remedy="scale the data, or correct -input-range or the metadata of the model",
-        )
+        what = f"the first samples range from {least:.4g} to {most:.4g} instead of {low:g} to {high:g}"
+        remedy = "scale the data, or correct -input-range or the metadata of the model"
+        log.warning("W411", what, where=str(path), remedy=remedy)
 
 
 def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:

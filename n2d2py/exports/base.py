@@ -19,6 +19,8 @@ from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.postprocessing import files_of, with_files
+from n2d2py.quant.options import IntegerKinds
 from n2d2py.runtime.runner import Runner
 
 ResultT = TypeVar("ResultT")
@@ -102,7 +104,7 @@ class ExportRequest:
 
 
 @dataclass(frozen=True)
-class QuantDefaults:
+class QuantDefaults(IntegerKinds):
     """Defaults of the integers of a target, and its limits.
 
     Attributes:
@@ -113,13 +115,9 @@ class QuantDefaults:
         own_rescaling: whether sums become integers by an arithmetic of the runtime, whatever `-act-rescaling-mode`.
         input_bits, output_bits: width of the network's inputs and outputs; 0: the tool chooses.
         mixed: whether single tensors may have 16 bits in an 8-bit network, for less rounding.
-        wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
         reduce_range: whether weights are kept so small that 8-bit products fit 16 bits.
-        unit_ranges: whether 8-bit results of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
         softmax_rows: whether a Softmax over channels may become one of rows of an array, in integers.
         last_softmax: whether a Softmax at an output stays in the network of integers; False: it is dropped.
-        full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
-        file_types: whether inputs and outputs have the 8-bit type of a pre-quantized file; else the type that its kernels prefer.
         integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
             (quant/types/float_regions.py); None: all that have an integer form compute in integers.
     """
@@ -131,13 +129,9 @@ class QuantDefaults:
     input_bits: int = 0
     output_bits: int = 0
     mixed: bool = True
-    wide_joins: bool = True
     reduce_range: bool = False
-    unit_ranges: bool = False
     softmax_rows: bool = True
     last_softmax: bool = True
-    full_range: bool = False
-    file_types: bool = False
     integer_layers: Callable[[Node], bool] | None = None
 
     @property
@@ -210,7 +204,7 @@ class Target(Generic[ResultT]):
         keeps_states: whether its networks keep states between calls.
         converts_inputs: whether its exports contain the conversion of `InputContract.source`.
         post_processes: whether its exports contain the post-processing of -post.
-        codes: the its own codes errors and warnings, each with what it means and the general remedy; for its page.
+        codes: its own errors and warnings by code, each with its meaning and the general remedy; for its page.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 
@@ -270,7 +264,8 @@ class Target(Generic[ResultT]):
         """The manifest of the export, for ExportFolder."""
         request = prepared.request
         details = {**self.details(prepared), "contract": request.contract.fields()}
-        details |= {"post": request.post} if request.post and self.post_processes else {}
+        if request.post and self.post_processes:
+            details["post"] = with_files(request.post, {key: f"{key}.npy" for key in files_of(request.post)})
         return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes, details)
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
@@ -285,11 +280,8 @@ class Target(Generic[ResultT]):
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """Raise E808 where `-tune` has nothing to measure."""
-        raise N2D2Error(
-            "E808",
-            f"-tune is not supported by {self.name}, which has no tiles",
-            remedy="remove -tune, or tune an export for one instruction set",
-        )
+        what = f"-tune is not supported by {self.name}, which has no tiles"
+        raise N2D2Error("E808", what, remedy="remove -tune, or tune an export for one instruction set")
 
     def tune(
         self, prepared: Prepared[ResultT], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str

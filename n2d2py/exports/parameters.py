@@ -92,9 +92,6 @@ def parameters_file(given: Path | str) -> Path:
     if name in known:
         return resources.folder("params") / f"{name}.ini"
     like = nearest(name, known)
-    raise N2D2Error(
-        "E101",
-        "the file does not exist, and no preset has this name",
-        where=Location(str(given)),
-        remedy=(f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}",
-    )
+    what = "the file does not exist, and no preset has this name"
+    remedy = (f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}"
+    raise N2D2Error("E101", what, where=Location(str(given)), remedy=remedy)

@@ -95,11 +95,8 @@ def _load(entry: EntryPoint) -> Target[Any]:
     try:
         loaded = entry.load()
     except Exception as error:  # whatever a foreign module raises while it is imported
-        raise N2D2Error(
-            "E714",
-            f"plug-in {entry.value} of the export '{entry.name}' cannot be loaded: {type(error).__name__}: {error}",
-            remedy="repair or uninstall its package",
-        ) from error
+        what = f"plug-in {entry.value} of the export '{entry.name}' cannot be loaded: {type(error).__name__}: {error}"
+        raise N2D2Error("E714", what, remedy="repair or uninstall its package") from error
     made = loaded() if isinstance(loaded, type) else loaded
     if not isinstance(made, Target) or made.name != entry.name:
         raise N2D2Error(

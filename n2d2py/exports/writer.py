@@ -161,11 +161,8 @@ class ExportFolder:
             yield
         except OSError as reason:
             if reason.errno in _FULL:
-                raise N2D2Error(
-                    "E713",
-                    f"{self._shown} cannot be written, as no space is left: {reason.strerror}",
-                    remedy="free some space, or choose another folder with -o",
-                ) from reason
+                what = f"{self._shown} cannot be written, as no space is left: {reason.strerror}"
+                raise N2D2Error("E713", what, remedy="free some space, or choose another folder with -o") from reason
             if self._is_ours(reason):
                 raise _unwritable(self._shown, reason) from reason
             raise
@@ -190,11 +187,8 @@ def refuse_unwritable(path: Path) -> None:
 
 
 def _unwritable(shown: str, reason: OSError) -> N2D2Error:
-    return N2D2Error(
-        "E712",
-        f"{shown} cannot be written: {reason.strerror}",
-        remedy="choose another folder with -o, or change the permissions",
-    )
+    what = f"{shown} cannot be written: {reason.strerror}"
+    return N2D2Error("E712", what, remedy="choose another folder with -o, or change the permissions")
 
 
 @contextmanager

@@ -41,12 +41,8 @@ def load_model(
     if isinstance(path, onnx.ModelProto) or Path(path).suffix != ".tflite":
         return load_onnx(path, ignore=ignore, ignore_init=ignore_init, seed=seed, encodings=encodings, cut=cut)
     if encodings is not None:
-        raise N2D2Error(
-            "E315",
-            "encodings apply to ONNX files only",
-            where=Location(str(encodings)),
-            remedy="remove them; a TFLite file contains its own",
-        )
+        remedy = "remove them; a TFLite file contains its own"
+        raise N2D2Error("E315", "encodings apply to ONNX files only", where=Location(str(encodings)), remedy=remedy)
     return load_tflite(path, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
 
 
@@ -74,11 +70,8 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
         return ir.serde.serialize_model(model)
     if isinstance(model, onnx.ModelProto):
         return model
-    raise N2D2Error(
-        "E008",
-        f"a model of type {type(model).__module__}.{kind} is not supported",
-        remedy="give a path, an onnx.ModelProto, an onnx_ir.Model, or a torch.nn.Module with example_inputs",
-    )
+    remedy = "give a path, an onnx.ModelProto, an onnx_ir.Model, or a torch.nn.Module with example_inputs"
+    raise N2D2Error("E008", f"a model of type {type(model).__module__}.{kind} is not supported", remedy=remedy)
 
 
 def _exported(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
@@ -96,11 +89,8 @@ def _exported(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
                 proto = onnx.load_from_string(file.getvalue())
     except Exception as error:  # of torch and of the module itself
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise N2D2Error(
-            "E008",
-            f"torch.onnx cannot export the module {type(module).__name__}: {reason}",
-            remedy="check example_inputs, or export it to an .onnx file yourself",
-        ) from error
+        what = f"torch.onnx cannot export the module {type(module).__name__}: {reason}"
+        raise N2D2Error("E008", what, remedy="check example_inputs, or export it to an .onnx file yourself") from error
     finally:
         module.train(training)
     proto.graph.name = type(module).__name__

@@ -179,12 +179,9 @@ class Document:
         if name in self._sections:
             return self._sections[name]
         like = nearest(name, self._sections)
-        raise N2D2Error(
-            "E119",
-            f"section [{name}] does not exist",
-            where=where or Location(str(self.path)),
-            remedy=f"did you mean [{like}]?" if like else f"add section [{name}]",
-        )
+        what = f"section [{name}] does not exist"
+        remedy = f"did you mean [{like}]?" if like else f"add section [{name}]"
+        raise N2D2Error("E119", what, where=where or Location(str(self.path)), remedy=remedy)
 
     def matching(self, pattern: str) -> list[Section]:
         """The sections whose names match a pattern of `*` and `?`, in order of declaration."""
@@ -200,20 +197,12 @@ class Document:
             N2D2Error: E106 when the name is taken, E123 when there are too many sections.
         """
         if len(self._sections) >= MAX_SECTIONS:
-            raise N2D2Error(
-                "E123",
-                f"the document has more than {MAX_SECTIONS:,} sections",
-                where=section.location,
-                remedy="reduce the loops of the templates",
-            )
+            what = f"the document has more than {MAX_SECTIONS:,} sections"
+            raise N2D2Error("E123", what, where=section.location, remedy="reduce the loops of the templates")
         first = self._sections.setdefault(section.name, section)
         if first is not section:
-            raise N2D2Error(
-                "E106",
-                f"section [{section.name}] is declared twice (first at {first.location.file}:{first.location.line})",
-                where=section.location,
-                remedy="rename or remove one of them",
-            )
+            what = f"section [{section.name}] is declared twice (first at {first.location.file}:{first.location.line})"
+            raise N2D2Error("E106", what, where=section.location, remedy="rename or remove one of them")
 
     def automatic_section(self, name: str) -> Section:
         """Where automatic properties of `name` go: its section, else one that only references see.

@@ -44,12 +44,8 @@ class Ignored:
 
     def error(self, name: str, where: Location) -> N2D2Error:
         """The error for a key that changes results."""
-        return N2D2Error(
-            "E124",
-            f"'{name}' {self.does} in N2D2, which is not supported: the result would differ",
-            where=where,
-            remedy=self.remedy,
-        )
+        what = f"'{name}' {self.does} in N2D2, which is not supported: the result would differ"
+        return N2D2Error("E124", what, where=where, remedy=self.remedy)
 
 
 TRAINING = Ignored(

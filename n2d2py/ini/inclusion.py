@@ -73,12 +73,8 @@ class Inclusions:
                     self._document.files.append(candidate)
                 return candidate
         if candidates and (not allowed or any(candidate.is_file() for candidate in candidates)):
-            raise N2D2Error(
-                "E117",
-                f"template '{name}' is outside the folder of the network",
-                where=where,
-                remedy="move it there, or set N2D2_MODELS to its folder",
-            )
+            what = f"template '{name}' is outside the folder of the network"
+            raise N2D2Error("E117", what, where=where, remedy="move it there, or set N2D2_MODELS to its folder")
         raise N2D2Error(
             "E116", f"template '{name}' does not exist", where=where, remedy="put it next to the INI file or in N2D2_MODELS"
         )

@@ -60,21 +60,15 @@ def read_lines(path: Path) -> list[SourceLine]:
     data = _read_bytes(path)
     control = _CONTROL.search(data)
     if control:
-        raise N2D2Error(
-            "E102",
-            f"the file is not text (it contains byte 0x{control.group()[0]:02x})",
-            where=Location(file, _line_at(data, control.start())),
-            remedy="give an INI file in UTF-8",
-        )
+        what = f"the file is not text (it contains byte 0x{control.group()[0]:02x})"
+        remedy = "give an INI file in UTF-8"
+        raise N2D2Error("E102", what, where=Location(file, _line_at(data, control.start())), remedy=remedy)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise N2D2Error(
-            "E102",
-            f"the file is not UTF-8 (byte 0x{data[error.start]:02x})",
-            where=Location(file, _line_at(data, error.start)),
-            remedy="save the file as UTF-8",
-        ) from None
+        what = f"the file is not UTF-8 (byte 0x{data[error.start]:02x})"
+        remedy = "save the file as UTF-8"
+        raise N2D2Error("E102", what, where=Location(file, _line_at(data, error.start)), remedy=remedy) from None
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -93,12 +87,8 @@ def _read_bytes(path: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise N2D2Error("E101", "the path is not a regular file", where=str(path), remedy="give an INI file")
         if status.st_size > MAX_BYTES:
-            raise N2D2Error(
-                "E102",
-                f"the file is too large for an INI file ({status.st_size} bytes)",
-                where=str(path),
-                remedy="give an INI file in UTF-8",
-            )
+            what = f"the file is too large for an INI file ({status.st_size} bytes)"
+            raise N2D2Error("E102", what, where=str(path), remedy="give an INI file in UTF-8")
         return path.read_bytes()
     except FileNotFoundError:
         raise N2D2Error("E101", "the file does not exist", where=str(path), remedy="correct the path") from None
@@ -124,33 +114,21 @@ def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
             parts.append(text[:-1])
             continue
         if text.endswith((" ", "\t")) and _content(text).endswith("\\"):
-            log.warning(
-                "W104",
-                "a backslash with trailing blanks does not continue the line",
-                where=Location(line.file, line.line),
-                remedy="remove the blanks",
-            )
+            what = "a backslash with trailing blanks does not continue the line"
+            log.warning("W104", what, where=Location(line.file, line.line), remedy="remove the blanks")
         yield from _joined(first, parts + [text])
         first, parts = None, []
     if first:
-        log.warning(
-            "W105",
-            "the last line ends with a continuation backslash",
-            where=Location(first.file, first.line),
-            remedy="remove the backslash",
-        )
+        what = "the last line ends with a continuation backslash"
+        log.warning("W105", what, where=Location(first.file, first.line), remedy="remove the backslash")
         yield from _joined(first, parts)
 
 
 def _joined(first: SourceLine, parts: list[str]) -> Iterator[SourceLine]:
     start = "".join(parts[:-1])
     if parts[-1].strip() and _content(start) != start.strip():
-        log.warning(
-            "W106",
-            "a comment ending in a backslash continues on the next line",
-            where=Location(first.file, first.line),
-            remedy="remove the backslash",
-        )
+        what = "a comment ending in a backslash continues on the next line"
+        log.warning("W106", what, where=Location(first.file, first.line), remedy="remove the backslash")
     yield SourceLine("".join(parts), first.file, first.line)
 
 
@@ -199,12 +177,8 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
     name, equals, value = text.partition("=")
     name = name.rstrip()
     if not equals:
-        raise N2D2Error(
-            "E104",
-            f"property '{_short(text)}' has no value",
-            where=where,
-            remedy=f"write {_short(text)}=<value>, or comment the line out with ;",
-        )
+        remedy = f"write {_short(text)}=<value>, or comment the line out with ;"
+        raise N2D2Error("E104", f"property '{_short(text)}' has no value", where=where, remedy=remedy)
     if name in ("", "$"):
         raise N2D2Error("E104", "a property has no name", where=where, remedy="write name=value")
     return Assignment(name, unquote(value.lstrip()), where)
@@ -216,12 +190,8 @@ def _parse_header(text: str, where: Location) -> Header:
         raise N2D2Error("E105", f"section header '{_short(text)}' has no closing ]", where=where, remedy="write [name]")
     name, at, template = (part.strip() for part in name.partition("@"))
     if not name or (at and not template):
-        raise N2D2Error(
-            "E105",
-            f"section header '{_short(text)}' has no " + ("name" if not name else "template file"),
-            where=where,
-            remedy="write [name] or [name@file.ini.tpl]",
-        )
+        what = f"section header '{_short(text)}' has no " + ("name" if not name else "template file")
+        raise N2D2Error("E105", what, where=where, remedy="write [name] or [name@file.ini.tpl]")
     return Header(name, template or None, tuple(bases.split()), where.within(name))
 
 

@@ -106,12 +106,8 @@ def _read(key: Key, name: str, written: str, where: Location) -> Any:
 def _warn_unknown(schema: Schema, name: str, where: Location) -> None:
     known = [key.name for key in schema.keys]
     like = nearest(name, known)
-    log.warning(
-        "W102",
-        f"key '{name}' is unknown for {schema.name}; it is ignored",
-        where=where,
-        remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}",
-    )
+    remedy = f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}"
+    log.warning("W102", f"key '{name}' is unknown for {schema.name}; it is ignored", where=where, remedy=remedy)
 
 
 class Params:
@@ -178,12 +174,9 @@ class Params:
         for layer in self._layers:
             if layer not in known:
                 like = nearest(layer, known)
-                log.warning(
-                    "W107",
-                    f"layer '{layer}' does not exist in the network",
-                    where=self._places[f"[{layer}]"],
-                    remedy=f"did you mean '{like}'?" if like else f"use one of {listed(known)}",
-                )
+                what = f"layer '{layer}' does not exist in the network"
+                remedy = f"did you mean '{like}'?" if like else f"use one of {listed(known)}"
+                log.warning("W107", what, where=self._places[f"[{layer}]"], remedy=remedy)
 
 
 class _Text:
@@ -235,12 +228,8 @@ class _Text:
     def _add_section(self, header: lexer.Header) -> None:
         line = header.where.line or 0
         if header.name in self._sections:
-            raise N2D2Error(
-                "E106",
-                f"section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})",
-                where=header.where,
-                remedy="rename or remove one of them",
-            )
+            what = f"section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})"
+            raise N2D2Error("E106", what, where=header.where, remedy="rename or remove one of them")
         self._sections[header.name] = line
         if header.name.startswith("[") or header.template or header.bases:
             raise N2D2Error(
@@ -251,12 +240,8 @@ class _Text:
         name, line = lexer.unquote(item.name), item.where.line or 0
         first = self._keys.get((section, name))
         if first is not None:
-            log.warning(
-                "W101",
-                f"'{name}' is given twice (first at {self._file}:{first}); the last value is used",
-                where=item.where,
-                remedy="remove one of them",
-            )
+            what = f"'{name}' is given twice (first at {self._file}:{first}); the last value is used"
+            log.warning("W101", what, where=item.where, remedy="remove one of them")
             self._lines[first - 1] = ""
         self._keys[section, name] = line
 

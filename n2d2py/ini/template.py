@@ -258,12 +258,8 @@ class Renderer:
 def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
     if name not in scope:
         like = nearest(name, scope)
-        raise N2D2Error(
-            "E120",
-            f"template parameter '{name}' is not defined",
-            where=where,
-            remedy=f"did you mean '{like}'?" if like else f"add {name}=<value> to [{where.section}]",
-        )
+        remedy = f"did you mean '{like}'?" if like else f"add {name}=<value> to [{where.section}]"
+        raise N2D2Error("E120", f"template parameter '{name}' is not defined", where=where, remedy=remedy)
     value = scope[name]
     if callable(value):
         value = scope[name] = value()

@@ -58,12 +58,8 @@ class MemoriesPlanner:
                 best = judged, plan
         if best is None or best[0].beyond:
             missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
-            raise N2D2Error(
-                "E607",
-                f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}",
-                where="export parameters",
-                remedy="make the last one larger, or add one",
-            )
+            what = f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}"
+            raise N2D2Error("E607", what, where="export parameters", remedy="make the last one larger, or add one")
         return replace(best[1], memories=settings.memories, bound=None)
 
 

@@ -171,11 +171,8 @@ def _solver():
     try:
         from ortools.sat.python import cp_model  # pyright: ignore[reportMissingImports]  (of the extra "solver")
     except ImportError as error:
-        raise N2D2Error(
-            "E606",
-            "MemoryManagerStrategy=OptimizeOptimal requires ortools",
-            remedy="pip install ortools, or use OptimizeOverlap",
-        ) from error
+        what = "MemoryManagerStrategy=OptimizeOptimal requires ortools"
+        raise N2D2Error("E606", what, remedy="pip install ortools, or use OptimizeOverlap") from error
     return cp_model
 
 

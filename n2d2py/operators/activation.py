@@ -211,12 +211,8 @@ def _rescaled(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
 
 
 def _not_a_number(node: Node) -> N2D2Error:
-    return N2D2Error(
-        "E504",
-        f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs",
-        where=node.location,
-        remedy="check the weights and the input range",
-    )
+    what = f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs"
+    return N2D2Error("E504", what, where=node.location, remedy="check the weights and the input range")
 
 
 # ---- C++ -----------------------------------------------------------------------------------------

@@ -76,12 +76,9 @@ class Op:
         Raises:
             N2D2Error: E510 when the operator has no integer form.
         """
-        raise N2D2Error(
-            "E510",
-            f"{self.kind} is not supported in integers",
-            where=node.location or node.name,
-            remedy="remove the layer, or export with -nbbits -32",
-        )
+        what = f"{self.kind} is not supported in integers"
+        remedy = "remove the layer, or export with -nbbits -32"
+        raise N2D2Error("E510", what, where=node.location or node.name, remedy=remedy)
 
 
 OPERATORS: Registry[type[Op]] = Registry("the operator", "n2d2py.operators.catalog")

@@ -82,12 +82,8 @@ class Concat(ArrayOp):
         for shape in inputs:
             if len(shape) != len(first) or (*shape[1:axis], *shape[axis + 1 :]) != (*first[1:axis], *first[axis + 1 :]):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in (first, shape))
-                raise N2D2Error(
-                    "E206",
-                    f"Concat '{node.name}' has inputs of different sizes {dims}",
-                    where=node.location,
-                    remedy="use inputs of equal width and height",
-                )
+                what = f"Concat '{node.name}' has inputs of different sizes {dims}"
+                raise N2D2Error("E206", what, where=node.location, remedy="use inputs of equal width and height")
         return [(*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

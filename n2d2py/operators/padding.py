@@ -43,12 +43,8 @@ class Padding(Op):
         top, left, bottom, right = self.pads
         size = (shape[2] + top + bottom, shape[3] + left + right)
         if min(size) < 1:
-            raise N2D2Error(
-                "E207",
-                f"Padding '{node.name}' removes the whole input of {shape[3]}x{shape[2]} (width x height)",
-                where=node.location,
-                remedy="crop less",
-            )
+            what = f"Padding '{node.name}' removes the whole input of {shape[3]}x{shape[2]} (width x height)"
+            raise N2D2Error("E207", what, where=node.location, remedy="crop less")
         return [(*shape[:2], *size)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

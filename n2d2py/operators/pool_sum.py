@@ -52,12 +52,9 @@ class PoolSum(Op):
         pooled = self.pool.output_shapes(inputs[:1], node)[0]
         if len(inputs[1]) != 4 or any(a != b and 1 not in (a, b) for a, b in zip(pooled, inputs[1], strict=True)):
             dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
-            raise N2D2Error(
-                "E205",
-                f"PoolSum '{node.name}' has operands of different shapes {dims}",
-                where=node.location,
-                remedy="use equal shapes; axes of length 1 are broadcast",
-            )
+            what = f"PoolSum '{node.name}' has operands of different shapes {dims}"
+            remedy = "use equal shapes; axes of length 1 are broadcast"
+            raise N2D2Error("E205", what, where=node.location, remedy=remedy)
         return [tuple(max(a, b) for a, b in zip(pooled, inputs[1], strict=True))]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:

@@ -65,12 +65,8 @@ def _from_ini(context: LayerContext) -> None:
     tensor, dims = context.joined(), list(context.values["Dims"])
     shape = context.graph.shape(tensor)
     if not 1 <= len(dims) <= 3 or dims.count(-1) > 1:
-        raise context.fail(
-            "E208",
-            f"Dims with {len(dims)} values, {dims.count(-1)} of them -1, is not a shape",
-            "give X Y C with at most one -1",
-            "Dims",
-        )
+        what = f"Dims with {len(dims)} values, {dims.count(-1)} of them -1, is not a shape"
+        raise context.fail("E208", what, "give X Y C with at most one -1", "Dims")
     if len(dims) == 1:
         dims = [1, 1, dims[0] or shape[1]]  # a vector
     elif len(dims) == 2:

@@ -162,12 +162,8 @@ def _from_ini(context: LayerContext) -> None:
     tensor = context.joined()
     count, size = require_channels(context, tensor), context.values["GroupSize"]
     if size and count % size:
-        raise context.fail(
-            "E218",
-            f"GroupSize={size} does not divide the {count} channels",
-            "choose a divisor of the number of channels",
-            "GroupSize",
-        )
+        what = f"GroupSize={size} does not divide the {count} channels"
+        raise context.fail("E218", what, "choose a divisor of the number of channels", "GroupSize")
     context.add(Softmax(size or count), [tensor])
 
 

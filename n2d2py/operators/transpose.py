@@ -80,12 +80,8 @@ def _from_ini(context: LayerContext) -> None:
     as_images(context)
     tensor, perm = context.joined(), context.values["Perm"]
     if sorted(perm) != [0, 1, 2, _BATCH] or perm[_BATCH] != _BATCH:
-        raise context.fail(
-            "E209",
-            f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last",
-            "give a permutation of 0, 1 and 2, then 3",
-            "Perm",
-        )
+        what = f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last"
+        raise context.fail("E209", what, "give a permutation of 0, 1 and 2, then 3", "Perm")
     # counted from the end, the axes X Y C B are those of (N, C, H, W)
     context.add(Transpose(tuple(_BATCH - perm[_BATCH - axis] for axis in range(4))), [tensor])
     require_channels(context, context.name)

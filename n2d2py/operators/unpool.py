@@ -129,12 +129,8 @@ def _from_ini(context: LayerContext) -> None:
     count = sum(c for _, c in parents)
     mapping = read_mapping(values, parents, outputs)
     if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
-        raise context.fail(
-            "E215",
-            f"the unpooling maps {count} channels to {outputs} outputs",
-            "use Mapping.Size=1 and as many outputs as channels",
-            "NbOutputs",
-        )
+        what = f"the unpooling maps {count} channels to {outputs} outputs"
+        raise context.fail("E215", what, "use Mapping.Size=1 and as many outputs as channels", "NbOutputs")
     pads = read_window(values, "Padding", 0)
     kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
     if values["Pooling"] == "Average":
@@ -148,12 +144,8 @@ def _from_ini(context: LayerContext) -> None:
         return
     pool = _pool(context)
     if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):
-        raise context.fail(
-            "E210",
-            f"the window differs from that of the pool [{pool.name}] named by ArgMax",
-            "give both layers the same PoolDims, Stride and Padding",
-            "ArgMax",
-        )
+        what = f"the window differs from that of the pool [{pool.name}] named by ArgMax"
+        raise context.fail("E210", what, "give both layers the same PoolDims, Stride and Padding", "ArgMax")
     context.add(Unpool(kernel, stride, (*pads, *pads)), [context.joined(), pool.inputs[0]], activation=read_activation(values))
 
 

@@ -246,11 +246,8 @@ def _check_together(a: Arguments) -> None:
     if alone and not a.calib_data:
         raise N2D2Error("E007", f"-{alone[0]} requires -calib-data", remedy="add -calib-data PATH")
     if a.w not in (None, "/dev/null") and a.network.endswith(MODEL_ENDINGS):
-        raise N2D2Error(
-            "E007",
-            f"-w {a.w} has no effect on an ONNX or TFLite file",
-            remedy="remove -w; the file contains its weights, and an INI can refer to it",
-        )
+        what = f"-w {a.w} has no effect on an ONNX or TFLite file"
+        raise N2D2Error("E007", what, remedy="remove -w; the file contains its weights, and an INI can refer to it")
 
 
 def _an_export() -> str:

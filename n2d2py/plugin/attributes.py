@@ -68,12 +68,8 @@ def place_of(made: Any) -> Location:
 def failed(made: Any, node: Any, what: str) -> N2D2Error:
     """E024: an operator cannot take a layer."""
     where = getattr(node, "location", None) or (Location(section=node.name) if node is not None else None)
-    return N2D2Error(
-        "E024",
-        f"{type(made).__name__}: {what}",
-        where=where,
-        remedy=f"check the layer, or correct the plug-in {place_of(type(made)).file}",
-    )
+    remedy = f"check the layer, or correct the plug-in {place_of(type(made)).file}"
+    return N2D2Error("E024", f"{type(made).__name__}: {what}", where=where, remedy=remedy)
 
 
 def crashed(made: Any, node: Any, method: str, error: Exception) -> N2D2Error:
@@ -84,9 +80,5 @@ def crashed(made: Any, node: Any, method: str, error: Exception) -> N2D2Error:
             line = trace.tb_lineno
         trace = trace.tb_next
     layer = f" for the layer '{node.name}'" if node is not None else ""
-    return N2D2Error(
-        "E024",
-        f"{type(made).__name__}.{method}() failed{layer}: {type(error).__name__}: {error}",
-        where=Location(place_of(type(made)).file, line),
-        remedy="correct the plug-in",
-    )
+    what = f"{type(made).__name__}.{method}() failed{layer}: {type(error).__name__}: {error}"
+    return N2D2Error("E024", what, where=Location(place_of(type(made)).file, line), remedy="correct the plug-in")

@@ -91,12 +91,9 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
         _refuse_unknown_kinds()
         entered = [name for name in _entries() if name not in before]
         if not entered:
-            raise N2D2Error(
-                "E020",
-                "the Python files in this folder declare nothing" if files else "the folder contains no Python file",
-                where=str(folder),
-                remedy="write @operator before a class; n2d2py -new-operator NAME DIR writes an example",
-            )
+            what = "the Python files in this folder declare nothing" if files else "the folder contains no Python file"
+            remedy = "write @operator before a class; n2d2py -new-operator NAME DIR writes an example"
+            raise N2D2Error("E020", what, where=str(folder), remedy=remedy)
     _loaded.add(folder.resolve())
     log.notice("plug-in %s: %s", folder.resolve().name, ", ".join(entered))
 
@@ -112,12 +109,9 @@ def _refuse_unknown_kinds() -> None:
     for one in CHAINS.values():
         for kind in (kind for kind in one.kinds if kind not in known):
             like = nearest(kind, known)
-            raise N2D2Error(
-                "E022",
-                f"chain {one.name} names '{kind}', which is not a layer type",
-                where=place_of(one.becomes),
-                remedy=f"did you mean {like}?" if like else "load the plug-in that adds it first",
-            )
+            what = f"chain {one.name} names '{kind}', which is not a layer type"
+            remedy = f"did you mean {like}?" if like else "load the plug-in that adds it first"
+            raise N2D2Error("E022", what, where=place_of(one.becomes), remedy=remedy)
 
 
 @contextmanager

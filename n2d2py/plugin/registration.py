@@ -231,19 +231,11 @@ class PluginQuantizer(Quantizer):
         constants = {name: np.atleast_1d(np.asarray(values)) for name, values in form.constants.items()}
         for name, values in constants.items():
             if values.dtype.kind not in "iu" or not values.size:
-                raise N2D2Error(
-                    "E024",
-                    f"{type(op).__name__}: quantize() returns {name} of type {values.dtype} instead of integers",
-                    where=place_of(type(op)),
-                    remedy="round the values to integers",
-                )
+                what = f"{type(op).__name__}: quantize() returns {name} of type {values.dtype} instead of integers"
+                raise N2D2Error("E024", what, where=place_of(type(op)), remedy="round the values to integers")
         if not (form.scale > 0 and form.bound >= 0):
-            raise N2D2Error(
-                "E024",
-                f"{type(op).__name__}: quantize() returns the scale {form.scale} and the bound {form.bound}",
-                where=place_of(type(op)),
-                remedy="return positive numbers",
-            )
+            what = f"{type(op).__name__}: quantize() returns the scale {form.scale} and the bound {form.bound}"
+            raise N2D2Error("E024", what, where=place_of(type(op)), remedy="return positive numbers")
         return summed(node, types, form.scale, int(form.bound), Custom(constants))
 
 

@@ -19,22 +19,15 @@ def write_skeleton(name: str, folder: Path) -> None:
         N2D2Error: E025 for a name that is not a CamelCase word, or where a file would be replaced.
     """
     if not _NAME.fullmatch(name):
-        raise N2D2Error(
-            "E025",
-            f"-new-operator {name} is not a valid operator name",
-            where="-new-operator",
-            remedy="give letters and digits starting with a capital letter, such as LpPool",
-        )
+        what = f"-new-operator {name} is not a valid operator name"
+        remedy = "give letters and digits starting with a capital letter, such as LpPool"
+        raise N2D2Error("E025", what, where="-new-operator", remedy=remedy)
     stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     files = {f"{stem}.py": "operator.py", f"{stem}.hpp": "operator.hpp", f"test_{stem}.py": "test_operator.py"}
     taken = next((file for file in files if (folder / file).exists()), None)
     if taken or (folder.exists() and not folder.is_dir()):
-        raise N2D2Error(
-            "E025",
-            f"{taken} already exists" if taken else "the path is a file",
-            where=str(folder),
-            remedy="choose another folder",
-        )
+        what = f"{taken} already exists" if taken else "the path is a file"
+        raise N2D2Error("E025", what, where=str(folder), remedy="choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
     for file, template in files.items():
         text = (

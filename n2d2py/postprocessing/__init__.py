@@ -9,9 +9,22 @@ from n2d2py.postprocessing.contract import (
     Detector,
     PostKind,
     StridedValues,
+    files_of,
     image_size,
     parse_post,
     recognized,
+    with_files,
 )
 
-__all__ = ["KINDS", "Detection", "Detector", "PostKind", "StridedValues", "image_size", "parse_post", "recognized"]
+__all__ = [
+    "KINDS",
+    "Detection",
+    "Detector",
+    "PostKind",
+    "StridedValues",
+    "files_of",
+    "image_size",
+    "parse_post",
+    "recognized",
+    "with_files",
+]

@@ -1,16 +1,18 @@
-"""Detectors whose outputs are boxes with scores: the YOLO family, its grid, anchors and distributions already decoded in the graph."""
+"""Detectors whose outputs are boxes with scores: the YOLO family, whose graph decodes them, and SSD, whose boxes are relative to anchors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic.detections import LOGIT, ONE, SUBPIXELS, BoxDecoder, FixedScale
+from n2d2py.arithmetic.detections import LOGIT, ONE, STEP, SUBPIXELS, BoxDecoder, FixedScale
 from n2d2py.errors import N2D2Error
+from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
 from n2d2py.postprocessing.contract import KINDS, Detector, PostKind, StridedValues
@@ -29,6 +31,20 @@ scores: Scores of the model: probabilities, or logits, which then go through a s
     Key("units", Kind.ENUM, "pixels", choices=("pixels", "relative")),
     Key("scores", Kind.ENUM, "probabilities", choices=("probabilities", "logits")),
 )
+_ANCHORED = keys(
+    """
+anchors: File .npy of the anchors (boxes, 4): center and size, relative to the width and height of the image.
+order: Order of the coordinates of boxes and anchors.
+center: Divisor of the steps of the centers, in which anchors have the size 1 (y_scale and x_scale in TFLite).
+size: Divisor of the logarithms of the sizes (h_scale and w_scale in TFLite).
+background: 1 if the first score is that of the background.
+""",
+    Key("anchors", Kind.PATH),
+    Key("order", Kind.ENUM, "yx", choices=("yx", "xy")),
+    Key("center", Kind.FLOAT, 10.0, minimum=0.01, maximum=1000),
+    Key("size", Kind.FLOAT, 5.0, minimum=0.01, maximum=1000),
+    Key("background", Kind.BOOL, True),
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,7 @@ class _Family:
     Attributes:
         anchors: boxes of each cell of the grids of 8, 16 and 32 pixels; 0 where the boxes are chosen from them.
         by_box: whether exporters write a row for each box, else a column.
+        skipped: scores before those of the classes that do not count.
     """
 
     centered: bool = True
@@ -45,10 +62,11 @@ class _Family:
     labelled: bool = False
     anchors: int = 1
     by_box: bool = True
+    skipped: int = 0
 
     def classes(self, values: int) -> int:
         """Classes of boxes of so many values, coordinates included."""
-        return values - 4 - self.objectness - self.labelled
+        return values - 4 - self.objectness - self.labelled - self.skipped
 
 
 def _fits(family: _Family, outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
@@ -64,6 +82,7 @@ def _fits(family: _Family, outputs: Sequence[TensorInfo], size: tuple[int, int],
 def _bind(
     family: _Family, values: Mapping[str, Any], outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]
 ) -> Detector:
+    family = replace(family, skipped=int(values.get("background", False)))
     for info in outputs:
         if not info.type.is_float and (info.type.bits > 16 or info.type.plain):
             raise _misfit(f"'{info.name}' has the type {info.type.name}", "export with -nbbits 8, 16 or -32")
@@ -81,13 +100,17 @@ def _bind(
         first, second = whole[:, :4], whole[:, 4:]
     else:
         raise _misfit(f"the model has {len(tables)} outputs", _CUT)
-    classes = family.classes(4 + second.shape[1])
+    classes, second = family.classes(4 + second.shape[1]), second[:, family.skipped :]
     if classes < 1 or (family.labelled and classes != 1):
         raise _misfit(f"a box of '{outputs[scores].name}' has {4 + second.shape[1]} values", "correct the kind of -post")
-    logits, relative = values["scores"] == "logits", values["units"] == "relative"
+    logits, relative = values["scores"] == "logits", values.get("units") == "relative"
     steps = SUBPIXELS / (2 if family.centered else 1)
     kind, score_kind = outputs[boxes].type, outputs[scores].type
     x, y = (FixedScale.of(kind, steps * (side if relative else 1)) for side in size)
+    anchors, rows_first = (), values.get("order") == "yx"
+    if "anchors" in values:
+        anchors = _anchors(Path(values["anchors"]), len(first), size, rows_first)
+        x = y = FixedScale.of(kind, STEP / values["center"])
     decoder = BoxDecoder(
         len(first),
         classes,
@@ -97,6 +120,9 @@ def _bind(
         y,
         FixedScale.of(score_kind, LOGIT if logits else ONE),
         family.centered,
+        rows_first,
+        anchors,
+        FixedScale.of(kind, STEP / values["size"]) if anchors else FixedScale(),
         logits,
         family.objectness,
         FixedScale.of(score_kind, 1) if family.labelled else None,
@@ -105,6 +131,22 @@ def _bind(
         values["max"],
     )
     return Detector(decoder, _part(boxes, first), _part(scores, second), names)
+
+
+def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) -> tuple[tuple[int, ...], ...]:
+    """The anchors of a file in 1/16 pixel: x, y of the center, width, height."""
+    try:
+        found = read_npy(path)
+    except (OSError, DamagedArray) as error:
+        raise _misfit(f"the anchors {path} cannot be read: {error}", "give an .npy file") from error
+    if found.shape != (count, 4) or found.dtype.kind != "f" or not np.isfinite(found).all():
+        raise _misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
+    steps = np.rint(
+        found[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64) * SUBPIXELS * np.array([*size, *size])
+    )
+    if abs(steps).max(initial=0) > 32767:
+        raise _misfit(f"the anchors {path} exceed 2047 pixels", "give them relative to the width and height of the image")
+    return tuple(map(tuple, steps.astype(int).tolist()))
 
 
 _CUT = "give the output with the decoded boxes by -outputs, or one of boxes and one of scores"
@@ -168,3 +210,13 @@ for _name, _doc, _family, _without in (
 ):
     _own = tuple(key for key in _KEYS if key.name not in _without)
     KINDS.add(_name, PostKind(_name, _doc, _own, partial(_bind, _family), partial(_fits, _family)))
+KINDS.add(
+    "ssd",
+    PostKind(
+        "ssd",
+        "Boxes relative to anchors, a score for each class: SSD without the operators after its heads.",
+        tuple(key for key in _KEYS if key.name != "units") + _ANCHORED,
+        partial(_bind, _Family(anchors=0)),
+        partial(_fits, _Family(anchors=0)),
+    ),
+)

@@ -12,8 +12,8 @@ from n2d2py.arithmetic.detections import ONE, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.graph.port import TensorInfo
-from n2d2py.ini.kinds import Unreadable
-from n2d2py.ini.schema import Key
+from n2d2py.ini.kinds import Kind, Unreadable
+from n2d2py.ini.schema import REQUIRED, Key
 from n2d2py.registry import Registry
 
 
@@ -160,7 +160,23 @@ def parse_post(text: str, where: Location | None = None) -> Post:
             values[key], _ = keys[key].read(key, value)
         except Unreadable as error:
             raise _wrong(where, text, error.what, error.remedy) from None
+    if missing := next((name for name, value in values.items() if value is REQUIRED), None):
+        raise _wrong(where, text, f"{missing} is missing", f"add {missing}=...")
     return Post(kind, values)
+
+
+def files_of(text: str) -> dict[str, str]:
+    """By the key of -post, the files that it names."""
+    post = parse_post(text)
+    return {key.name: post.values[key.name] for key in post.kind.keys if key.kind is Kind.PATH}
+
+
+def with_files(text: str, paths: Mapping[str, str]) -> str:
+    """The text of -post with other paths of its files."""
+    settings = (
+        f"{key}={paths.get(key, value)}" for key, _, value in (one.partition("=") for one in text.partition(":")[2].split(","))
+    )
+    return f"{text.partition(':')[0]}:{','.join(settings)}" if paths else text
 
 
 def _wrong(where: Location | None, text: str, what: str, remedy: str) -> N2D2Error:

@@ -2,66 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
 QUALITIES = ("fast", "default", "best")
 """Levels of `-quality`."""
 
 
 @dataclass(frozen=True)
-class QuantOptions:
-    """Options of the command line that decide the integers; names as in N2D2.
+class AskedIntegers:
+    """What a user may ask of the integers of a network; names as in N2D2.
 
     Attributes:
-        bits: width of weights and activations, 8 or 16.
-        act_clipping, quantile: `-act-clipping-mode`, `-act-quantile-value`.
-        wt_clipping: `-wt-clipping-mode`.
-        rescaling: `-act-rescaling-mode`.
-        per_output: `-act-rescale-per-output`; a weight scale for each output channel.
-        unsigned: False with `-no-unsigned`.
-        equalize: False with `-no-cle`.
-        correct_bias: `-bias-correction`; the mean of every output of a weighted layer is kept.
-        input_bits: `-input-bits`; 0 takes 16 for an input that 8 bits would spoil.
-        input_asked: `-input-bits 16`; inputs have 16 bits whatever reads them.
-        output_bits: `-output-bits`; width of the network's outputs; 0 takes 16 for vectors of weighted sums.
-        mixed: `-mixed-precision`; tensors whose rounding costs most are stored in 16 bits.
-        wide_weights: with `mixed`, weights whose rounding costs most have 16 bits too, as far as activations leave too much.
-        wide: these tensors, once they are known.
-        wide_joins: a Concat of ranges that differ much may get 16 bits; False for hardware of 8.
-        sequential: `-sequential-calibration`; ranges are chosen again on the integers of the layers before.
-        reduce_range: `-wt-reduce-range`; weights so small that 8-bit products fit 16 bits.
-        adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
-        zero_points: False with `-no-zero-points`; unsigned activations with a zero point where that makes a
-            smaller error; only where `unsigned` allows it.
-        unit_ranges: 8-bit results of Softmax and Logistic have the scale 1/256, those of Tanh 1/128: runtimes in fixed point
-            demand it.
-        file_types: inputs and outputs of a pre-quantized file keep its 8-bit type, int8 or uint8, where the kernels work on the other one.
-        full_range: signed integers have -2^(bits-1) too: runtimes cut at the end of the type.
+        bits: width of weights and activations: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that
+            with weights in half precision.
+        act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
+        wt_clipping: how ranges of weights are chosen.
+        reduce_range: weights so small that sums of two 8-bit products fit 16 bits.
+        correct_bias: whether biases correct the mean error of outputs, unless the quality is fast.
+        input_bits, output_bits: width of the inputs and outputs of the network, 8 or 16; 0: the tool chooses, 16 bits for an input that
+            8 would spoil and for outputs that are vectors of weighted sums.
+        sequential: whether ranges are chosen again on the integers of the layers before.
+        unsigned: whether tensors without negative values are unsigned.
+        zero_points: whether 8-bit tensors whose range is far from symmetric have a zero point; only with `unsigned`.
     """
 
     bits: int = 8
-    act_clipping: str = "MSE"
+    _: KW_ONLY
+    act_clipping: Literal["None", "MSE", "KL-Divergence", "Quantile"] = "MSE"
     quantile: float = 0.9999
-    wt_clipping: str = "None"
-    rescaling: str = "Floating-point"
-    per_output: bool = True
-    unsigned: bool = True
-    equalize: bool = True
-    correct_bias: bool = False
-    adaptive_rounding: bool = False
-    input_bits: int = 8
-    input_asked: bool = False
-    output_bits: int = 8
-    mixed: bool = False
-    wide_weights: bool = False
-    wide: frozenset[str] = frozenset()
-    wide_joins: bool = True
-    sequential: bool = False
+    wt_clipping: Literal["None", "MSE", "KL-Divergence"] = "None"
     reduce_range: bool = False
+    correct_bias: bool = True
+    input_bits: int = 0
+    output_bits: int = 0
+    sequential: bool = False
+    unsigned: bool = True
     zero_points: bool = True
+
+
+@dataclass(frozen=True)
+class IntegerKinds:
+    """The integers that a target has, beyond what can be asked.
+
+    Attributes:
+        wide_joins: whether a concatenation of ranges that differ much may have 16 bits; False for hardware of 8.
+        unit_ranges: whether 8-bit results of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range:
+            runtimes in fixed point demand it.
+        full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
+        file_types: whether inputs and outputs have the 8-bit type of a pre-quantized file, int8 or uint8; else the type that the kernels
+            prefer.
+    """
+
+    _: KW_ONLY
+    wide_joins: bool = True
     unit_ranges: bool = False
     full_range: bool = False
     file_types: bool = False
+
+
+@dataclass(frozen=True)
+class QuantOptions(IntegerKinds, AskedIntegers):
+    """Options of the algorithms: what was asked, once the quality and the target have decided the rest.
+
+    Attributes:
+        rescaling: `-act-rescaling-mode`.
+        per_output: a weight scale for each output channel.
+        equalize: False with `-no-cle`.
+        adaptive_rounding: weights are rounded for the least error of the outputs.
+        input_asked: inputs have 16 bits whatever reads them.
+        mixed: tensors whose rounding costs most are stored in 16 bits.
+        wide_weights: with `mixed`, weights whose rounding costs most have 16 bits too, as far as activations leave too much.
+        wide: these tensors, once they are known.
+    """
+
+    _: KW_ONLY
+    correct_bias: bool = False
+    input_bits: int = 8
+    output_bits: int = 8
+    rescaling: str = "Floating-point"
+    per_output: bool = True
+    equalize: bool = True
+    adaptive_rounding: bool = False
+    input_asked: bool = False
+    mixed: bool = False
+    wide_weights: bool = False
+    wide: frozenset[str] = frozenset()
 
     @property
     def needs_samples(self) -> bool:

@@ -114,12 +114,8 @@ def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
     try:
         return runtime.InferenceSession(model, _options(runtime, threads), providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime has no common base class for its errors
-        raise N2D2Error(
-            "E321",
-            f"ONNX Runtime cannot run this file ({_first_line(error)})",
-            where=Location(str(path)),
-            remedy="check it with onnx.checker",
-        ) from None
+        what = f"ONNX Runtime cannot run this file ({_first_line(error)})"
+        raise N2D2Error("E321", what, where=Location(str(path)), remedy="check it with onnx.checker") from None
 
 
 _EXACT_PRODUCTS = ("session.x64quantprecision", "1")

@@ -65,11 +65,8 @@ def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOption
     if not asked.flash_budget:
         return Fitted(network, observed, options)
     if not observed.samples:
-        raise N2D2Error(
-            "E508",
-            "-flash-budget requires samples to measure the cost of low-bit weights",
-            remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
-        )
+        what = "-flash-budget requires samples to measure the cost of low-bit weights"
+        raise N2D2Error("E508", what, remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz")
     network = _without(network, target, "Winograd")
     return _Search(network, observed, options, target).fitted(asked.flash_budget)
 
@@ -87,11 +84,8 @@ def _fit_memory(
     """The most accurate activations whose memory fits; where none do, the fastest mode of the memory that makes them fit."""
     budget = asked.ram_budget
     if not target.needs_plan:
-        raise N2D2Error(
-            "E521",
-            f"-ram-budget is not supported by {target.name}, which places its memory itself",
-            remedy="remove -ram-budget",
-        )
+        what = f"-ram-budget is not supported by {target.name}, which places its memory itself"
+        raise N2D2Error("E521", what, remedy="remove -ram-budget")
     small = replace(options, mixed=False, input_bits=8, output_bits=8, wide_joins=False)
     wide = replace(options, mixed=True)
     able = options.bits == 8 and asked.mixed is None and target.quantization.mixed and bool(observed.samples)
@@ -121,11 +115,9 @@ def _fit_memory(
                     len(bits),
                 )
                 return replace(network, params=params), way
-    raise N2D2Error(
-        "E521",
-        f"-ram-budget {budget} is too small: the smallest arena found has {min(sizes):,} bytes",
-        remedy=f"give at least {min(sizes)} bytes, see -memory-report, or use a smaller input",
-    )
+    what = f"-ram-budget {budget} is too small: the smallest arena found has {min(sizes):,} bytes"
+    remedy = f"give at least {min(sizes)} bytes, see -memory-report, or use a smaller input"
+    raise N2D2Error("E521", what, remedy=remedy)
 
 
 def _plain(observed: Observed, options: QuantOptions) -> QuantGraph:
@@ -173,11 +165,8 @@ class _Search:
             place = place - 1 if place else None
         if place is None:
             least = int(self._front.bytes[0])
-            raise N2D2Error(
-                "E520",
-                f"-flash-budget {budget} is too small: with the fewest bits, the constants have {least:,} bytes",
-                remedy=f"give at least {least} bytes, or use a smaller model",
-            )
+            what = f"-flash-budget {budget} is too small: with the fewest bits, the constants have {least:,} bytes"
+            raise N2D2Error("E520", what, remedy=f"give at least {least} bytes, or use a smaller model")
         start, uniform = self._front.widths(place), dict.fromkeys(self._forms, 4)
         exchanged = improved(self._choices, start, budget - self._fixed, self._noise_as_rounded_alone, _TRIES)[:_BEST]
         fitting = [one for one in map(self._measured, (start, *exchanged, uniform)) if one.bytes <= budget]

@@ -96,12 +96,8 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
     """
     calibrates = options.stimuli or options.reload is not None or assumed is not None
     if not (calibrates or network.trained_quantized or is_quantized(network.graph)):
-        raise N2D2Error(
-            "E507",
-            "an integer export requires the ranges of its activations",
-            where=network.place,
-            remedy=_calibrating(network),
-        )
+        what = "an integer export requires the ranges of its activations"
+        raise N2D2Error("E507", what, where=network.place, remedy=_calibrating(network))
     fused, report = fuse_stage(network, integer=True)
     if network.trained_quantized:
         return Calibration(replace(fused, graph=_completed(fused, options, assumed)), report, options, None)
@@ -267,8 +263,10 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
                 pool, fresh = every.take(rest), True
                 break
 
+    size = SAMPLE_BATCH if graph.states else min(SAMPLE_BATCH, batch_size(graph))
+
     def batches(most: int) -> list[np.ndarray]:
-        return [x for x, _, _ in pool.spread(most).batches(SAMPLE_BATCH)]
+        return [x for x, _, _ in pool.spread(most).batches(size)]
 
     return replace(
         observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=fresh, noise=network.data.random
@@ -308,12 +306,8 @@ def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) ->
     if stimuli is not None and network.data.get("Validation") is None:
         log.notice("the validation set is empty: the test set is used for calibration, so its int8 score is optimistic")
     if stimuli is None:
-        raise N2D2Error(
-            "E508",
-            "the calibration set is empty",
-            where=network.place,
-            remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
-        )
+        remedy = "add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz"
+        raise N2D2Error("E508", "the calibration set is empty", where=network.place, remedy=remedy)
     return _spread(stimuli, options)
 
 

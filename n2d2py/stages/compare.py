@@ -324,11 +324,8 @@ def sensitivity_stage(
     (folder / "statistics" / "sensitivity.csv").write_text(sensitivity_csv(losses))
     text = sensitivity_text(losses) if asked else ""
     if lost > LARGE_LOSS:
-        log.warning(
-            "W504",
-            f"the integers score {lost:.2f} points less than floating point",
-            remedy="read below which layers cost most and what to try" if losses else None,
-        )
+        what = f"the integers score {lost:.2f} points less than floating point"
+        log.warning("W504", what, remedy="read below which layers cost most and what to try" if losses else None)
         text += sensitivity_advice(losses[:_WORST], quantized.quality)
     return Sensitivity(text, tuple(losses), len(chosen))
 

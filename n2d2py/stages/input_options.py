@@ -178,11 +178,8 @@ def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> Fram
     if len(shape) != 3 or shape[0] not in (1, 3) or how.integers:
         raise N2D2Error("E417", "-input-format requires one input of gray or RGB images", remedy="remove -input-format")
     if how.resize is not None and crop != (shape[2], shape[1]) != how.resize:
-        raise N2D2Error(
-            "E417",
-            f"with -input-format, -resize and -crop must lead to the size of the input, {shape[2]}x{shape[1]}",
-            remedy=f"give -crop {shape[2]}x{shape[1]}, or -resize alone",
-        )
+        what = f"with -input-format, -resize and -crop must lead to the size of the input, {shape[2]}x{shape[1]}"
+        raise N2D2Error("E417", what, remedy=f"give -crop {shape[2]}x{shape[1]}, or -resize alone")
     resize = how.resize or ()
     return FrameSource(form, name or ("antialias" if resize else "bilinear"), resize, () if resize else crop)
 
@@ -218,25 +215,15 @@ def refuse_for_ini(options: LoadOptions) -> None:
     """Raise E007 for preprocessing that the pipeline of an INI does, for encodings and for shapes, which its sections say."""
     for name, key in (("input_shape", "Size"), ("inputs", "Inputs"), ("outputs", "Outputs"), ("encodings", "Encodings")):
         if getattr(options, name) is not None:
-            raise N2D2Error(
-                "E007",
-                f"-{name.replace('_', '-')} applies to ONNX files only",
-                remedy=f"remove it; in an INI, set {key} in the section of the ONNX file",
-            )
+            what = f"-{name.replace('_', '-')} applies to ONNX files only"
+            raise N2D2Error("E007", what, remedy=f"remove it; in an INI, set {key} in the section of the ONNX file")
     if given := [name for name in _preparing(options) if name != "-input-format"]:
-        raise N2D2Error(
-            "E007",
-            f"{given[0]} applies to ONNX files only",
-            remedy="write a transformation into the INI, or give the ONNX file instead",
-        )
+        what = f"{given[0]} applies to ONNX files only"
+        raise N2D2Error("E007", what, remedy="write a transformation into the INI, or give the ONNX file instead")
 
 
 def refuse_for_several(options: LoadOptions, inputs: int) -> None:
     """Raise E417 for preprocessing, which the data of a network with several inputs do not get."""
     if given := _preparing(options):
-        raise N2D2Error(
-            "E417",
-            f"{', '.join(given)} cannot be applied to a model with {inputs} inputs",
-            where="-calib-data",
-            remedy="give preprocessed arrays in the order (N, C, H, W)",
-        )
+        what = f"{', '.join(given)} cannot be applied to a model with {inputs} inputs"
+        raise N2D2Error("E417", what, where="-calib-data", remedy="give preprocessed arrays in the order (N, C, H, W)")

@@ -62,10 +62,7 @@ def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
         except ValueError:
             shape = ()
         if not shape or min(shape) < 1 or (not equals and len(names) > 1):
-            raise N2D2Error(
-                "E003",
-                f"-input-shape {text} contains no shape for '{name or names[0]}'",
-                remedy="give sizes such as 3x224x224, or NAME=3x224x224 for several inputs",
-            )
+            what = f"-input-shape {text} contains no shape for '{name or names[0]}'"
+            raise N2D2Error("E003", what, remedy="give sizes such as 3x224x224, or NAME=3x224x224 for several inputs")
         found[name.strip() if equals else names[0]] = shape
     return found

@@ -267,12 +267,9 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         weights.recipes = {}
     graph = build_graph(document, (1, *shape), weights, options.seed)
     if weights is not None and weights.initial and options.weights is None and not options.training:
-        log.warning(
-            "W420",
-            f"weights are missing: {len(dict.fromkeys(weights.initial))} layers keep their random initial values",
-            where=Location(str(path)),
-            remedy="give -w PATH, or -w /dev/null to use random weights",
-        )
+        what = f"weights are missing: {len(dict.fromkeys(weights.initial))} layers keep their random initial values"
+        remedy = "give -w PATH, or -w /dev/null to use random weights"
+        log.warning("W420", what, where=Location(str(path)), remedy=remedy)
     targets = read_targets(document, graph, describing=describing)
     for node in [] if describing else graph.prune():
         log.notice("layer '%s' is removed, as no target depends on it", node.name)
@@ -316,12 +313,9 @@ def graph_files(document: Document) -> list[Path]:
 def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> LabelsMapping:
     path = resolve_path(target.mapping, document.folder)
     if path is None:
-        raise N2D2Error(
-            "E401",
-            f"the LabelsMapping file '{target.mapping}' does not exist",
-            where=target.location,
-            remedy="give its path relative to the working directory or to the INI",
-        )
+        what = f"the LabelsMapping file '{target.mapping}' does not exist"
+        remedy = "give its path relative to the working directory or to the INI"
+        raise N2D2Error("E401", what, where=target.location, remedy=remedy)
     return read_labels_mapping(path, labels)
 
 
@@ -366,12 +360,9 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
             data = replace(data, sets=sets, value_range=None)
         return replace(data, origin=f"{data.origin}{name} {len(given.items)}")
     if provider.transforms:
-        log.warning(
-            "W408",
-            "the data of -calib-data are used as model inputs without the transformations of the INI",
-            where=str(open_data(options.data).path),
-            remedy="give images or bytes without -input-range to apply the transformations",
-        )
+        what = "the data of -calib-data are used as model inputs without the transformations of the INI"
+        remedy = "give images or bytes without -input-range to apply the transformations"
+        log.warning("W408", what, where=str(open_data(options.data).path), remedy=remedy)
     opened = _opened(options, {"": provider.shape})
     added = {"Validation": opened.sets["Validation"]} if has_own else opened.sets
     return replace(data, sets={**sets, **added}, value_range=None, origin=data.origin + opened.origin)
@@ -475,11 +466,8 @@ def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
     outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.results}
     if options.post is None and options.class_names is not None and len(data.classes) not in outputs.values():
         name, count = next(iter(outputs.items()))
-        raise N2D2Error(
-            "E410",
-            f"-class-names has {len(data.classes)} names, but '{name}' has {count} classes",
-            remedy="name every output, including a background class",
-        )
+        what = f"-class-names has {len(data.classes)} names, but '{name}' has {count} classes"
+        raise N2D2Error("E410", what, remedy="name every output, including a background class")
 
 
 def _declared(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> InputContract:

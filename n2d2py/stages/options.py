@@ -6,7 +6,7 @@ A text such as `-nbbits` in a message is the name of the option on the command l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +16,7 @@ import numpy as np
 from n2d2py.arithmetic.audio import read_audio
 from n2d2py.arithmetic.frame import FILTERS, FORMATS
 from n2d2py.errors import N2D2Error
-from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.options import AskedIntegers, QuantOptions
 
 if TYPE_CHECKING:
     from n2d2py.exports import QuantDefaults
@@ -161,47 +161,27 @@ class CalibrationOptions:
 
 
 @dataclass(frozen=True)
-class QuantizationOptions:
+class QuantizationOptions(AskedIntegers):
     """Number types that a network gets.
 
     Attributes:
-        bits: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that with weights in half
-            precision.
         weight_bits: width of weights, 2 to 8; 0: as `bits`.
         flash_budget: bytes that the constants of the export may have; bits of weights are chosen for it. 0: any.
         ram_budget: bytes that the arena may have; bits of activations and the plan are chosen for it. 0: any.
-        act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
-        wt_clipping: how ranges of weights are chosen.
         rescaling: arithmetic that maps accumulators to outputs; None: that of the target, else Floating-point.
         rounding: "nearest" or "adaptive"; None: by the quality.
-        reduce_range: weights so small that sums of two 8-bit products fit 16 bits.
-        correct_bias: whether biases correct the mean error of outputs, unless the quality is fast.
-        input_bits, output_bits: 8 or 16; 0: the tool chooses.
         mixed: whether single activations get 16 bits; None: by the quality.
-        sequential: whether ranges are chosen again on the integers of the layers before.
-        unsigned: whether tensors without negative values are unsigned.
-        zero_points: whether 8-bit tensors whose range is far from symmetric have a zero point; only with `unsigned`.
     """
 
-    bits: int = 8
     weight_bits: int = 0
     flash_budget: int = 0
     ram_budget: int = 0
-    act_clipping: Literal["None", "MSE", "KL-Divergence", "Quantile"] = "MSE"
-    quantile: float = 0.9999
-    wt_clipping: Literal["None", "MSE", "KL-Divergence"] = "None"
+    _: KW_ONLY
     rescaling: (
         Literal["Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift"] | None
     ) = None
     rounding: Literal["nearest", "adaptive"] | None = None
-    reduce_range: bool = False
-    correct_bias: bool = True
-    input_bits: int = 0
-    output_bits: int = 0
     mixed: bool | None = None
-    sequential: bool = False
-    unsigned: bool = True
-    zero_points: bool = True
 
     @property
     def narrow(self) -> bool:
@@ -388,13 +368,13 @@ def quant_options(
     mixed = chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed
     return QuantOptions(
         chosen.bits,
-        chosen.act_clipping,
-        chosen.quantile,
-        chosen.wt_clipping,
-        (None if wanted.own_rescaling else chosen.rescaling) or wanted.rescaling or "Floating-point",
-        calibration.per_output and target_limits(target).per_output,
-        chosen.unsigned and wanted.unsigned,
-        calibration.equalize,
+        act_clipping=chosen.act_clipping,
+        quantile=chosen.quantile,
+        wt_clipping=chosen.wt_clipping,
+        rescaling=(None if wanted.own_rescaling else chosen.rescaling) or wanted.rescaling or "Floating-point",
+        per_output=calibration.per_output and target_limits(target).per_output,
+        unsigned=chosen.unsigned and wanted.unsigned,
+        equalize=calibration.equalize,
         correct_bias=chosen.correct_bias and not fast,
         adaptive_rounding=rounding == "adaptive",
         input_bits=chosen.input_bits or wanted.input_bits or (16 if best else 0),

@@ -42,12 +42,9 @@ def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGr
         known = [key.name for key in (*PRECISION_KEYS, *target.layer_parameters.keys)]
         if name not in known:
             like = nearest(name, known)
-            log.warning(
-                "W102",
-                f"key '{name}' is unknown for a layer of the {target.name} export; it is ignored",
-                where=params.where_layer(layer),
-                remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}",
-            )
+            what = f"key '{name}' is unknown for a layer of the {target.name} export; it is ignored"
+            remedy = f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}"
+            log.warning("W102", what, where=params.where_layer(layer), remedy=remedy)
         elif precision.get(name) is None:
             continue
         elif graph.bits <= 0 or graph.bits > 16:

@@ -213,15 +213,9 @@ def check_prequantized(bits: int, choices: Collection[str]) -> None:
         N2D2Error: E506 for another width than that of the file.
     """
     if bits != 8:
-        raise N2D2Error(
-            "E506",
-            f"-nbbits {bits} is not possible for a model that is already quantized to 8 bits",
-            remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding",
-        )
+        what = f"-nbbits {bits} is not possible for a model that is already quantized to 8 bits"
+        raise N2D2Error("E506", what, remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding")
     lost = [f"-{name}" for name in sorted(choices) if name != "act-rescaling-mode"]
     if lost:
-        log.warning(
-            "W503",
-            f"{', '.join(lost)} has no effect: the model is already quantized and keeps its scales",
-            remedy="remove it, or give the float model",
-        )
+        what = f"{', '.join(lost)} has no effect: the model is already quantized and keeps its scales"
+        log.warning("W503", what, remedy="remove it, or give the float model")

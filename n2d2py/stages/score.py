@@ -60,17 +60,11 @@ def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | N
         return None
     if options.index >= 0:
         if stimuli.calls:
-            raise N2D2Error(
-                "E513",
-                "-test-index cannot be used, as each call of this model depends on the calls before",
-                remedy="remove -test-index, or give -nb-test N for the first calls",
-            )
+            what = "-test-index cannot be used, as each call of this model depends on the calls before"
+            raise N2D2Error("E513", what, remedy="remove -test-index, or give -nb-test N for the first calls")
         if options.index >= len(stimuli):
-            raise N2D2Error(
-                "E513",
-                f"-test-index {options.index} exceeds the {len(stimuli)} test samples",
-                remedy=f"give 0 to {len(stimuli) - 1}",
-            )
+            what = f"-test-index {options.index} exceeds the {len(stimuli)} test samples"
+            raise N2D2Error("E513", what, remedy=f"give 0 to {len(stimuli) - 1}")
         return stimuli.take([options.index])
     return stimuli if options.stimuli < 0 else stimuli.spread(options.stimuli)
 
@@ -191,11 +185,8 @@ def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.nda
     cosine = float(a @ b) / norm if norm else 1.0
     log.notice("%s '%s': cosine %.6f with the simulated output", label, name, cosine)
     if cosine < 0.9:
-        raise N2D2Error(
-            "E812",
-            f"{label} output '{name}' differs from the simulated output: their cosine is {cosine:.3f}",
-            remedy="run again with -compare to find the first layer, and report this defect",
-        )
+        what = f"{label} output '{name}' differs from the simulated output: their cosine is {cosine:.3f}"
+        raise N2D2Error("E812", what, remedy="run again with -compare to find the first layer, and report this defect")
 
 
 _FEWEST = 20

@@ -183,20 +183,13 @@ def _with_loss(network: LoadedNetwork, node: Node) -> bool:
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:
     found = np.asarray(expected_labels(network, target.name, labels), np.int64)
     if found.ndim == 1 and found.min(initial=0) < 0:
-        raise N2D2Error(
-            "E431",
-            f"target '{target.name}' has stimuli without a label",
-            where=target.location,
-            remedy="label every stimulus of the Learn set",
-        )
+        what = f"target '{target.name}' has stimuli without a label"
+        raise N2D2Error("E431", what, where=target.location, remedy="label every stimulus of the Learn set")
     outputs = max(channels(network.graph.shape(target.tensor)), 2)
     if not target.as_data and found.max(initial=-1) >= outputs:
-        raise N2D2Error(
-            "E451",
-            f"a stimulus has label {found.max()}, but '{target.tensor}' has {outputs} classes",
-            where=target.location or f"[{target.name}]",
-            remedy="correct the outputs of the network, or set LabelsMapping",
-        )
+        what = f"a stimulus has label {found.max()}, but '{target.tensor}' has {outputs} classes"
+        remedy = "correct the outputs of the network, or set LabelsMapping"
+        raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
     return found
 
 

@@ -54,11 +54,8 @@ def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray
         samples = port.samples(given[None] if given.shape == port.sample else given, (1, *wanted))
         if samples is None or len(samples) != 1:
             shape = "x".join(map(str, port.sample))
-            raise N2D2Error(
-                "E414",
-                f"the sample has shape {given.shape}, but the input has shape {shape}",
-                remedy=f"give an array of shape {shape}",
-            )
+            what = f"the sample has shape {given.shape}, but the input has shape {shape}"
+            raise N2D2Error("E414", what, remedy=f"give an array of shape {shape}")
         return samples
     if stimuli is None:
         raise N2D2Error("E509", "the model has no samples", where=where, remedy="load it with data, or give an array")

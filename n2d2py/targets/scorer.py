@@ -21,12 +21,9 @@ SHOWN = 10
 def refuse_positions(target: ScoreTarget, shape: Sequence[int]) -> None:
     """Raise E452 if an output of this shape, batch included, has several positions: classes cannot be counted."""
     if not target.as_data and prod(shape[2:]) != 1:
-        raise N2D2Error(
-            "E452",
-            f"output '{target.tensor}' has {'x'.join(map(str, shape[1:]))} values instead of one per class",
-            where=target.location or f"[{target.name}]",
-            remedy="put the target on the layer with one value per class, or use pixel-wise labels",
-        )
+        what = f"output '{target.tensor}' has {'x'.join(map(str, shape[1:]))} values instead of one per class"
+        remedy = "put the target on the layer with one value per class, or use pixel-wise labels"
+        raise N2D2Error("E452", what, where=target.location or f"[{target.name}]", remedy=remedy)
 
 
 class Scorer:
@@ -47,12 +44,8 @@ class Scorer:
             N2D2Error: E220 a kind of target that is not scored.
         """
         if target.kind not in ("TargetScore", "TargetCompare"):
-            raise N2D2Error(
-                "E220",
-                f"Type={target.kind} is not supported by -test",
-                where=target.location,
-                remedy="use TargetScore, or export without -test",
-            )
+            what = f"Type={target.kind} is not supported by -test"
+            raise N2D2Error("E220", what, where=target.location, remedy="use TargetScore, or export without -test")
         self.target = target
         self._stored = None if target.stored is None else StoredTensors(*target.stored, target.location)
         self._labels = tuple(labels)
@@ -89,12 +82,8 @@ class Scorer:
         count = len(stored)
         where = self.target.location or f"[{self.target.name}]"
         if not np.all(np.isfinite(stored)):
-            raise N2D2Error(
-                "E453",
-                f"the outputs of '{self.target.tensor}' contain NaN or infinity",
-                where=where,
-                remedy="check the weights and the preprocessing",
-            )
+            what = f"the outputs of '{self.target.tensor}' contain NaN or infinity"
+            raise N2D2Error("E453", what, where=where, remedy="check the weights and the preprocessing")
         numbers = np.arange(self._next, self._next + count) if indices is None else np.asarray(indices, np.int64)
         self._next = int(numbers[-1]) + 1 if count else self._next
         texts = list(names) if len(names) else [str(number) for number in numbers]
@@ -182,20 +171,12 @@ class Scorer:
         for label in (int(v) for v in np.unique(ids)):
             name = f"{label} ('{self._labels[label]}')" if 0 <= label < len(self._labels) else str(label)
             if self._mapping is not None and label >= 0 and label not in self._mapping:
-                raise N2D2Error(
-                    "E450",
-                    f"label {name} has no output in the LabelsMapping",
-                    where=where,
-                    remedy="add it to the LabelsMapping file, or add a line 'default'",
-                )
+                remedy = "add it to the LabelsMapping file, or add a line 'default'"
+                raise N2D2Error("E450", f"label {name} has no output in the LabelsMapping", where=where, remedy=remedy)
             output = label if self._mapping is None or label < 0 else self._mapping[label]
             if output >= outputs:
-                raise N2D2Error(
-                    "E451",
-                    f"label {name} is mapped to output {output}, but '{self.target.tensor}' has {outputs} classes",
-                    where=where,
-                    remedy="correct the model, or set LabelsMapping",
-                )
+                what = f"label {name} is mapped to output {output}, but '{self.target.tensor}' has {outputs} classes"
+                raise N2D2Error("E451", what, where=where, remedy="correct the model, or set LabelsMapping")
             wanted[label] = max(output, -1)
         known, inverse = np.unique(ids, return_inverse=True)
         return np.array([wanted[int(v)] for v in known], np.int64)[inverse].reshape(ids.shape)

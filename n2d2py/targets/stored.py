@@ -46,23 +46,15 @@ class StoredTensors:
             )
         files = sorted(path for path in self.folder.iterdir() if path.is_file() and wildcard_match(self.matching, path.name))
         if not files:
-            raise N2D2Error(
-                "E455",
-                f"{self.folder} contains no file {self.matching}",
-                where=self.where,
-                remedy="correct DataPath and Matching",
-            )
+            what = f"{self.folder} contains no file {self.matching}"
+            raise N2D2Error("E455", what, where=self.where, remedy="correct DataPath and Matching")
         size = int(np.prod(shape))
         each = max(self._values(files[0]).size // size, 1)
         result = np.empty((len(indices), *shape))
         for row, index in enumerate(int(index) for index in indices):
             if index // each >= len(files):
-                raise N2D2Error(
-                    "E455",
-                    f"{self.folder} contains {len(files)} files of {each} tensors, but none for sample {index}",
-                    where=self.where,
-                    remedy="use -nb-test with the number of stored samples",
-                )
+                what = f"{self.folder} contains {len(files)} files of {each} tensors, but none for sample {index}"
+                raise N2D2Error("E455", what, where=self.where, remedy="use -nb-test with the number of stored samples")
             result[row] = self._tensor(files[index // each], index % each, shape, size)
         return result
 
@@ -77,12 +69,8 @@ class StoredTensors:
         if values.size > size and values.size % size != 0 and not values[size:].any():
             values = values[:size]  # a vector written as a padded matrix
         if values.size % size or (place + 1) * size > values.size:
-            raise N2D2Error(
-                "E455",
-                f"{file.name} contains {values.size} values, but the layer has {size} ({'x'.join(map(str, shape))})",
-                where=self.where,
-                remedy="correct the layer or TargetFormat",
-            )
+            what = f"{file.name} contains {values.size} values, but the layer has {size} ({'x'.join(map(str, shape))})"
+            raise N2D2Error("E455", what, where=self.where, remedy="correct the layer or TargetFormat")
         flat = values[place * size : (place + 1) * size]
         if len(shape) != 3:
             return flat.reshape(shape)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.arithmetic import NumType, conv_sums, exact_float, functions, matmul_sums
+from n2d2py.arithmetic import NumType, conv_sums, exact, exact_float, functions, matmul_sums
 from n2d2py.arithmetic.attention import ONE, exponentials, powers_of
 from n2d2py.errors import InternalError
 
@@ -45,6 +47,8 @@ def test_conv_sums(channels, outputs, groups, kernel, stride, dilation):
     w = generator.integers(-127, 128, (outputs, channels // groups, *kernel)).astype(np.int8)
     result = conv_sums(x, w, stride, dilation, groups, np.dtype(np.float32))
     assert np.array_equal(result, reference_conv(x, w, stride, dilation, groups))
+    with patch.object(exact, "_GATHERED", 1):  # windows gathered row by row
+        assert np.array_equal(result, conv_sums(x, w, stride, dilation, groups, result.dtype))
 
 
 def test_matmul_beyond_float32_is_exact():

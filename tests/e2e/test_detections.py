@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.board_export import SHARED, make, need_core
 from support.detection_cases import reference
 from support.e2e_run import run
-from support.export_build import need
+from support.programs import need
 
 from n2d2py import load_export
 from n2d2py.arithmetic import FLOAT32
@@ -97,6 +97,34 @@ def test_a_library_detects(home, order, two, sigmoid, bits):
     assert wrong <= 0.02 * sum(map(len, found))  # overlaps at the limit
 
 
+@pytest.mark.parametrize("target", ["CPP", pytest.param("CPP_MCU", marks=pytest.mark.slow)])
+def test_boxes_relative_to_anchors(home, target):
+    """The heads of an SSD: C gives Python's, which are those of the formulas in float64; the export has the anchors."""
+    need("g++", "make")
+    save_detector("net.onnx", two=True)
+    anchors = np.random.default_rng(2).uniform(0.2, 0.5, (48, 4)).astype(np.float32)
+    np.save("heads.npy", anchors)
+    Path("names.txt").write_text("cat\ndog\n")
+    post = "ssd:anchors=heads.npy,threshold=0.55,center=1,size=1"
+    folder = run("net.onnx", "-export", target, *WORDS, "-post", post, out=home)
+    if target == "CPP_MCU":
+        need_core("cortex-m4")
+        assert "identical" in make(folder, "cortex-m4", "test")
+        return
+    Path("heads.npy").unlink()
+    export, x = load_export(folder), np.load("x.npy")
+    found, detector = export.detect(x), export.detector
+    outputs = export._run([export.info.inputs[0].type.quantize(x)])
+    assert detector is not None and detector.decoder.classes == 2
+    wrong = 0
+    for index, (each, boxes, scores) in enumerate(zip(found, *export(x), strict=True)):
+        assert each == detector.detections(detector.stored([y[index] for y in outputs]))
+        wanted = reference(detector.decoder, boxes.T, scores.T[:, 1:])
+        near = [any(one.label == w[0] and abs(w[2] - one[3:]).max() < 1 / 8 for w in wanted) for one in each]
+        wrong += near.count(False) + len(wanted) - near.count(True)
+    assert sum(map(len, found)) > 24 and wrong <= 0.02 * sum(map(len, found))
+
+
 INI = """[database]
 Type=Numpy_Database
 DataPath=x.npy
@@ -171,6 +199,8 @@ def test_a_board_detects(home):
         ("yolov8:iuo=0.5", "E003", "the key 'iuo' is unknown; did you mean iou?"),
         ("yolov8:iou=2", "E003", "iou=2 is above 1"),
         ("yolov10:iou=0.5", "E003", "the key 'iou' is unknown"),
+        ("ssd", "E003", "anchors is missing; add anchors=..."),
+        ("ssd:anchors=x.npy,background=0", "E460", "the anchors x.npy are not 48x4 real numbers"),
         ("yolov5", "E460", "3 class names do not fit the output 'y' of 1x7x48"),
     ],
 )

@@ -24,7 +24,6 @@ from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 
 ROOT = Path(__file__).resolve().parents[2]
-ALL_PARALLEL = ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")
 
 
 def code_of(case: harness.Case, prepacks: bool = True) -> LayerCode:

@@ -21,8 +21,6 @@ from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.settings import Settings, read_memories
 from n2d2py.memory.strategies import plan_memory
 
-BOARD = ("DTCM:64k:1", "RAM:512k:5")
-
 
 def settings(*texts: str) -> Settings:
     return Settings(clock="op", memories=read_memories(texts))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, NumType
-from n2d2py.arithmetic.detections import LOGIT, ONE, SIGMOID, SUBPIXELS, BoxDecoder, FixedScale
+from n2d2py.arithmetic.detections import LOGIT, ONE, POWERS, SIGMOID, STEP, SUBPIXELS, BoxDecoder, FixedScale
 
 SHAPES = ("plain", "none", "all", "ties", "outside", "one class", "many classes", "full")
 """What is special about a case."""
@@ -35,15 +35,28 @@ class DetectionCase:
         d = self.decoder
         enums = {"Count": d.count, "Classes": d.classes, "Width": d.width, "Height": d.height, "Centered": int(d.centered)}
         enums |= {"Logits": int(d.logits), "Objectness": int(d.objectness), "Labelled": int(d.label is not None)}
-        enums |= {"Threshold": d.threshold, "Overlap": d.overlap}
+        enums |= {
+            "RowsFirst": int(d.rows_first),
+            "Anchors": int(bool(d.anchors)),
+            "Threshold": d.threshold,
+            "Overlap": d.overlap,
+        }
         strides = [(1, d.count) if self.planar else (x.shape[1], 1) for x in (self.boxes, self.scores)]
         enums |= {"BoxNext": strides[0][0], "BoxStep": strides[0][1], "ScoreNext": strides[1][0], "ScoreStep": strides[1][1]}
-        scales = {"x": d.x, "y": d.y, "score": d.score, "label": d.label or FixedScale()}
+        scales = {
+            "x": d.x,
+            "y": d.y,
+            "growth": d.growth if d.anchors else d.x,
+            "score": d.score,
+            "label": d.label or FixedScale(),
+        }
         types = [_c_type(x) for x in (self.boxes, self.scores)]
         arrays = "".join(
             f"static const {kind} {name}{number}[] = {{{', '.join(_literals(values.T if self.planar else values))}}};\n"
             for kind, name, values in zip(types, ("boxes", "scores"), (self.boxes, self.scores), strict=True)
         )
+        anchors = ", ".join(str(value) for anchor in d.anchors for value in anchor)
+        arrays += f"static const std::int16_t anchors{number}[] = {{{anchors or 0}}};\n"
         functions = "".join(f"    {_scale(name, one)}\n" for name, one in scales.items())
         return f"""{arrays}struct Case{number} {{
     typedef {types[0]} BoxValue;
@@ -51,6 +64,8 @@ class DetectionCase:
     typedef Found Detection;
     enum : std::int32_t {{ {", ".join(f"{name} = {value}" for name, value in enums.items())} }};
 {functions}    static const std::int32_t* sigmoid() {{ return knots; }}
+    static const std::int32_t* powers() {{ return powerKnots; }}
+    static const std::int16_t* anchors() {{ return anchors{number}; }}
 }};
 """
 
@@ -81,7 +96,10 @@ Found = tuple[int, float, np.ndarray]
 
 def reference(d: BoxDecoder, boxes: np.ndarray, values: np.ndarray) -> list[Found]:
     """Real boxes (count, 4) in pixels and scores by the formulas of the detectors in float64, and greedy suppression."""
-    real, values = boxes.astype(np.float64), values.astype(np.float64)
+    real, values = boxes.astype(np.float64)[:, [1, 0, 3, 2] if d.rows_first else [0, 1, 2, 3]], values.astype(np.float64)
+    if d.anchors:
+        anchors = np.array(d.anchors) / SUBPIXELS
+        real = np.concatenate([anchors[:, :2] + real[:, :2] * anchors[:, 2:], np.exp(real[:, 2:]) * anchors[:, 2:]], 1)
     ends = np.concatenate([real[:, :2] - real[:, 2:] / 2, real[:, :2] + real[:, 2:] / 2], 1) if d.centered else real
     known = 1 / (1 + np.exp(-values)) if d.logits else np.clip(values, 0, 1)
     scores = known[:, d.objectness : d.objectness + d.classes] * (known[:, :1] if d.objectness else 1)
@@ -132,9 +150,17 @@ def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
             real, values = np.round(real, -1), np.round(values, 1)
         if labelled:
             values[:, -1] = rng.integers(0, 5, boxes)
+        scale = FixedScale.of(kind, SUBPIXELS / (1 + centered))
+        rows_first, anchors = bool(rng.integers(0, 2)), ()
+        if centered and number % 3 == 0:
+            anchors = np.rint(SUBPIXELS * real).astype(int)
+            anchors[:, 2:] = np.maximum(anchors[:, 2:], 1)
+            real = rng.normal(0, 0.5, (boxes, 4))
+            kind = make(1 / 40)
+            scale = FixedScale.of(kind, STEP)
+        real = real[:, [1, 0, 3, 2]] if rows_first else real
         if kind.is_float and special == "plain":
             real[::7, 1], values[::5, 0], values[1::5, 0] = np.nan, np.nan, np.inf
-        scale = FixedScale.of(kind, SUBPIXELS / (1 + centered))
         decoder = BoxDecoder(
             boxes,
             classes,
@@ -144,6 +170,9 @@ def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
             scale,
             FixedScale.of(score_kind, LOGIT if logits else ONE),
             centered,
+            rows_first,
+            tuple(map(tuple, np.asarray(anchors).tolist())),
+            scale,
             logits,
             objectness,
             FixedScale.of(score_kind, 1) if labelled else None,
@@ -170,6 +199,7 @@ struct Found {{
     std::int32_t label, score, x0, y0, x1, y1;
 }};
 static const std::int32_t knots[257] = {{{", ".join(map(str, SIGMOID.tolist()))}}};
+static const std::int32_t powerKnots[257] = {{{", ".join(map(str, POWERS.tolist()))}}};
 static void print(const char* text) {{ {write}; }}
 static void number(std::int32_t value) {{
     char text[13] = "           \\n";

@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.simulator import simulate
+from support.programs import need as need
 
 
 def make(folder: Path, *arguments: str) -> str:

@@ -109,10 +109,6 @@ def _label_names(values: Values, document: Document) -> tuple[str, ...]:
         return ()
     path = resolve_path(values["LabelPath"], document.folder)
     if path is None or path.is_dir():
-        raise values.fail(
-            "E401",
-            f"LabelPath={values['LabelPath']} does not exist",
-            "set LabelPath to the file with the label names",
-            "LabelPath",
-        )
+        what = f"LabelPath={values['LabelPath']} does not exist"
+        raise values.fail("E401", what, "set LabelPath to the file with the label names", "LabelPath")
     return tuple(line for _, line in read_lines(path))

@@ -223,22 +223,14 @@ def load(type_name: str, section: Section, context: Context) -> Database:
         N2D2Error: E404 an unknown type, E406 a key that is not supported, and what its type raises.
     """
     if type_name in _UNSUPPORTED:
-        raise N2D2Error(
-            "E406",
-            f"Type={type_name} is not supported: {_UNSUPPORTED[type_name][0]}",
-            where=section.where("Type"),
-            remedy=_UNSUPPORTED[type_name][1],
-        )
+        what = f"Type={type_name} is not supported: {_UNSUPPORTED[type_name][0]}"
+        raise N2D2Error("E406", what, where=section.where("Type"), remedy=_UNSUPPORTED[type_name][1])
     if type_name not in _TYPES:
         bare = nearest(type_name.removesuffix(_SUFFIX), [name.removesuffix(_SUFFIX) for name in _TYPES])
         like = bare and bare + _SUFFIX
         known = ", ".join(sorted(_TYPES))
-        raise N2D2Error(
-            "E404",
-            f"database type '{type_name}' is unknown",
-            where=section.where("Type"),
-            remedy=f"did you mean '{like}'?" if like else f"use one of {known}",
-        )
+        remedy = f"did you mean '{like}'?" if like else f"use one of {known}"
+        raise N2D2Error("E404", f"database type '{type_name}' is unknown", where=section.where("Type"), remedy=remedy)
     schema, loader = _TYPES[type_name]
     return loader(_read(schema, section), context)
 
@@ -248,12 +240,8 @@ def _read(schema: Schema, section: Section) -> Values:
     values = schema.read(section)
     for key in _REFUSED:
         if schema.key(key.name) is key and values.given(key.name) and values[key.name] not in ("", ()):
-            raise values.fail(
-                "E406",
-                f"{key.name}={section.text(key.name)} is not supported",
-                "remove it; stimuli have one set of channels and one label each",
-                key.name,
-            )
+            what = f"{key.name}={section.text(key.name)} is not supported"
+            raise values.fail("E406", what, "remove it; stimuli have one set of channels and one label each", key.name)
     return values
 
 
@@ -283,11 +271,8 @@ def _data_root(values: Values, key: str) -> str:
 
     root = environment("N2D2_DATA")
     if not root:
-        raise values.fail(
-            "E401",
-            f"{key} is missing, and N2D2_DATA is not set",
-            f"add {key}=<folder>, or set the environment variable N2D2_DATA",
-        )
+        what = f"{key} is missing, and N2D2_DATA is not set"
+        raise values.fail("E401", what, f"add {key}=<folder>, or set the environment variable N2D2_DATA")
     return root
 
 

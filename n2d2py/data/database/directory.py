@@ -210,12 +210,9 @@ def _joined(folders: list[_Folder], seed: int, type_name: str = "DIR_Database") 
     database = partitioned(type_name, parts, tuple(known), seed)
     if "" in known and len(known) > 1:
         first = database.items.name(int(np.argmax(database.labels == known[""])))
-        log.warning(
-            "W404",
-            f"files next to the labelled folders, such as {first}, have a label without a name",
-            where=folders[0].where,
-            remedy="move them, set IgnoreMasks, or name the label with LabelName",
-        )
+        what = f"files next to the labelled folders, such as {first}, have a label without a name"
+        remedy = "move them, set IgnoreMasks, or name the label with LabelName"
+        log.warning("W404", what, where=folders[0].where, remedy=remedy)
     return database
 
 
@@ -232,19 +229,11 @@ def _listed(folder: _Folder, known: dict[str, int]) -> StimulusList:
             listing.unreadable[0],
         )
     if listing.unmatched:
-        log.warning(
-            "W413",
-            f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}",
-            where=folder.where,
-            remedy="begin it with */: a mask is compared with whole paths",
-        )
+        what = f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}"
+        log.warning("W413", what, where=folder.where, remedy="begin it with */: a mask is compared with whole paths")
     if not listing.files:
-        raise N2D2Error(
-            "E416",
-            f"{folder.root} contains no stimulus",
-            where=folder.where,
-            remedy="check DataPath, Depth, ValidExtensions and IgnoreMasks",
-        )
+        remedy = "check DataPath, Depth, ValidExtensions and IgnoreMasks"
+        raise N2D2Error("E416", f"{folder.root} contains no stimulus", where=folder.where, remedy=remedy)
     channels = folder.channels
     items = channels.of(folder.root, listing.files) if channels else FileItems(folder.root, listing.files)
     return StimulusList(items, listing.labels, folder.how, folder.where)
@@ -265,17 +254,11 @@ class ImageMaps:
                 labels = read_stimulus(self.root / f"{stem}{extension}", f"the labels of {name}")
                 break
         else:
-            raise N2D2Error(
-                "E401",
-                f"{stem}.png or .npy with the pixel-wise labels of {name} is missing in {self.root}",
-                remedy="set LabelImagePath to the folder of the labels",
-            )
+            what = f"{stem}.png or .npy with the pixel-wise labels of {name} is missing in {self.root}"
+            raise N2D2Error("E401", what, remedy="set LabelImagePath to the folder of the labels")
         if labels.shape[2] != 1 or labels.dtype.kind not in "iu":
-            raise N2D2Error(
-                "E402",
-                f"the labels of {name} have {labels.shape[2]} channels of type {labels.dtype}",
-                remedy="store gray images or integers of shape (H, W)",
-            )
+            what = f"the labels of {name} have {labels.shape[2]} channels of type {labels.dtype}"
+            raise N2D2Error("E402", what, remedy="store gray images or integers of shape (H, W)")
         ids = labels[:, :, 0].astype(np.int64)
         return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
 

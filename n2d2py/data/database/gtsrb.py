@@ -22,11 +22,8 @@ _CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")
 def _class(name: str, folder: Path) -> int:
     number = name.removeprefix("/")
     if not (number.isascii() and number.isdigit() and len(number) < 7):
-        raise N2D2Error(
-            "E402",
-            f"{folder / _TRAINING} contains images in '{number or '.'}', which is not a class",
-            remedy="keep only the folders 00000, 00001, ... there",
-        )
+        what = f"{folder / _TRAINING} contains images in '{number or '.'}', which is not a class"
+        raise N2D2Error("E402", what, remedy="keep only the folders 00000, 00001, ... there")
     return int(number)
 
 
@@ -40,11 +37,8 @@ def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
     header = lines[0][1].split(";") if lines else []
     missing = [name for name in names if name not in header]
     if missing:
-        raise N2D2Error(
-            "E410",
-            f"{table} has no columns {' and '.join(missing)}",
-            remedy="download the tables with classes from the site of the data set",
-        )
+        what = f"{table} has no columns {' and '.join(missing)}"
+        raise N2D2Error("E410", what, remedy="download the tables with classes from the site of the data set")
     return [header.index(name) for name in names], len(header)
 
 
@@ -72,11 +66,8 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
                 boxes[f"{folder}/{cells[at[0]]}"] = _box([cells[k] for k in at[1:]])
     without = [file for file in files if boxes.get(file) is None]
     if without:
-        raise N2D2Error(
-            "E410",
-            f"{len(without)} training images have no bounding box, the first one is {without[0]}",
-            remedy="unpack the tables GT-<class>.csv again, or set ExtractROIs=0",
-        )
+        what = f"{len(without)} training images have no bounding box, the first one is {without[0]}"
+        raise N2D2Error("E410", what, remedy="unpack the tables GT-<class>.csv again, or set ExtractROIs=0")
     return [box for file in files if (box := boxes[file]) is not None]
 
 

@@ -69,11 +69,8 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
         raise unreadable(path, error) from None
     held = len(data) - len(start) + more
     if held != prod(shape):
-        raise N2D2Error(
-            "E402",
-            f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {held}",
-            remedy="download it again",
-        )
+        what = f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {held}"
+        raise N2D2Error("E402", what, remedy="download it again")
     return data[len(start) :].reshape(shape)
 
 
@@ -81,11 +78,8 @@ def _axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> int:
     """The number of axes in the first four bytes of an IDX file, whose header has at least `length` bytes."""
     known = len(start) >= length and start[:3] == bytes((0, 0, _UNSIGNED_BYTE))
     if not known or not (start[3] == axes if axes else 2 <= start[3] <= 4):
-        raise N2D2Error(
-            "E402",
-            f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes",
-            remedy="check that the content of the file matches its name",
-        )
+        what = f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes"
+        raise N2D2Error("E402", what, remedy="check that the content of the file matches its name")
     return start[3]
 
 
@@ -94,11 +88,8 @@ def _shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
     _axes(start, path, axes, 4 + 4 * start[3])
     shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
     if prod(shape) > MAX_BYTES:
-        raise N2D2Error(
-            "E402",
-            f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}",
-            remedy="download it again",
-        )
+        what = f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}"
+        raise N2D2Error("E402", what, remedy="download it again")
     return shape
 
 
@@ -115,11 +106,8 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
         images = read_idx(_existing(folder, images_file), 3)
         ids = read_idx(_existing(folder, labels_file), 1)
         if len(images) != len(ids):
-            raise N2D2Error(
-                "E402",
-                f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels",
-                remedy="download both files again",
-            )
+            what = f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels"
+            raise N2D2Error("E402", what, remedy="download both files again")
         parts.append(ArrayItems(images_file, images))
         labels.append(ids.astype(np.int64))
     how = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], per_label=False)
@@ -130,11 +118,8 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
     count = int(every.max()) + 1 if len(every) else 0
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
-        raise N2D2Error(
-            "E402",
-            f"{folder} contains label {count - 1}, but there are {len(names)} labels",
-            remedy="download the label files again",
-        )
+        what = f"{folder} contains label {count - 1}, but there are {len(names)} labels"
+        raise N2D2Error("E402", what, remedy="download the label files again")
     return Database(values["Type"].strip(), JoinedItems(parts), every, names, split)
 
 
@@ -199,11 +184,8 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
     names = tuple(line for _, line in read_lines(folder / names_file))
     labels = np.concatenate([ids for _, ids in batches])
     if len(labels) and labels.max() >= len(names):
-        raise N2D2Error(
-            "E402",
-            f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names",
-            remedy="download the data set again",
-        )
+        what = f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names"
+        raise N2D2Error("E402", what, remedy="download the data set again")
     count, validation = len(labels) - len(batches[-1][1]), values["Validation"]
     how = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], per_label=False)
     split = partition(labels[:count], how, context.seed)
@@ -219,11 +201,8 @@ def _batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, n
         size = path.stat().st_size
         record = label_bytes + _PIXELS
         if size == 0 or size % record:
-            raise N2D2Error(
-                "E402",
-                f"{path} has {size} bytes, which is not a multiple of {record}",
-                remedy="download the binary version of the data set again",
-            )
+            what = f"{path} has {size} bytes, which is not a multiple of {record}"
+            raise N2D2Error("E402", what, remedy="download the binary version of the data set again")
         data = np.memmap(path, np.uint8, "r", shape=(size // record, record))
     except OSError as error:
         raise N2D2Error(

@@ -80,11 +80,8 @@ def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     held = arrays["labels"] if target != "labels" and "labels" in arrays else np.arange(count)
     names = tuple(str(name) for name in held.reshape(-1))
     if len(names) < count:
-        raise N2D2Error(
-            "E410",
-            f"{path}: labels contains {len(names)} names, but y contains label {count - 1}",
-            remedy="add a name for every label, or remove labels",
-        )
+        what = f"{path}: labels contains {len(names)} names, but y contains label {count - 1}"
+        raise N2D2Error("E410", what, remedy="add a name for every label, or remove labels")
     return x, labels, names
 
 
@@ -93,11 +90,8 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     count = len(x)
     pixels = x.ndim > 2 and y.shape in ((count, *x.shape[-2:]), (count, 1, *x.shape[-2:]))
     if len(y) != count or (y.size != count and not pixels):
-        raise N2D2Error(
-            "E414",
-            f"{path}: y has shape {'x'.join(map(str, y.shape))} for {count} stimuli",
-            remedy="store one label id per stimulus, or one per pixel",
-        )
+        what = f"{path}: y has shape {'x'.join(map(str, y.shape))} for {count} stimuli"
+        raise N2D2Error("E414", what, remedy="store one label id per stimulus, or one per pixel")
     if y.dtype.kind not in "biuf":
         raise N2D2Error("E410", f"{path}: y has type {y.dtype}", remedy="store integer label ids")
     wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
@@ -107,11 +101,8 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
             "E410", f"{path}: y contains values that are not label ids", remedy="store integers from 0, or -1 for unlabelled"
         )
     if ids.max(initial=0) > _LARGEST_ID:
-        raise N2D2Error(
-            "E410",
-            f"{path}: y contains label id {ids.max()}, above the limit of {_LARGEST_ID:,}",
-            remedy="number the labels from 0",
-        )
+        what = f"{path}: y contains label id {ids.max()}, above the limit of {_LARGEST_ID:,}"
+        raise N2D2Error("E410", what, remedy="number the labels from 0")
     if ids.ndim > 1 and y.dtype == np.uint8:
         ids[ids == 255] = -1
     return ids

@@ -106,9 +106,5 @@ def _check(how: Partition, count: int, where: Location | str | None) -> None:
         raise N2D2Error("E409", f"{told} exceeds 1", where=where, remedy="give fractions with a total of at most 1")
     numbers = sum(part * count if part <= 1 else part for part in parts.values())
     if not how.per_label and numbers > count + 1e-6:
-        raise N2D2Error(
-            "E409",
-            f"{told} exceeds the {count} stimuli",
-            where=where,
-            remedy=f"give numbers with a total of at most {count}, or fractions",
-        )
+        what = f"{told} exceeds the {count} stimuli"
+        raise N2D2Error("E409", what, where=where, remedy=f"give numbers with a total of at most {count}, or fractions")

@@ -50,12 +50,8 @@ def _load(values: Values, context: Context) -> Database:
     channels, height, width = (
         (size[2], size[1], size[0]) if size else context.shape if len(context.shape) == 3 else (1, 1, context.shape[0])
     )
-    log.warning(
-        "W402",
-        "the stimuli are random, so scores and calibration are meaningless",
-        where=values.section.location,
-        remedy="use real data for a real export",
-    )
+    what = "the stimuli are random, so scores and calibration are meaningless"
+    log.warning("W402", what, where=values.section.location, remedy="use real data for a real export")
     items = RandomItems(count, (height, width, channels), context.seed)
     part = StimulusList(items, np.arange(count) % values["NbLabels"], partition_of(values))
     return partitioned("Random_Database", [part], tuple(map(str, range(values["NbLabels"]))), context.seed)

@@ -93,12 +93,8 @@ def _label(name: str, database: Database, where: Location) -> int:
         if candidate in database.label_names:
             return database.label_names.index(candidate)
     like = nearest(name, database.label_names)
-    raise N2D2Error(
-        "E410",
-        f"label '{name}' is not in the database",
-        where=where,
-        remedy=f"did you mean '{like}'?" if like else "correct Labels",
-    )
+    what = f"label '{name}' is not in the database"
+    raise N2D2Error("E410", what, where=where, remedy=f"did you mean '{like}'?" if like else "correct Labels")
 
 
 SLICING = Schema(

@@ -52,12 +52,9 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
         cells = next(csv.reader([line], delimiter=separator)) if separator else line.split()
         columns = columns or len(cells)
         if not -columns <= label_column < columns:
-            raise N2D2Error(
-                "E410",
-                f"LabelColumn={label_column} is outside rows of {columns} columns",
-                where=where,
-                remedy="set LabelColumn to 0, 1, ..., or to -1 for the last column",
-            )
+            what = f"LabelColumn={label_column} is outside rows of {columns} columns"
+            remedy = "set LabelColumn to 0, 1, ..., or to -1 for the last column"
+            raise N2D2Error("E410", what, where=where, remedy=remedy)
         try:
             if len(cells) != columns:
                 raise ValueError(f"a row of {len(cells)} columns, the first one has {columns}")
@@ -155,11 +152,8 @@ def _load_listed(values: Values, context: Context) -> Database:
     if named is not None:
         given = tuple(line for _, line in read_lines(named))
         if len(given) < len(names):
-            raise N2D2Error(
-                "E410",
-                f"{named} contains {len(given)} names, but the lists contain label {len(names) - 1}",
-                remedy="add a name for every label",
-            )
+            what = f"{named} contains {len(given)} names, but the lists contain label {len(names) - 1}"
+            raise N2D2Error("E410", what, remedy="add a name for every label")
         names = given
     split = partition(np.array(ids[: len(files)]), partition_of(values), context.seed, str(lists))
     split["Validation"] = np.concatenate([split["Validation"], np.arange(len(files), len(files) + len(more))])

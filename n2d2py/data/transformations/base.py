@@ -242,22 +242,14 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     if kind is None and name not in _UNSUPPORTED:
         bare = nearest(name.removesuffix(_SUFFIX), [known.removesuffix(_SUFFIX) for known in (*_TYPES, *_UNSUPPORTED)])
         like = bare + _SUFFIX if bare else nearest(name, (*_TYPES, *_UNSUPPORTED))
-        raise N2D2Error(
-            "E405",
-            f"transformation '{name}' is unknown",
-            where=section.where("Type"),
-            remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}",
-        )
+        remedy = f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}"
+        raise N2D2Error("E405", f"transformation '{name}' is unknown", where=section.where("Type"), remedy=remedy)
     values = (COMMON + (kind.schema if kind else _UNSUPPORTED[name][1])).read(section)
     if not inference and (kind is None or not learning):
         return None
     if kind is None:
-        raise N2D2Error(
-            "E406",
-            f"{name} {_UNSUPPORTED[name][0]}, and applies to the data of inference",
-            where=section.location,
-            remedy=_REMEDY,
-        )
+        what = f"{name} {_UNSUPPORTED[name][0]}, and applies to the data of inference"
+        raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
     try:
         found = kind.from_values(values)
     except UnsupportedTransformation as problem:

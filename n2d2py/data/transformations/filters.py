@@ -135,12 +135,8 @@ def _given(values: Values) -> np.ndarray:
         width = height = int(np.sqrt(len(numbers)))
     width, height = width or len(numbers) // height, height or len(numbers) // width
     if not len(numbers) or width * height != len(numbers):
-        raise values.fail(
-            "E417",
-            f"Kernel.Mat has {len(numbers)} values for a {width}x{height} kernel",
-            "give Kernel.SizeX, Kernel.SizeY and all values",
-            "Kernel.Mat",
-        )
+        what = f"Kernel.Mat has {len(numbers)} values for a {width}x{height} kernel"
+        raise values.fail("E417", what, "give Kernel.SizeX, Kernel.SizeY and all values", "Kernel.Mat")
     return numbers.reshape(height, width)
 
 

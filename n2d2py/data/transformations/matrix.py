@@ -65,12 +65,8 @@ class AffineTransformation(Transformation):
                     raise InternalError(f"{key}={text} is neither a known matrix nor of a section")
                 path = resolve_path(text, self.values.section.document.folder)
                 if path is None:
-                    raise self.values.fail(
-                        "E401",
-                        f"{key}={text} does not exist",
-                        "give the path of a matrix, absolute or relative to the INI file",
-                        key,
-                    )
+                    remedy = "give the path of a matrix, absolute or relative to the INI file"
+                    raise self.values.fail("E401", f"{key}={text} does not exist", remedy, key)
                 found.append(read_matrix(path))
         return replace(self, matrices=tuple(found))
 

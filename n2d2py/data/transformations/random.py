@@ -166,12 +166,8 @@ class RandomAffine(RandomTransformation):
             keys = [f"{name}Range[{channel}]" for channel in range(len(own))]
             for key in own:
                 if key not in keys:
-                    raise values.fail(
-                        "E417",
-                        f"{key} is not a key of channels 0 to {len(own) - 1}",
-                        f"give {name}Range[0], {name}Range[1] and so on without a gap",
-                        key,
-                    )
+                    what = f"{key} is not a key of channels 0 to {len(own) - 1}"
+                    raise values.fail("E417", what, f"give {name}Range[0], {name}Range[1] and so on without a gap", key)
             ranges.append(tuple(interval(values, key) for key in keys or [f"{name}Range"]))
             chances.append(tuple(values[f"{name}VarProb"]))
             if any(not 0 <= chance <= 1 for chance in chances[-1]):

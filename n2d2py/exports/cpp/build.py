@@ -95,11 +95,8 @@ def build_error(output: str, *, remedy: str) -> N2D2Error:
         line for line in lines if "not found" in line or (line.startswith("make") and "No such file or directory" in line)
     ]
     if missing and any(line.endswith("Error 127") for line in lines):
-        return N2D2Error(
-            "E801",
-            f"the compiler does not run, so the export cannot be built: {missing[0]}",
-            remedy="install g++ (apt install g++), or set the variable CXX to a compiler",
-        )
+        what = f"the compiler does not run, so the export cannot be built: {missing[0]}"
+        return N2D2Error("E801", what, remedy="install g++ (apt install g++), or set the variable CXX to a compiler")
     first = next((line for line in lines if "error" in line.lower()), "make failed")
     return N2D2Error("E802", f"the export does not compile: {first}", remedy=remedy)
 
@@ -145,11 +142,8 @@ class BuiltCopy(Runner):
         """E810 with the first of the printed lines that tells why, else the last one, else `otherwise`."""
         lines = [line for line in printed if "error" in line.lower()]
         reason = (lines or [*printed[-1:], otherwise])[0]
-        return N2D2Error(
-            "E810",
-            f"the compiled export failed: {what}: {reason}",
-            remedy=f"install a working {self.needed}, or remove -test and -compare",
-        )
+        remedy = f"install a working {self.needed}, or remove -test and -compare"
+        return N2D2Error("E810", f"the compiled export failed: {what}: {reason}", remedy=remedy)
 
 
 @contextmanager

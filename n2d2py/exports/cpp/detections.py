@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from n2d2py.arithmetic.detections import SIGMOID, BoxDecoder, FixedScale
+from n2d2py.arithmetic.detections import POWERS, SIGMOID, BoxDecoder, FixedScale
 from n2d2py.exports.base import ExportRequest
 from n2d2py.postprocessing import Detector, parse_post
 from n2d2py.runtime.simulator import ends
@@ -32,13 +32,28 @@ class DetectionView:
     def scales(self) -> dict[str, str]:
         """By function of the configuration, the conversion to fixed point: C++ type, and its values."""
         decoder = self.decoder
-        found = {"x": decoder.x, "y": decoder.y, "score": decoder.score, "label": decoder.label or FixedScale()}
+        found = {
+            "x": decoder.x,
+            "y": decoder.y,
+            "growth": decoder.growth,
+            "score": decoder.score,
+            "label": decoder.label or FixedScale(),
+        }
         return {name: _literal(one) for name, one in found.items()}
 
     @property
-    def sigmoid(self) -> str:
-        """The entries of the table of logits; "" where there are none."""
-        return ", ".join(map(str, SIGMOID.tolist())) if self.decoder.logits else ""
+    def tables(self) -> list[tuple[str, str, str]]:
+        """Function of the configuration, type and entries of each table; no entries of one that is not used."""
+        decoder = self.decoder
+        anchors = [value for anchor in decoder.anchors for value in anchor]
+        return [
+            (name, kind, ", ".join(map(str, values)))
+            for name, kind, values in (
+                ("sigmoid", "std::int32_t", SIGMOID.tolist() if decoder.logits else []),
+                ("powers", "std::int32_t", POWERS.tolist() if anchors else []),
+                ("anchors", "std::int16_t", anchors),
+            )
+        ]
 
 
 def _literal(scale: FixedScale) -> str:

@@ -369,12 +369,8 @@ def layer_code(
     """
     function = LAYERS.get(node.op.kind)
     if function is None:
-        raise N2D2Error(
-            "E701",
-            f"layer '{node.name}': {node.op.kind} is not supported by the C++ export",
-            where=node.location,
-            remedy="remove the layer, or add -fuse",
-        )
+        what = f"layer '{node.name}': {node.op.kind} is not supported by the C++ export"
+        raise N2D2Error("E701", what, where=node.location, remedy="remove the layer, or add -fuse")
     replaced = [one for one in REPLACED_KERNELS.values() if one.kind == node.op.kind]
     if replaced:
         choices = replace(choices, packs_weights=False)

@@ -24,7 +24,7 @@ from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
-from n2d2py.postprocessing import Detector, parse_post
+from n2d2py.postprocessing import Detector, files_of, parse_post, with_files
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 3
@@ -100,11 +100,8 @@ class _Library:
         except AttributeError as error:
             raise N2D2Error("E803", f"{path} lacks a function: {error}", remedy="export again") from error
         if self.api_version() != API_VERSION:
-            raise N2D2Error(
-                "E803",
-                f"{path} has interface version {self.api_version()} instead of {API_VERSION}",
-                remedy="export again with this version of n2d2py",
-            )
+            what = f"{path} has interface version {self.api_version()} instead of {API_VERSION}"
+            raise N2D2Error("E803", what, remedy="export again with this version of n2d2py")
         self.from_frame = getattr(library, f"{prefix}_from_frame", None)
         self.audio_begin, self.audio_samples = (
             getattr(library, f"{prefix}_audio_{name}", None) for name in ("begin", "samples")
@@ -197,7 +194,9 @@ class Export(Network):
             lib.arena_bytes(),
         )
         if "post" in details:
-            self.detector = parse_post(details["post"]).bind(self.info.inputs, self.info.outputs, self.contract.classes)
+            home = library.parents[1]
+            text = with_files(details["post"], {key: str(home / name) for key, name in files_of(details["post"]).items()})
+            self.detector = parse_post(text).bind(self.info.inputs, self.info.outputs, self.contract.classes)
 
     def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
         read = sorted({detector.boxes.output, detector.scores.output})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from n2d2py.exports.cpp.view import ArrayView, LayerView
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, weight_rows
 from n2d2py.exports.stimuli import write_stimuli
 from n2d2py.files import write_text
+from n2d2py.postprocessing import files_of
 from n2d2py.resources import templates
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
 from n2d2py.runtime.stored_rows import StoredRows
@@ -60,6 +62,8 @@ class Project(ProjectView):
             (folder / "dnn/parameters" / WEIGHTS_FILE).write_bytes(self.weights_file.data)
         copy_headers(self.kernel_headers, resources.folder("kernels"), folder / "kernels", self.sets)
         self._write_stimuli(folder)
+        for key, path in files_of(self.request.post).items() if self.request.post else ():
+            shutil.copyfile(path, folder / f"{key}.npy")
         write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once or self.weights_file else {})
 
     @property

@@ -67,11 +67,8 @@ class CompiledExport(BuiltCopy):
         ]
         rows = np.fromfile(file, np.dtype(fields))
         if len(rows) != count:
-            raise N2D2Error(
-                "E811",
-                f"the compiled export wrote {len(rows)} results for {count} stimuli",
-                remedy="report this defect of n2d2py",
-            )
+            what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
+            raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
         return {
             name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
             for i, name in enumerate(graph.results)

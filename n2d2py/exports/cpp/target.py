@@ -239,11 +239,8 @@ def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
 def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]) -> N2D2Error | None:
     """E705 where WeightsFile=1 has nothing to hold, or several instruction sets would need several orders."""
     if request.parameters.get("RuntimeDispatch"):
-        return N2D2Error(
-            "E705",
-            "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights",
-            remedy="remove one of them",
-        )
+        what = "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights"
+        return N2D2Error("E705", what, remedy="remove one of them")
     if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
         return N2D2Error(
             "E705", "WeightsFile=1 has nothing to store, as no layer has separate weights", remedy="remove WeightsFile"

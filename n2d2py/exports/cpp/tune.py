@@ -108,11 +108,9 @@ def _run(folder: Path, rounds: int, command: str) -> dict:
         if done.returncode or not all(key in measured for key in ("isa", "tiles", "us")):
             raise ValueError(f"exit status {done.returncode}")
     except (OSError, ValueError) as problem:
-        raise N2D2Error(
-            "E808",
-            f"-tune-command '{' '.join(words)}' failed to time the tiles: {problem}",
-            remedy="make -tune-command run {binary} with its arguments and print its output",
-        ) from problem
+        what = f"-tune-command '{' '.join(words)}' failed to time the tiles: {problem}"
+        remedy = "make -tune-command run {binary} with its arguments and print its output"
+        raise N2D2Error("E808", what, remedy=remedy) from problem
     return measured
 
 

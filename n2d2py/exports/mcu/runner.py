@@ -85,11 +85,8 @@ class BoardExport(BuiltCopy):
         self.run(mode, "stimuli.bin", "results.bin", str(count))
         rows = np.fromfile(self.folder / "results.bin", row)
         if len(rows) != count:
-            raise N2D2Error(
-                "E811",
-                f"the compiled export wrote {len(rows)} results for {count} stimuli",
-                remedy="report this defect of n2d2py",
-            )
+            what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
+            raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
         return rows
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:

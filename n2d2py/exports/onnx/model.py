@@ -109,17 +109,11 @@ def _opset(asked: int, wide: bool) -> int:
         N2D2Error: E705 for one that lacks what the model needs.
     """
     if asked and not min(_IR_VERSIONS) <= asked:
-        raise N2D2Error(
-            "E705",
-            f"Opset={asked} does not support per-channel QuantizeLinear",
-            remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0",
-        )
+        what = f"Opset={asked} does not support per-channel QuantizeLinear"
+        raise N2D2Error("E705", what, remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0")
     if asked and wide and asked < _WIDE_OPSET:
-        raise N2D2Error(
-            "E705",
-            f"Opset={asked} does not support 4-bit and 16-bit integers",
-            remedy=f"use Opset={_WIDE_OPSET}, or -nbbits 8 with -input-bits 8 -output-bits 8 and without Int4Weights",
-        )
+        remedy = f"use Opset={_WIDE_OPSET}, or -nbbits 8 with -input-bits 8 -output-bits 8 and without Int4Weights"
+        raise N2D2Error("E705", f"Opset={asked} does not support 4-bit and 16-bit integers", remedy=remedy)
     return asked or (_WIDE_OPSET if wide else _OPSET)
 
 
@@ -139,11 +133,8 @@ def _model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
             model.ir_version = _IR_VERSIONS[opset]
         onnx.checker.check_model(model, full_check=True)
     except (RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise N2D2Error(
-            "E705",
-            f"the model cannot be written in opset {opset} ({' '.join(str(error).split())[:120]})",
-            remedy=f"use Opset={_WIDE_OPSET}, or 0",
-        ) from None
+        what = f"the model cannot be written in opset {opset} ({' '.join(str(error).split())[:120]})"
+        raise N2D2Error("E705", what, remedy=f"use Opset={_WIDE_OPSET}, or 0") from None
     return model
 
 

@@ -41,11 +41,8 @@ def compiler() -> str:
     for name in ("glslc", "glslangValidator"):
         if shutil.which(name):
             return name
-    raise N2D2Error(
-        "E801",
-        "neither glslc nor glslangValidator is installed, so the shaders cannot be compiled",
-        remedy="install one of them (apt install glslc, or glslang-tools)",
-    )
+    what = "neither glslc nor glslangValidator is installed, so the shaders cannot be compiled"
+    raise N2D2Error("E801", what, remedy="install one of them (apt install glslc, or glslang-tools)")
 
 
 @cache
@@ -65,9 +62,6 @@ def spirv(shader: str, pixels: int, dot: bool) -> np.ndarray:
         done = subprocess.run([*words, str(source(shader)), "-o", str(made)], capture_output=True, text=True, errors="replace")
         if done.returncode:
             lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            raise N2D2Error(
-                "E802",
-                f"the shader {shader} does not compile with {words[0]}: {(lines or ['no message'])[0]}",
-                remedy=f"install a newer {words[0]}",
-            )
+            what = f"the shader {shader} does not compile with {words[0]}: {(lines or ['no message'])[0]}"
+            raise N2D2Error("E802", what, remedy=f"install a newer {words[0]}")
         return np.fromfile(made, "<u4")

@@ -80,12 +80,8 @@ def read_geometry(context: LayerContext) -> ConvolutionAttributes:
     dims = values["KernelDims"]
     line = dims is not None and len(dims) == 1
     if line and any(height(shape) != 1 for shape in context.shapes):
-        raise context.fail(
-            "E211",
-            f"KernelDims has 1 value, but the input has height {height(context.shapes[0])}",
-            "give X and Y",
-            "KernelDims",
-        )
+        what = f"KernelDims has 1 value, but the input has height {height(context.shapes[0])}"
+        raise context.fail("E211", what, "give X and Y", "KernelDims")
     kernel = read_window(values, "Kernel", None, size=True, line=1 if line else None)
     stride, dilation = (read_window(values, base, 1, line=1 if line else None) for base in ("Stride", "Dilation"))
     pads = read_window(values, "Padding", 0, line=0 if line else None)
@@ -106,12 +102,8 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
     mapping = read_mapping(values, parents, outputs)
     groups = 1 if mapping is None else as_groups(mapping)
     if mapping is not None and (mapping.sum(axis=1) == 0).any():
-        log.warning(
-            "W213",
-            f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection",
-            where=values.section.location,
-            remedy="correct the Mapping keys",
-        )
+        what = f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection"
+        log.warning("W213", what, where=values.section.location, remedy="correct the Mapping keys")
     weights = _weights(context, outputs, count, kernel, mapping, groups)
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
     return remapped(context, weights, bias), groups or 1
@@ -162,12 +154,8 @@ def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
         if len(order) > outputs:
             break
     if sorted(order) != list(range(outputs)):
-        raise context.fail(
-            "E232",
-            f"OutputsRemap={text} does not name each of the {outputs} outputs once",
-            "give pairs such as 1:2,0:2",
-            "OutputsRemap",
-        )
+        what = f"OutputsRemap={text} does not name each of the {outputs} outputs once"
+        raise context.fail("E232", what, "give pairs such as 1:2,0:2", "OutputsRemap")
     return np.array(order)
 
 

@@ -37,11 +37,8 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
     """
     total = outputs * sum(channels for _, channels in parents)
     if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
-        raise values.fail(
-            "E229",
-            f"the mapping has {total:,} connections, more than the limit of {MAX_CONNECTIONS:,}",
-            "reduce NbOutputs, or correct the Mapping keys",
-        )
+        what = f"the mapping has {total:,} connections, more than the limit of {MAX_CONNECTIONS:,}"
+        raise values.fail("E229", what, "reduce NbOutputs, or correct the Mapping keys")
     blocks = [_one_parent(values, name, channels, outputs) for name, channels in parents]
     if all(block is None for block in blocks):
         return None
@@ -83,12 +80,8 @@ def _unsigned(values: Values, key: str, text: str) -> int:
 
 def _grouped(values: Values, key: str, divisor: int, channels: int, outputs: int) -> np.ndarray:
     if channels % divisor:
-        raise values.fail(
-            "E213",
-            f"{key}={divisor} does not divide the {channels} input channels",
-            "choose a divisor of the number of channels",
-            key,
-        )
+        what = f"{key}={divisor} does not divide the {channels} input channels"
+        raise values.fail("E213", what, "choose a divisor of the number of channels", key)
     count = divisor if key == "Mapping.NbGroups" else channels // divisor
     small, larger = outputs // count, outputs % count
     members = np.full(count, small)

@@ -102,12 +102,9 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
         graph.add_input(section.name, (1, given["NbChannels"], given["SizeY"], given["SizeX"]))
     layers = _ordered(document, _collect(document), graph.inputs)
     if len(layers) > MAX_LAYERS:
-        raise N2D2Error(
-            "E241",
-            f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}",
-            where=layers[MAX_LAYERS].section.location,
-            remedy="reduce the loops of the templates",
-        )
+        what = f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}"
+        remedy = "reduce the loops of the templates"
+        raise N2D2Error("E241", what, where=layers[MAX_LAYERS].section.location, remedy=remedy)
     if values["InsertBatchNormAfterConv"]:
         read = {name for layer in layers if layer.section.raw("Type") == "BatchNorm" for name in layer.parents}
         for layer in layers:
@@ -174,12 +171,8 @@ def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> lis
     waiting = [layer for layer in layers if layer.level is None]
     if waiting:
         chain = " -> ".join(layer.section.name for layer in waiting[:6])
-        raise N2D2Error(
-            "E224",
-            f"the layers {chain} form a cycle",
-            where=waiting[0].section.where("Input"),
-            remedy="remove one of these inputs",
-        )
+        what = f"the layers {chain} form a cycle"
+        raise N2D2Error("E224", what, where=waiting[0].section.where("Input"), remedy="remove one of these inputs")
     return sorted(layers, key=lambda layer: layer.level or 0)
 
 
@@ -225,24 +218,17 @@ def _tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str
         if section is not None and _is_onnx(section):
             outputs = attached.get(name, [])
             if len(layer.parents) == 1 and len(outputs) > 1:
-                raise N2D2Error(
-                    "E223",
-                    f"Input names the ONNX file '{name}' without one of its outputs {', '.join(outputs)}",
-                    where=layer.section.where("Input"),
-                    remedy=f"write Input={name},<output>",
-                )
+                what = f"Input names the ONNX file '{name}' without one of its outputs {', '.join(outputs)}"
+                raise N2D2Error("E223", what, where=layer.section.where("Input"), remedy=f"write Input={name},<output>")
             if len(layer.parents) == 1:
                 found += [(name, tensor) for tensor in outputs]
             continue
         tensor = graph.resolve(name)
         if tensor is None:
             like = nearest(name, [node.name for node in graph.nodes])
-            raise N2D2Error(
-                "E223",
-                f"Input names '{name}', which is not a layer",
-                where=layer.section.where("Input"),
-                remedy=f"did you mean '{like}'?" if like else "name a layer or sp",
-            )
+            what = f"Input names '{name}', which is not a layer"
+            remedy = f"did you mean '{like}'?" if like else "name a layer or sp"
+            raise N2D2Error("E223", what, where=layer.section.where("Input"), remedy=remedy)
         found.append((name, tensor))
     if not found:
         raise N2D2Error("E225", "Input is empty", where=layer.section.where("Input"), remedy="name a layer or sp")
@@ -346,12 +332,8 @@ def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N
         )
     like = nearest(kind, [*types, "ONNX"])
     known = ", ".join(sorted([*types, "ONNX"]))
-    return N2D2Error(
-        "E226",
-        f"Type={kind} is not a supported layer type",
-        where=section.where("Type"),
-        remedy=f"did you mean {like}?" if like else f"known types are {known}",
-    )
+    remedy = f"did you mean {like}?" if like else f"known types are {known}"
+    return N2D2Error("E226", f"Type={kind} is not a supported layer type", where=section.where("Type"), remedy=remedy)
 
 
 def _set_automatic(document: Document, graph: Graph, name: str, parents: list[tuple[str, str]]) -> None:

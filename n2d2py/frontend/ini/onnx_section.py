@@ -129,12 +129,9 @@ def attach_section(
     )
     for name in outputs if values["Transpose"] else ():
         if prod(graph.shape(name)[2:]) > 1:
-            raise values.fail(
-                "E227",
-                f"Transpose=1 is not supported for the output '{name}', which is a feature map",
-                "remove it, and put layers of Type=Transpose before and after the ONNX section",
-                "Transpose",
-            )
+            what = f"Transpose=1 is not supported for the output '{name}', which is a feature map"
+            remedy = "remove it, and put layers of Type=Transpose before and after the ONNX section"
+            raise values.fail("E227", what, remedy, "Transpose")
     nodes = [node for node in graph.nodes[before:] if not node.helper]
     if weights is not None:
         _load_stored(nodes, weights)
@@ -157,12 +154,8 @@ def _transposed(graph: Graph, tensor: str, section: Section) -> str:
 def _existing(document: Document, values: Values, key: str, code: str, what: str) -> Path:
     path = resolve_path(values[key], document.folder)
     if path is None:
-        raise values.fail(
-            code,
-            f"{what} '{values[key]}' does not exist",
-            "give the path relative to the working directory or the INI file, or set N2D2_MODELS",
-            key,
-        )
+        remedy = "give the path relative to the working directory or the INI file, or set N2D2_MODELS"
+        raise values.fail(code, f"{what} '{values[key]}' does not exist", remedy, key)
     return path
 
 

@@ -6,13 +6,19 @@ from dataclasses import replace
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.document import Document
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema
 from n2d2py.postprocessing import KINDS, parse_post
 
 
 def post_schema() -> Schema:
     """The section; its keys are those of all kinds of -post, with a capital letter."""
-    own = {key.name.capitalize(): replace(key, name=key.name.capitalize()) for kind in KINDS.values() for key in kind.keys}
+    own = {
+        key.name.capitalize(): replace(
+            key, name=key.name.capitalize(), default=None if key.default is REQUIRED else key.default
+        )
+        for kind in KINDS.values()
+        for key in kind.keys
+    }
     kinds = Key("Type", Kind.ENUM, doc="Kind of the post-processing.", choices=tuple(KINDS))
     return Schema("Post", (kinds, *own.values()), doc="A section named <name>.Post: post-processing of the outputs, as -post.")
 

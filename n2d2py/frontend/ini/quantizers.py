@@ -41,12 +41,8 @@ def trained_weights(
     """
     kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location
     if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != len(rows)):
-        raise values.fail(
-            "E124",
-            "QWeight.PerChannel=1 requires weights that are stored by output channel",
-            "store the weights in the order OCHW without a mapping",
-            "QWeight.PerChannel",
-        )
+        what = "QWeight.PerChannel=1 requires weights that are stored by output channel"
+        raise values.fail("E124", what, "store the weights in the order OCHW without a mapping", "QWeight.PerChannel")
     refuse_untaught(values)
     stored = next((role for role in QUANTIZED_WEIGHTS if store.has(name, role)), None)
     if stored is not None and not store.has(name, "weights"):
@@ -118,12 +114,9 @@ def _compare(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, gr
 def refuse_binary_lsq(values: Values) -> None:
     """Raises E124 for LSQ weights of one bit."""
     if bits_of(values["QWeight.Range"]) < 2:
-        raise values.fail(
-            "E124",
-            "QWeight=LSQ with QWeight.Range=1 would have the integers -1 and 0",
-            "use SAT with its binary weights -1 and 1, or a QWeight.Range of 3 or more",
-            "QWeight.Range",
-        )
+        what = "QWeight=LSQ with QWeight.Range=1 would have the integers -1 and 0"
+        remedy = "use SAT with its binary weights -1 and 1, or a QWeight.Range of 3 or more"
+        raise values.fail("E124", what, remedy, "QWeight.Range")
 
 
 def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -> np.ndarray:

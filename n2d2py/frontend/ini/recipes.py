@@ -151,12 +151,8 @@ def refuse_untaught(values: Values) -> None:
     """Raise E124 for quantizers of weights that are not supported: Prune, and asymmetric ones."""
     for key, refused in (("QWeight", "Prune"), ("QWeight.QuantMode", "Asymmetric")):
         if values[key] == refused:
-            raise values.fail(
-                "E124",
-                f"{key}={refused} is not supported, as it changes the result",
-                "use SAT or LSQ with symmetric weights",
-                key,
-            )
+            what = f"{key}={refused} is not supported, as it changes the result"
+            raise values.fail("E124", what, "use SAT or LSQ with symmetric weights", key)
 
 
 def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns: bool = True) -> LayerRecipe:
@@ -170,12 +166,8 @@ def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns
         refuse_untaught(values)
     for key, plain in (("WeightsExportFormat", ("OCHW", "OC")), ("WeightsExportFlip", (False,)), ("OutputsRemap", ("",))):
         if key in values and values[key] not in plain:
-            raise values.fail(
-                "E124",
-                f"{key}={values[key]} is not supported in training, which stores weights by output channel",
-                "remove it",
-                key,
-            )
+            what = f"{key}={values[key]} is not supported in training, which stores weights by output channel"
+            raise values.fail("E124", what, "remove it", key)
     merged = merge_config(section, section.document, model)
     solvers = {role: _solver(merged, section, names) for role, names in _PREFIXES.items()}
     return LayerRecipe(values, connected, solvers, learns, _back_propagates(merged, section))
@@ -219,12 +211,9 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
             section.document.ignored.add(_OTHER_SOLVER, name, where)
         elif section.document.first_time((where.file, where.line, name, "solver")):
             like = nearest(bare, list(keys))
-            log.warning(
-                "W102",
-                f"key '{name}' is unknown for the solver {kind}; it is ignored",
-                where=where,
-                remedy=f"did you mean '{like}'?" if like else "remove it or check its spelling",
-            )
+            what = f"key '{name}' is unknown for the solver {kind}; it is ignored"
+            remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
+            log.warning("W102", what, where=where, remedy=remedy)
     if kind == "SGD":
         policy = found.get("learning_rate_policy", SolverSettings.learning_rate_policy)
         for bare, policies in _POLICY_KEYS.items():
@@ -242,12 +231,8 @@ def _type(name: str, source: Section | MergedSection) -> str:
     # N2D2 names the classes of its solvers after where they run: SGDSolver_Frame and the like
     text = source.text(name).split("_")[0].removesuffix("Solver")
     if text not in _SOLVERS:
-        raise N2D2Error(
-            "E122",
-            f"{name}={source.text(name)} is not a solver",
-            where=source.where(name),
-            remedy=f"give one of {', '.join(_SOLVERS)}",
-        )
+        what = f"{name}={source.text(name)} is not a solver"
+        raise N2D2Error("E122", what, where=source.where(name), remedy=f"give one of {', '.join(_SOLVERS)}")
     return text
 
 

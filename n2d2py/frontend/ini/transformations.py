@@ -75,12 +75,9 @@ _TRANSFORMATION = LAYER.extended(
 def _transformation(context: LayerContext) -> None:
     name = context.values["Transformation"].removesuffix("Transformation")
     if name not in _TRANSFORMATIONS:
-        raise context.fail(
-            "E234",
-            f"Transformation={context.values['Transformation']} cannot be a layer",
-            "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS),
-            "Transformation",
-        )
+        what = f"Transformation={context.values['Transformation']} cannot be a layer"
+        remedy = "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS)
+        raise context.fail("E234", what, remedy, "Transformation")
     as_images(context)
     _TRANSFORMATIONS[name](context, context.joined())
     require_channels(context, context.name)
@@ -105,12 +102,8 @@ def _range_affine(context: LayerContext, tensor: str) -> None:
         if not operands:
             continue
         if len(operands) not in (1, count) or (values[f"{which}Operator"] == "Divides" and 0.0 in operands):
-            raise context.fail(
-                "E234",
-                f"{which}Value has {len(operands)} values for {count} channels, or divides by 0",
-                "give one value, or one per channel",
-                f"{which}Value",
-            )
+            what = f"{which}Value has {len(operands)} values for {count} channels, or divides by 0"
+            raise context.fail("E234", what, "give one value, or one per channel", f"{which}Value")
         operand, operator = np.broadcast_to(np.array(operands), count), values[f"{which}Operator"]
         if operator in ("Plus", "Minus"):
             shift = shift + (operand if operator == "Plus" else -operand)
@@ -188,12 +181,8 @@ def _slice(context: LayerContext, tensor: str) -> None:
     h, w = context.graph.shape(tensor)[2:]
     width, height = width or w - x, height or h - y
     if width < 1 or height < 1 or x + width > w or y + height > h:
-        raise context.fail(
-            "E234",
-            f"the slice of {width}x{height} at {x},{y} exceeds the input of {w}x{h}",
-            "reduce or move the slice",
-            "Width",
-        )
+        what = f"the slice of {width}x{height} at {x},{y} exceeds the input of {w}x{h}"
+        raise context.fail("E234", what, "reduce or move the slice", "Width")
     context.add(Padding((-y, -x, y + height - h, x + width - w)), [tensor])
 
 
@@ -211,23 +200,15 @@ _GRAY = (0.114, 0.587, 0.299)
 def _three_channels(context: LayerContext, tensor: str, key: str) -> None:
     count = channels(context.graph.shape(tensor))
     if count != 3:
-        raise context.fail(
-            "E234",
-            f"{key}={context.values[key]} requires 3 channels, but the input has {count}",
-            "correct the layer before it",
-            key,
-        )
+        what = f"{key}={context.values[key]} requires 3 channels, but the input has {count}"
+        raise context.fail("E234", what, "correct the layer before it", key)
 
 
 def _color_space(context: LayerContext, tensor: str) -> None:
     space = context.values["ColorSpace"]
     if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
-        raise context.fail(
-            "E234",
-            f"ColorSpace={space} is not supported in a layer",
-            "use RGB, or convert the stimuli in [sp.Transformation]",
-            "Transformation",
-        )
+        what = f"ColorSpace={space} is not supported in a layer"
+        raise context.fail("E234", what, "use RGB, or convert the stimuli in [sp.Transformation]", "Transformation")
     _three_channels(context, tensor, "ColorSpace")
     context.add(Identity() if space == "BGR" else IndexSelect(((2, 1, 0), None, None)), [tensor])
 
@@ -235,12 +216,8 @@ def _color_space(context: LayerContext, tensor: str) -> None:
 def _channel_extraction(context: LayerContext, tensor: str) -> None:
     name = context.values["CSChannel"]
     if name not in ("Blue", "Green", "Red", "Gray"):
-        raise context.fail(
-            "E234",
-            f"CSChannel={name} is not supported in a layer",
-            "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]",
-            "Transformation",
-        )
+        remedy = "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]"
+        raise context.fail("E234", f"CSChannel={name} is not supported in a layer", remedy, "Transformation")
     _three_channels(context, tensor, "CSChannel")
     if name != "Gray":
         context.add(IndexSelect(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])

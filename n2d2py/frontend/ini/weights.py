@@ -67,12 +67,8 @@ class WeightStore:
             if self.ignore_missing:
                 log.notice("%s: '%s' is missing in %s; initial values are kept", where or layer, key, self.path)
                 return initial
-            raise N2D2Error(
-                "E421",
-                f"the weights '{key}' are missing in {self.path}",
-                where=where,
-                remedy="give the right weights with -w, keep initial values with -w-ignore, or use -w /dev/null",
-            )
+            remedy = "give the right weights with -w, keep initial values with -w-ignore, or use -w /dev/null"
+            raise N2D2Error("E421", f"the weights '{key}' are missing in {self.path}", where=where, remedy=remedy)
         array, source = found
         if array.size != initial.size:
             raise N2D2Error(
@@ -84,12 +80,9 @@ class WeightStore:
             )
         wanted = [initial.shape[axis] for axis in order] if order else initial.shape
         if not _is_text(source) and _long_axes(array.shape) != _long_axes(wanted):
-            raise N2D2Error(
-                "E423",
-                f"{source} has shape {_text(array.shape)}, but layer '{layer}' requires {_text(wanted)}",
-                where=where,
-                remedy="transpose the array into this axis order; WeightsExportFormat sets the order of the file",
-            )
+            what = f"{source} has shape {_text(array.shape)}, but layer '{layer}' requires {_text(wanted)}"
+            remedy = "transpose the array into this axis order; WeightsExportFormat sets the order of the file"
+            raise N2D2Error("E423", what, where=where, remedy=remedy)
         if array.dtype.kind not in "biuf":
             raise N2D2Error(
                 "E422", f"{source} contains {array.dtype} instead of numbers", where=where, remedy="store float32 values"
@@ -196,12 +189,8 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
         return WeightStore(default if default.is_dir() else None, ignore_missing=ignore_missing)
     path = Path(option)
     if not path.exists():
-        raise N2D2Error(
-            "E420",
-            f"the weights {option} do not exist",
-            where=Location(option),
-            remedy="give an existing folder or .npz file, or use -w /dev/null",
-        )
+        remedy = "give an existing folder or .npz file, or use -w /dev/null"
+        raise N2D2Error("E420", f"the weights {option} do not exist", where=Location(option), remedy=remedy)
     if not path.is_file() and not path.is_dir() and not path.samefile(os.devnull):
         raise N2D2Error(
             "E422", "no regular file", where=Location(option), remedy="give a folder or .npz file, or use -w /dev/null"

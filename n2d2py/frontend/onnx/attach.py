@@ -45,12 +45,9 @@ def attach_onnx(
     model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed, encodings=encodings, cut=cut)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
-        raise N2D2Error(
-            "E313",
-            f"Input names {len(parents)} sections, but the ONNX graph has {len(model.inputs)} inputs ({names})",
-            where=where or model.place(),
-            remedy="name one section in Input for each graph input",
-        )
+        what = f"Input names {len(parents)} sections, but the ONNX graph has {len(model.inputs)} inputs ({names})"
+        remedy = "name one section in Input for each graph input"
+        raise N2D2Error("E313", what, where=where or model.place(), remedy=remedy)
     transposed = nhwc_inputs(model.proto.graph)
     shapes, feeds = {}, {}
     for value, parent in zip(model.inputs, parents, strict=True):
@@ -108,12 +105,9 @@ def _fit(
             else "name a layer of that shape in Input, or put a Reshape or a Resize between them",
         )
     if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
-        log.warning(
-            "W305",
-            f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {given}",
-            where=where or model.place(),
-            remedy="correct Size of the stimuli provider, or set IgnoreInputSize=1",
-        )
+        what = f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {given}"
+        remedy = "correct Size of the stimuli provider, or set IgnoreInputSize=1"
+        log.warning("W305", what, where=where or model.place(), remedy=remedy)
     return shape
 
 

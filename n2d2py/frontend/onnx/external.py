@@ -38,12 +38,9 @@ def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
         N2D2Error: E304.
     """
     for tensor in _external(proto):
-        raise N2D2Error(
-            "E304",
-            f"the data of {_name(tensor)} are external, but the folder of the model is unknown",
-            where=Location(name),
-            remedy="give the path of the model, or load it with onnx.load",
-        )
+        what = f"the data of {_name(tensor)} are external, but the folder of the model is unknown"
+        remedy = "give the path of the model, or load it with onnx.load"
+        raise N2D2Error("E304", what, where=Location(name), remedy=remedy)
 
 
 def _external(proto: onnx.ModelProto) -> Iterator[TensorProto]:

@@ -201,12 +201,8 @@ class _Walk:
             and name not in self._sequences
         ]
         if missing:
-            raise N2D2Error(
-                "E302",
-                f"the node reads '{missing[0]}', which no earlier node produces",
-                where=builder.model.place(proto.output[0]),
-                remedy="export the model again",
-            )
+            what = f"the node reads '{missing[0]}', which no earlier node produces"
+            raise N2D2Error("E302", what, where=builder.model.place(proto.output[0]), remedy="export the model again")
         wrong = None
         try:
             wrong = self._validator.check(proto)

@@ -133,20 +133,12 @@ def set_outputs(builder: Builder) -> None:
         N2D2Error: E311 an output without layer, or one that is listed twice.
     """
     if not builder.model.outputs:
-        raise N2D2Error(
-            "E311",
-            "the model has no outputs",
-            where=builder.model.place(),
-            remedy="declare the results of the model as outputs",
-        )
+        remedy = "declare the results of the model as outputs"
+        raise N2D2Error("E311", "the model has no outputs", where=builder.model.place(), remedy=remedy)
     for at, name in enumerate(builder.model.outputs):
         if name in builder.model.outputs[:at]:
-            raise N2D2Error(
-                "E311",
-                f"output '{name}' is listed twice",
-                where=builder.model.place(),
-                remedy="list it once, or list the output of an Identity of it",
-            )
+            remedy = "list it once, or list the output of an Identity of it"
+            raise N2D2Error("E311", f"output '{name}' is listed twice", where=builder.model.place(), remedy=remedy)
         builder.graph.output_ports.append(_output_port(builder, name))
         if builder.is_tensor(name):
             tensor = _output(builder, name)

@@ -69,12 +69,9 @@ class OnnxInput:
         declared, text = self.dims[first:], "x".join(map(str, sizes))
         if len(sizes) != len(declared) or any(known not in (None, size) for known, size in zip(declared, sizes, strict=True)):
             shape = "x".join("?" if size is None else str(size) for size in declared)
-            raise N2D2Error(
-                "E305",
-                f"input '{self.name}' has shape {shape} and cannot have {text}",
-                where=where,
-                remedy="give a size for each axis after the batch; only open sizes can be changed",
-            )
+            what = f"input '{self.name}' has shape {shape} and cannot have {text}"
+            remedy = "give a size for each axis after the batch; only open sizes can be changed"
+            raise N2D2Error("E305", what, where=where, remedy=remedy)
         return replace(self, shape=(1, *sizes), dims=(*self.dims[:first], *sizes))
 
 
@@ -128,12 +125,8 @@ class OnnxModel:
         """
         names = [one.name for one in self.inputs]
         if name not in names:
-            raise N2D2Error(
-                "E305",
-                f"input '{name}' does not exist; the inputs are {', '.join(names)}",
-                where=self.place(),
-                remedy="name one of the inputs",
-            )
+            what = f"input '{name}' does not exist; the inputs are {', '.join(names)}"
+            raise N2D2Error("E305", what, where=self.place(), remedy="name one of the inputs")
         at = names.index(name)
         if self.batch is None and len(sizes) == len(self.inputs[at].dims) > 1 and sizes[0] == 1:
             self.batch, sizes = 1, sizes[1:]
@@ -227,12 +220,8 @@ def to_array(tensor: TensorProto, path: str) -> np.ndarray:
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError) as error:
-        raise N2D2Error(
-            "E302",
-            f"tensor '{tensor.name}' is damaged ({error})",
-            where=Location(path),
-            remedy="export or download the model again",
-        ) from None
+        what = f"tensor '{tensor.name}' is damaged ({error})"
+        raise N2D2Error("E302", what, where=Location(path), remedy="export or download the model again") from None
     array.setflags(write=False)
     return array
 
@@ -274,12 +263,8 @@ def _check_texts(proto: onnx.ModelProto, path: str) -> None:
 
 
 def _too_many(path: str, count: int) -> N2D2Error:
-    return N2D2Error(
-        "E302",
-        f"the model has {count:,} nodes, more than the limit of {_MOST_NODES:,}",
-        where=Location(path),
-        remedy="export a smaller model without unrolled loops",
-    )
+    what = f"the model has {count:,} nodes, more than the limit of {_MOST_NODES:,}"
+    return N2D2Error("E302", what, where=Location(path), remedy="export a smaller model without unrolled loops")
 
 
 def _invalid(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
@@ -290,12 +275,9 @@ def _opset(proto: onnx.ModelProto, path: str) -> int:
     newest = onnx.defs.onnx_opset_version()
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:
-        raise N2D2Error(
-            "E303",
-            "the model declares no version of the ONNX operator set",
-            where=Location(path),
-            remedy=f"export it with an opset from {MIN_OPSET} to {newest}",
-        )
+        what = "the model declares no version of the ONNX operator set"
+        remedy = f"export it with an opset from {MIN_OPSET} to {newest}"
+        raise N2D2Error("E303", what, where=Location(path), remedy=remedy)
     opset = max(versions)
     if opset < MIN_OPSET or opset > newest:
         raise N2D2Error(
@@ -305,12 +287,8 @@ def _opset(proto: onnx.ModelProto, path: str) -> int:
             remedy=f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter",
         )
     if opset > MAX_OPSET:
-        log.warning(
-            "W303",
-            f"opset {opset} is newer than {MAX_OPSET}, the newest tested one",
-            where=Location(path),
-            remedy="compare the result with ONNX Runtime",
-        )
+        what = f"opset {opset} is newer than {MAX_OPSET}, the newest tested one"
+        log.warning("W303", what, where=Location(path), remedy="compare the result with ONNX Runtime")
     return opset
 
 
@@ -322,12 +300,9 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
     except (onnx.checker.ValidationError, ValueError) as error:
         text = " ".join(str(error).split())
         if not any(phrase in text for phrase in TOLERATED):
-            raise N2D2Error(
-                "E302",
-                f"the file is not a valid ONNX model ({text[:200]})",
-                where=Location(path),
-                remedy="export the model again, or check it with onnx.checker",
-            ) from None
+            what = f"the file is not a valid ONNX model ({text[:200]})"
+            remedy = "export the model again, or check it with onnx.checker"
+            raise N2D2Error("E302", what, where=Location(path), remedy=remedy) from None
     _check_names(proto, path)
 
 
@@ -404,39 +379,23 @@ def _inputs(
     if input_names is not None:
         by_name = {value.name: value for value in values}
         if sorted(input_names) != sorted(by_name):
-            raise N2D2Error(
-                "E305",
-                f"the model has the inputs {', '.join(by_name)}, not {', '.join(input_names)}",
-                where=Location(path),
-                remedy="name each input once",
-            )
+            what = f"the model has the inputs {', '.join(by_name)}, not {', '.join(input_names)}"
+            raise N2D2Error("E305", what, where=Location(path), remedy="name each input once")
         values = [by_name[name] for name in input_names]
     if not values:
-        raise N2D2Error(
-            "E305",
-            "the model has no data input",
-            where=Location(path),
-            remedy="export it with at least one input without an initializer",
-        )
+        remedy = "export it with at least one input without an initializer"
+        raise N2D2Error("E305", "the model has no data input", where=Location(path), remedy=remedy)
     inputs, batches = [], []
     for value in values:
         tensor = value.type.tensor_type
         if tensor.elem_type not in (*_FLOATS, *_IMAGES, *_INTEGERS):
             known = TensorProto.DataType.values()
             kind = TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in known else "unknown"
-            raise N2D2Error(
-                "E305",
-                f"input '{value.name}' has the unsupported type {kind}",
-                where=Location(path),
-                remedy="use inputs of a number type or bool",
-            )
+            what = f"input '{value.name}' has the unsupported type {kind}"
+            raise N2D2Error("E305", what, where=Location(path), remedy="use inputs of a number type or bool")
         if not tensor.HasField("shape"):
-            raise N2D2Error(
-                "E305",
-                f"input '{value.name}' has no shape",
-                where=Location(path),
-                remedy="export the model with the shapes of its inputs",
-            )
+            what = f"input '{value.name}' has no shape"
+            raise N2D2Error("E305", what, where=Location(path), remedy="export the model with the shapes of its inputs")
         dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
         kind = _kind(proto.graph, value.name, tensor.elem_type)
         if len(dims) > 1:
@@ -476,9 +435,6 @@ def _check_ignored(proto: onnx.ModelProto, path: str, ignore: Iterable[str]) -> 
     for name in ignore:
         if name not in names:
             like = nearest(name, names)
-            log.warning(
-                "W304",
-                f"Ignore names '{name}', which is not the first output of any node",
-                where=Location(path),
-                remedy=f"did you mean '{like}'?" if like else "name the first output of a node",
-            )
+            what = f"Ignore names '{name}', which is not the first output of any node"
+            remedy = f"did you mean '{like}'?" if like else "name the first output of a node"
+            log.warning("W304", what, where=Location(path), remedy=remedy)

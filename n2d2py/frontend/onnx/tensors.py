@@ -219,19 +219,11 @@ class Tensors:
         try:
             values = np.ascontiguousarray(array, np.float32)
         except (ValueError, TypeError):
-            raise N2D2Error(
-                "E306",
-                f"the {role} of the layer are not numbers",
-                where=self.model.place(layer),
-                remedy="export the model again",
-            ) from None
+            what = f"the {role} of the layer are not numbers"
+            raise N2D2Error("E306", what, where=self.model.place(layer), remedy="export the model again") from None
         if finite and not np.isfinite(values).all():
-            raise N2D2Error(
-                "E306",
-                f"the {role} of the layer contain values that are not finite in float32",
-                where=self.model.place(layer),
-                remedy="train or export the model again",
-            )
+            what = f"the {role} of the layer contain values that are not finite in float32"
+            raise N2D2Error("E306", what, where=self.model.place(layer), remedy="train or export the model again")
         values.setflags(write=False)
         return values
 

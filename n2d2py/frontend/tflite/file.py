@@ -185,12 +185,9 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
 
 
 def _refused_graphs(path: str, count: int) -> N2D2Error:
-    return N2D2Error(
-        "E310",
-        f"the file has {count} graphs; supported are one graph and graphs that initialize variables",
-        where=Location(path),
-        remedy="convert the model without control flow and with one signature",
-    )
+    what = f"the file has {count} graphs; supported are one graph and graphs that initialize variables"
+    remedy = "convert the model without control flow and with one signature"
+    return N2D2Error("E310", what, where=Location(path), remedy=remedy)
 
 
 def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
@@ -201,12 +198,9 @@ def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
         if known and operator.inputs[1] >= 0 and graph.tensors[operator.inputs[1]].values is not None:
             found[names[operator.inputs[0]]] = graph.tensors[operator.inputs[1]]
         elif operator.code != "VAR_HANDLE":
-            raise N2D2Error(
-                "E310",
-                f"{operator.code} of graph {index}, which runs once, does not initialize a variable with a constant",
-                where=graph.place(operator),
-                remedy="convert the model with variables that start as constants",
-            )
+            what = f"{operator.code} of graph {index}, which runs once, does not initialize a variable with a constant"
+            remedy = "convert the model with variables that start as constants"
+            raise N2D2Error("E310", what, where=graph.place(operator), remedy=remedy)
     return found
 
 

@@ -46,12 +46,8 @@ def _per_input(context: LayerContext, key: str, inputs: int, count: int) -> list
         "PerInput": f"one value, or {inputs} values",
         "PerChannel": f"one value, {count} values, or {inputs * count} values input by input",
     }[mode]
-    raise context.fail(
-        "E217",
-        f"{key} has {len(given)} values for {inputs} inputs of {count} channels, CoeffMode={mode}",
-        f"give {wanted}",
-        key,
-    )
+    what = f"{key} has {len(given)} values for {inputs} inputs of {count} channels, CoeffMode={mode}"
+    raise context.fail("E217", what, f"give {wanted}", key)
 
 
 @ini("ElemWise", _SCHEMA)
@@ -59,12 +55,8 @@ def _build(context: LayerContext) -> None:
     values, tensors = context.values, context.aligned()
     count = channels(context.shapes[0])
     if values["NbOutputs"] != count:
-        raise context.fail(
-            "E216",
-            f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels",
-            f"set NbOutputs to {count}",
-            "NbOutputs",
-        )
+        what = f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels"
+        raise context.fail("E216", what, f"set NbOutputs to {count}", "NbOutputs")
     weights, shifts = (_per_input(context, key, len(tensors), count) for key in ("Weights", "Shifts"))
     if max(map(len, weights)) > 1 or max(map(len, shifts)) > 1:
         tensors = [

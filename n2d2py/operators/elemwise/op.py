@@ -39,12 +39,9 @@ class ElemWise(Op):
         for shape in inputs:
             if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True)):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
-                raise N2D2Error(
-                    "E205",
-                    f"ElemWise '{node.name}' has inputs of different shapes {dims}",
-                    where=node.location,
-                    remedy="use inputs of equal shape; axes of length 1 are broadcast",
-                )
+                what = f"ElemWise '{node.name}' has inputs of different shapes {dims}"
+                remedy = "use inputs of equal shape; axes of length 1 are broadcast"
+                raise N2D2Error("E205", what, where=node.location, remedy=remedy)
         return [full]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:

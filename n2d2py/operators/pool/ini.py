@@ -65,12 +65,8 @@ def _build(context: LayerContext) -> None:
 
 def _check_size(context: LayerContext, size: int, limit: int) -> None:
     if size > limit:
-        raise context.fail(
-            "E229",
-            f"the pool has {size:,} windows, more than the limit of {limit:,}",
-            "correct NbOutputs and the Mapping keys",
-            "NbOutputs",
-        )
+        what = f"the pool has {size:,} windows, more than the limit of {limit:,}"
+        raise context.fail("E229", what, "correct NbOutputs and the Mapping keys", "NbOutputs")
 
 
 def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:

@@ -6,7 +6,7 @@ fewest tensors are those with the largest squares.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,9 @@ _SAMPLES = 16
 
 REMAINING = 0.1
 """Share of the squared error of all roundings that the tensors left in 8 bits may cause together."""
+
+ROW_REMAINING = 0.1
+"""The same share of each row of an output that has many values, such as a row of boxes: the scores next to it weigh more together."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndar
     wide = wide_tensors(costs)
     log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
     log.detail("in 16 bits: %s", ", ".join(sorted(wide)))
-    return Roundings(wide, sum(costs.values()), sum(cost for name, cost in costs.items() if name not in wide))
+    totals = {name: float(cost.sum()) for name, cost in costs.items()}
+    return Roundings(wide, sum(totals.values()), sum(total for name, total in totals.items() if name not in wide))
 
 
 def measuring_stimuli(samples: Sequence[np.ndarray]) -> np.ndarray:
@@ -48,8 +52,10 @@ def measuring_stimuli(samples: Sequence[np.ndarray]) -> np.ndarray:
     return stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _SAMPLES).round().astype(np.int64))]
 
 
-def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, float]:
+def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, np.ndarray]:
     """Variance of what each 8-bit tensor's rounding changes at the outputs, by that of their rows, for those that could have 16 bits.
+
+    One cost for each row of an output that has many values, and one for each other output.
 
     `stimuli` (N, C, H, W) are those of the only input. Inputs and outputs of the network are left out.
     """
@@ -66,7 +72,7 @@ def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dic
             rounded = {**real, name: kind.dequantize(kind.quantize(real[name]))}
             for output, values in Tail(graph, [name]).outputs(rounded).items():
                 sums[name][output].add(values - real[output].astype(np.float64))
-    return {name: sum(each.cost() for each in by_output.values()) for name, by_output in sums.items()}
+    return {name: np.concatenate([each.costs() for each in by_output.values()]) for name, by_output in sums.items()}
 
 
 class _Sums:
@@ -84,10 +90,11 @@ class _Sums:
         self._stimuli += len(error)
         self._values += error.size // self._power.size
 
-    def cost(self) -> float:
-        """The sum of squares by `power`, for each stimulus."""
+    def costs(self) -> np.ndarray:
+        """The sum of squares by `power` of each row, for each stimulus; that of all rows where each has one value of a stimulus."""
         mean = self._total / max(self._values, 1) if self._stimuli > 1 else 0.0
-        return float(((self._squares - mean * self._total) * self._power).sum()) / max(self._stimuli, 1)
+        found = ((self._squares - mean * self._total) * self._power).reshape(-1) / max(self._stimuli, 1)
+        return found if self._values > self._stimuli else found.sum(keepdims=True)
 
 
 def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[str]) -> bool:
@@ -97,13 +104,16 @@ def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[
     return any(graph.consumers(held) for held in holders)
 
 
-def wide_tensors(costs: dict[str, float], remaining: float = REMAINING) -> frozenset[str]:
-    """The fewest tensors without which at most `remaining` of all costs is left."""
-    left, wide = sum(costs.values()), set()
-    limit = remaining * left
-    for name in sorted(costs, key=lambda name: (-costs[name], name)):
-        if left <= limit:
-            break
+def wide_tensors(
+    costs: Mapping[str, np.ndarray], remaining: float = REMAINING, row_remaining: float = ROW_REMAINING
+) -> frozenset[str]:
+    """The fewest tensors without which at most `remaining` of all costs, and `row_remaining` of those of each row, is left."""
+    left = sum(costs.values(), np.zeros(1))
+    limit, row_limits, wide = remaining * left.sum(), row_remaining * left, set()
+    while len(wide) < len(costs) and (left.sum() > limit or (left > row_limits).any()):
+        counted = np.ones(len(left)) if left.sum() > limit else np.eye(len(left))[(left - row_limits).argmax()]
+        shares = {name: float(cost @ counted) for name, cost in costs.items() if name not in wide}
+        name = max(sorted(shares), key=lambda each, shares=shares: shares[each])
         wide.add(name)
-        left -= costs[name]
+        left = left - costs[name]
     return frozenset(wide)
