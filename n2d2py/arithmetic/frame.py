@@ -62,6 +62,11 @@ class FrameSource:
     resize: tuple[int, ...] = ()
     crop: tuple[int, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The frames, for messages."""
+        return f"{self.format} frames ({self.filter})"
+
     def line_bytes(self, width: int) -> int:
         """Bytes of a line of `width` pixels."""
         if self.format == "yuyv":

@@ -13,7 +13,7 @@ from n2d2py import log
 from n2d2py.data.arrays import open_npy, open_npz
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import TARGETS, read_arrays
-from n2d2py.data.decode import PICTURES
+from n2d2py.data.decode import PICTURES, SOUNDS
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.text import name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
@@ -43,10 +43,11 @@ def labelled_data(
     data: InputData | Path | str | np.ndarray | Mapping[str, np.ndarray],
     labels: np.ndarray | Path | str | None,
     class_names: Sequence[str] = (),
+    extensions: Sequence[str] = PICTURES,
 ) -> tuple[InputData, tuple[str, ...]]:
     """The data with the ids of their labels, as far as they have any, and the names of the classes.
 
-    A folder of images is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
+    A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
     or more. Labels that are not numbers are numbered by `class_names`, else in their sorted order.
 
     Raises:
@@ -59,7 +60,7 @@ def labelled_data(
         labels, file = open_npy(file), None
     given = open_data(data, None if isinstance(labels, (str, Path)) else labels)
     if given.is_folder:
-        files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
+        files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
         if given.labels is not None or not files:
             return given, tuple(class_names)
         found = _by_folder(files, class_names) if file is None else _by_list(file, given.path, files, class_names)
@@ -198,7 +199,7 @@ def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
 
 def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
     """True if a first line names columns: neither an image nor a number."""
-    return not label.isdigit() and Path(name).suffix.lower() not in PICTURES and name not in known
+    return not label.isdigit() and Path(name).suffix.lower() not in PICTURES + SOUNDS and name not in known
 
 
 def _malformed(path: Path, number: int, line: str) -> N2D2Error:

@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.frame import FrameSource, shorter_side
+from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.frame import shorter_side
 from n2d2py.data.transformations import Range
 from n2d2py.errors import N2D2Error
-from n2d2py.graph.inputs import ORDERS, InputContract, PixelMap
+from n2d2py.graph.inputs import ORDERS, InputContract, InputSource, PixelMap
 
 Size = tuple[int, ...]
 """(N,) or (width, height)."""
@@ -37,7 +38,7 @@ class Preprocessing:
         declared: the range of real arrays, where somebody said it.
         integers: whether the input is one of integers, such as ids, which are taken unchanged; bytes too.
         type: the integers that the file declares for the input: arrays of them are taken as what they stand for.
-        source: images become frames of a camera, which an export converts in the same integers; None: they do not.
+        source: images become frames of a camera, or sounds features; an export converts them in the same integers. None: neither.
         told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
 
@@ -53,7 +54,7 @@ class Preprocessing:
     told: bool = False
     integers: bool = False
     type: NumType | None = None
-    source: FrameSource | None = None
+    source: InputSource | None = None
 
     @property
     def by_formula(self) -> bool:
@@ -73,6 +74,8 @@ class Preprocessing:
 
         `bgr`: whether they are blue, green, red; None if nothing says it. `bytes_known`: something says what a byte means.
         """
+        if isinstance(self.source, AudioSource):
+            return InputContract(classes=classes, source=self.source)
         if len(shape) != 3 or shape[0] not in (1, 3) or min(shape[1:]) < 2 or self.integers:
             return InputContract(classes=classes)
         order: tuple[int, ...] = (2, 1, 0) if bgr and shape[0] == 3 else tuple(range(shape[0]))
@@ -148,7 +151,7 @@ class Preprocessing:
 
     def steps(self) -> tuple[str, ...]:
         """Description of the resize and the crop."""
-        source = () if self.source is None else (f"{self.source.format} frames ({self.source.filter})",)
+        source = () if self.source is None else (self.source.text,)
         resize = () if self.resize is None else (f"resize {_size(self.resize, 'shorter side ')}",)
         crop = () if self.crop is None else (f"centre crop {_size(self.crop_size)}",)
         return source + resize + crop

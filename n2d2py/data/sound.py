@@ -44,6 +44,27 @@ def read_wav(path: Path, name: str) -> np.ndarray:
     return samples.astype(np.float32).reshape(1, count, channels)
 
 
+def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
+    """The samples (n,) of a mono sound as 16-bit integers: a WAV file, or samples without a header, low byte first.
+
+    Raises:
+        N2D2Error: E401, E402, E406, E416 as `read_wav`; E408 another rate, or several channels.
+    """
+    if path.suffix.lower() != ".wav":
+        data = read_bytes(path, name)
+        if not data or len(data) % 2:
+            raise N2D2Error("E402", f"{name} has {len(data)} bytes, which are not 16-bit samples", remedy="replace the file")
+        return np.frombuffer(data, "<i2")
+    samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_chunks(read_bytes(path, name), name)[0])[2]
+    if samples.shape[1] != 1 or found != rate:
+        raise N2D2Error(
+            "E408",
+            f"{name} has {samples.shape[1]} channels at {found} Hz instead of one at {rate} Hz",
+            remedy="convert the file, or correct rate= of -audio",
+        )
+    return np.clip(np.rint(samples[:, 0] * 32768), -32768, 32767).astype(np.int16)
+
+
 def _chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
     """The chunks `fmt ` and `data`."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":

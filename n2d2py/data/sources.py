@@ -14,16 +14,18 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic.frame import encode
+from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.data.arrays import check_integers, plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
-from n2d2py.data.decode import PICTURES, picture_header, read_picture
+from n2d2py.data.decode import PICTURES, SOUNDS, picture_header, read_picture
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scaled_bytes
+from n2d2py.data.sound import read_samples
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.data.transformations import Inapplicable, Range
 from n2d2py.data.transformations.color import ColorSpace, gray
@@ -50,6 +52,9 @@ def open_source(
             there, E417 a range that is none; in streaming E403, E408, E415 and E418.
     """
     given = open_data(source)
+    if isinstance(how.source, AudioSource):
+        _check_path(given)
+        return _sounds(given, shape, how.source)
     port = port or plain_port((1, *shape))
     axes = port.image_axes if given.is_folder and len(shape) == 3 else (0, 1, 2)
     how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
@@ -147,6 +152,28 @@ def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: 
     return Stimuli(files, _picture_labels(given, len(files)), taken, load)
 
 
+def _sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
+    """WAV files, .pcm files or int16 arrays (N, samples) as features for an input of `shape`."""
+    if given.is_folder:
+        files = _files(given.path, SOUNDS, "sound")
+
+        def read(index: int) -> np.ndarray:
+            return read_samples(given.path / files[index], files[index], source.rate)
+
+        read(0)
+        return Stimuli(files, _picture_labels(given, len(files)), shape, lambda index: source.stimulus(read(index), shape))
+    x, labels, _ = read_arrays(given)
+    if x.ndim != 2 or x.dtype != np.int16 or not len(x):
+        raise N2D2Error(
+            "E414",
+            f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds",
+            remedy="store int16 samples (N, samples), or a folder of WAV files",
+        )
+    labels = labels if len(labels) == len(x) else np.full(len(x), -1)
+    names = [f"{given.name}[{index}]" for index in range(len(x))]
+    return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape))
+
+
 def _extent(size: tuple[int, int]) -> str:
     return f"{size[0]}x{size[1]}"
 
@@ -189,9 +216,13 @@ def _survey(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int
 
 def _pictures(folder: Path) -> list[str]:
     """The images of a folder and of its sub-folders, by name."""
-    files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
+    return _files(folder, PICTURES, "image")
+
+
+def _files(folder: Path, extensions: Sequence[str], what: str) -> list[str]:
+    files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
     if not files:
-        raise N2D2Error("E416", f"{folder} contains no image", remedy="give a folder with images")
+        raise N2D2Error("E416", f"{folder} contains no {what}", remedy=f"give a folder with {what}s")
     return files
 
 
@@ -217,7 +248,7 @@ def _fitted(
 ) -> np.ndarray:
     """An image as uint8 (H, W, C) of `shape` (C, H, W)."""
     name = files[index]
-    if how.source is not None:
+    if isinstance(how.source, FrameSource):
         pixels = _coloured(read_picture(folder / name, name), name, 3, _RGB)
         taken = how.source.convert(encode(pixels, how.source.format), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
         return taken[:, :, ::-1] if how.bgr else taken

@@ -202,6 +202,7 @@ class Target(Generic[ResultT]):
         needs_plan: whether requests must come with `problem` and `plan`.
         adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         keeps_states: whether its networks keep states between calls.
+        converts_inputs: whether its exports contain the conversion of `InputContract.source`.
         post_processes: whether its exports contain the post-processing of -post.
         codes: its own errors and warnings by code, each with its meaning and the general remedy; for its page.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
@@ -217,6 +218,7 @@ class Target(Generic[ResultT]):
     needs_plan: bool = True
     adds_residuals: bool = False
     keeps_states: bool = False
+    converts_inputs: bool = False
     post_processes: bool = False
     codes: Mapping[str, tuple[str, str]] = MappingProxyType({})
     runner: type[Runner] | None = None

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.graph.shapes import elements
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Graph
     from n2d2py.graph.quant import QuantGraph
+
+
+InputSource = FrameSource | AudioSource
+"""Camera frames or sounds, and their conversion to the input of a network, which an export contains."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,14 @@ class InputContract:
         size: width and height of images; None for other inputs.
         pixels: conversion of bytes to real values; None where it is not known.
         classes: names of the outputs by label; may be empty.
-        source: frames of a camera that the export converts; None where nobody asked for that.
+        source: frames of a camera or sounds that the export converts; None where nobody asked for that.
     """
 
     order: ChannelOrder = ""
     size: tuple[int, int] | None = None
     pixels: PixelMap | None = None
     classes: tuple[str, ...] = ()
-    source: FrameSource | None = None
+    source: InputSource | None = None
 
     @property
     def value_range(self) -> tuple[float, float] | None:
@@ -98,8 +103,14 @@ class InputContract:
             None if size is None else (size[0], size[1]),
             None if pixels is None else PixelMap(*(tuple(pixels[name]) for name in ("factors", "offsets", "order"))),
             tuple(fields["classes"]),
-            source and FrameSource(source["format"], source["filter"], tuple(source["resize"]), tuple(source["crop"])),
+            source and _source(source),
         )
+
+
+def _source(fields: Mapping[str, Any]) -> InputSource:
+    if "preset" in fields:
+        return AudioSource(**fields)
+    return FrameSource(fields["format"], fields["filter"], tuple(fields["resize"]), tuple(fields["crop"]))
 
 
 NO_CONTRACT = InputContract()

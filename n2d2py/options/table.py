@@ -140,6 +140,9 @@ crop: Crop the center after resizing: a square of N pixels, or WxH. [images in -
 input-format: Treat images as frames of a camera in this format, FORMAT or FORMAT:FILTER. FORMAT is rgb, bgr, rgba, gray, rgb565,
     rgb565be or yuyv. FILTER of the resize is nearest, bilinear, area or antialias. Images are converted in integers, and C++
     exports contain this conversion: NAME_from_frame. [images in -calib-data or an INI] <how-to/camera>
+audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio or kaldi), rate,
+    window, hop, fft, mels, low, high, coefficients, preemphasis, window_type. Sounds are converted in integers, and C++ exports
+    contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data] <how-to/microphone>
 post: Turn the outputs into detections, KIND or KIND:KEY=VALUE,... KIND is yolov5, yolov8, yolov10, yolox or ssd. KEY is
     threshold, iou, max, units, scores or one of ssd. C++ exports contain this step, in integers: NAME_detect. <how-to/detections>
 bgr: Feed the color channels in the order blue, green, red. [images in -calib-data] <how-to/prepare_data>
@@ -246,6 +249,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("resize", "text", None, _DATA, "SIZE", field="load.resize"),
     Option("crop", "text", None, _DATA, "SIZE", field="load.crop"),
     Option("input-format", "text", None, _DATA, "FORMAT", field="load.input_format"),
+    Option("audio", "text", None, _DATA, "FEATURES", field="load.audio"),
     Option("post", "text", None, _DATA, "KIND", field="load.post"),
     Option("bgr", "flag", False, _DATA, field="load.bgr"),
     Option("layout", "text", None, _DATA, "AXES", ("nchw", "nhwc"), field="load.layout"),

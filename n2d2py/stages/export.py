@@ -129,6 +129,12 @@ def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, tex
     Returns what runs each layer, where the target has a choice.
     """
     request = prepared.request
+    if request.contract.source is not None and not target.converts_inputs:
+        log.warning(
+            "W705",
+            f"{target.name} does not contain the conversion of the input: {request.contract.source.text}",
+            remedy="convert it in the application, or export a C++ project",
+        )
     if request.post and not target.post_processes:
         log.warning(
             "W704",

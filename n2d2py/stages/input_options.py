@@ -11,7 +11,9 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.audio import AudioSource, read_audio
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.data.decode import PICTURES, SOUNDS
 from n2d2py.data.input_data import InputData
 from n2d2py.data.labels import labelled_data, read_class_names
 from n2d2py.data.preprocessing import Preprocessing
@@ -100,7 +102,7 @@ def labelled_input(options: LoadOptions, names: tuple[str, ...]) -> tuple[InputD
     """The data of the options with their labels, and the names of the classes."""
     if options.data is None:
         raise InternalError("data are opened that nobody gave")
-    return labelled_data(options.data, options.labels, names)
+    return labelled_data(options.data, options.labels, names, PICTURES if options.audio is None else SOUNDS)
 
 
 def preprocessing(
@@ -155,7 +157,18 @@ def preprocessing(
         crop = (shape[2], shape[1])
     bounds = declared or (0.0, 1.0)
     how = Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers, kind)
+    if options.audio is not None:
+        return replace(how, source=_audio_source(options, shape))
     return how if options.input_format is None else replace(how, source=_frame_source(how, options.input_format, shape))
+
+
+def _audio_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource:
+    """Sounds for an input of `shape`; raise E007 with preprocessing of images, E417 where the input takes other features."""
+    if others := [name for name in _preparing(options) if name != "-audio"]:
+        raise N2D2Error("E007", f"-audio and {others[0]} exclude each other", remedy="remove one of them")
+    source = read_audio(str(options.audio))
+    source.frames_of(shape)
+    return source
 
 
 def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> FrameSource:
@@ -173,6 +186,9 @@ def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> Fram
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, reals: bool, count: str, layout: str) -> str:
     """One line: size and channels of the input, range and formula of its values, how many stimuli."""
+    if isinstance(how.source, AudioSource):
+        frames = how.source.frames_of(shape).count
+        return f"input: {frames} frames of {how.source.features} features, {how.source.text}, {count}"
     size = "x".join(map(str, shape[:0:-1])) if len(shape) == 3 else "x".join(map(str, shape))
     channels = {1: " gray", 3: " BGR" if how.bgr else " RGB"}.get(shape[0], f", {shape[0]} channels") if len(shape) == 3 else ""
     if not given.is_folder and len(shape) == 3:
@@ -185,7 +201,7 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, rea
     return f"input: {size}{channels}, {steps}{values}, {count}"
 
 
-_PREPARING = ("mean", "std", "scale", "resize", "crop", "input_format", "bgr", "layout")
+_PREPARING = ("mean", "std", "scale", "resize", "crop", "input_format", "audio", "bgr", "layout")
 """Options for the conversion of images and bytes to the input."""
 
 

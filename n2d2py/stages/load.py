@@ -400,7 +400,7 @@ def _opened(
         ((name, shape),) = inputs.items()
         port = ports.get(name)
         kind = None if port is None or options.input_range is not None else port.type
-        pictures, turned = given.is_folder, False
+        pictures, turned = given.is_folder and options.audio is None, False
         taken = shape
         if pictures and port is not None and len(shape) == 3:
             turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
@@ -412,11 +412,11 @@ def _opened(
                 remedy="remove it",
             )
         stimuli = open_source(given, taken, how, port)
-        reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
+        reals = not given.is_folder and read_arrays(given)[0].dtype.kind == "f"
         bytes_known = not turned and (not reals or how.told or how.declared is not None)
         contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
         labelled = stimuli.labels[stimuli.labels >= 0]
-        what = "images" if pictures else "samples"
+        what = "images" if pictures else "samples" if options.audio is None else "sounds"
         count = f"{len(stimuli)} {what}" + (
             f" of {len(set(labelled.tolist()))} classes" if len(labelled) else " without labels"
         )

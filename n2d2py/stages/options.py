@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from n2d2py.arithmetic.audio import read_audio
 from n2d2py.arithmetic.frame import FILTERS, FORMATS
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.options import AskedIntegers, QuantOptions
@@ -48,6 +49,7 @@ class LoadOptions:
         scale, mean, std: of an ONNX file's data, instead of the range: (byte * scale - mean) / std; one value or one per channel.
         resize, crop: of images: (N,) is the shorter side and a square, else (width, height).
         input_format: of a camera, FORMAT or FORMAT:FILTER (arithmetic/frame.py); images are converted as its frames are.
+        audio: features of sounds, KIND:KEY=VALUE,... (arithmetic/audio.py).
         bgr: whether images become blue, green, red.
         layout: axes of arrays of images, "nchw" or "nhwc"; None for those of the file.
         class_names: names of the outputs, or the file of them, a line each.
@@ -82,6 +84,7 @@ class LoadOptions:
     resize: tuple[int, ...] | None = None
     crop: tuple[int, ...] | None = None
     input_format: str | None = None
+    audio: str | None = None
     bgr: bool = False
     layout: Literal["nchw", "nhwc"] | None = None
     class_names: tuple[str, ...] | str | Path | None = None
@@ -323,6 +326,8 @@ def _check_data(load: LoadOptions) -> None:
             raise N2D2Error("E003", f"-{name} is not positive", remedy="give values above 0")
     if load.input_format is not None:
         frame_format(load.input_format)
+    if load.audio is not None:
+        read_audio(load.audio)
     if load.post is not None:
         from n2d2py.postprocessing import parse_post  # late: the help needs no graph
 

@@ -82,8 +82,11 @@ def tool(name: str, program: str, *words: str | Path) -> str:
     return subprocess.run([f"{core(name).prefix}{program}", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def board_program(export: Path, name: str, text: str, folder: Path) -> str:
-    """What a C++ program prints on a core: compiled in `folder` without a C++ library, with the board of an export."""
+def board_program(export: Path, name: str, text: str, folder: Path, goal: str = "run") -> str:
+    """What a C++ program prints on a core: compiled in `folder` without a C++ library, with the board of an export.
+
+    `goal`: "count" for the instructions between markers instead, after each printed line.
+    """
     one, export = core(name), export.resolve()
     (folder / "program.cpp").write_text(text)
     places = [f"-I{export}/{each}" for each in ("boards", "kernels/freestanding")]
@@ -91,9 +94,9 @@ def board_program(export: Path, name: str, text: str, folder: Path) -> str:
     words = [f"{one.prefix}g++", *WARNINGS, "-Wno-pedantic", *flags, *places, f"-I{ROOT}/kernels", "-c", "program.cpp"]
     subprocess.run(words, cwd=folder, check=True)
     link = export / "build" / f"{folder.name}_{name}.elf"
-    link.parent.mkdir(exist_ok=True)
+    (link.parent / name).mkdir(parents=True, exist_ok=True)
     files = Path("boards") / one.board
     flags = ["-std=c99", "-O2", *one.flags, "-nostartfiles", "-Wl,--gc-sections", "-T", files / "board.ld"]
     objects = [files / "startup.c", folder / "program.o", *one.link, "-lm", "-o", link]
     subprocess.run([f"{one.prefix}gcc", *flags, *objects], cwd=export, check=True)
-    return make(export, name, f"PROGRAM=build/{link.name}", "run")
+    return make(export, name, f"PROGRAM=build/{link.name}", "-s", goal)

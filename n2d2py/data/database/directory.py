@@ -26,7 +26,7 @@ from n2d2py.data.database.base import (
     register,
 )
 from n2d2py.data.database.partition import Partition
-from n2d2py.data.decode import read_stimulus, readable_extensions
+from n2d2py.data.decode import SOUNDS, read_stimulus, readable_extensions
 from n2d2py.data.text import TABLES, unreadable
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Values, keys
@@ -66,7 +66,7 @@ def list_directory(
     masks = {text: _mask(text) for text in ignore_masks}
     above = root.absolute().as_posix()
     valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
-    extensions = {each for each in readable_extensions() if each not in TABLES or each in valid}
+    extensions = {each for each in readable_extensions() if each not in TABLES or each in valid} | valid.intersection(SOUNDS)
     found = Listing(unmatched=set(masks))
 
     def masked(path: str) -> bool:

@@ -8,10 +8,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.exports.base import ExportRequest
-from n2d2py.graph.inputs import stimulus_shape
-
-HEADER = "n2d2/frame/input.hpp"
+from n2d2py.graph.inputs import PixelMap
 
 
 @dataclass(frozen=True)
@@ -33,6 +30,9 @@ class FrameView:
     words: int
     tables: tuple[str, ...]
 
+    stem = "frame"
+    header = "n2d2/frame/input.hpp"
+
     @property
     def format(self) -> str:
         """The structure that reads pixels."""
@@ -44,14 +44,10 @@ class FrameView:
         return f"Frame{self.source.filter.capitalize()}"
 
 
-def frame_view(request: ExportRequest) -> FrameView | None:
-    """The conversion of the frames that the contract names; None without them."""
-    source, pixels = request.contract.source, request.contract.pixels
-    if source is None or pixels is None:
-        return None
-    (name,) = request.graph.fed
-    shape, lines = stimulus_shape(request.graph), 2 if source.filter == "antialias" else 1
-    stored = request.graph.type(name).quantize(pixels.real(np.tile(np.arange(256), (shape[0], 1))))
+def frame_view(source: FrameSource, pixels: PixelMap, shape: tuple[int, ...], kind: NumType) -> FrameView:
+    """The conversion to an input of `shape` (C, H, W), stored as `kind`."""
+    lines = 2 if source.filter == "antialias" else 1
+    stored = kind.quantize(pixels.real(np.tile(np.arange(256), (shape[0], 1))))
     same = len(np.unique(stored, axis=0)) == 1
     plain = same and stored.dtype == np.uint8 and np.array_equal(stored[0], np.arange(256))
     return FrameView(
@@ -60,7 +56,7 @@ def frame_view(request: ExportRequest) -> FrameView | None:
         (source.crop[0], source.crop[1]) if source.crop else (0, 0),
         pixels.order == (2, 1, 0),
         lines * shape[2] * shape[0] + 10,
-        () if plain else tuple(_literals(row, request.graph.type(name)) for row in (stored[:1] if same else stored)),
+        () if plain else tuple(_literals(row, kind) for row in (stored[:1] if same else stored)),
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
@@ -80,6 +82,7 @@ class _Library:
         on_device: whether the working memory is on a device, and that of the library is used.
         detect: turns outputs into detections; None for an export without -post.
         from_frame: converts a frame of a camera; None for an export without -input-format.
+        audio_begin, audio_samples: convert a sound; None for an export without -audio.
         reset: sets the states in an arena to zero; None for a network without states.
     """
 
@@ -100,6 +103,9 @@ class _Library:
             what = f"{path} has interface version {self.api_version()} instead of {API_VERSION}"
             raise N2D2Error("E803", what, remedy="export again with this version of n2d2py")
         self.from_frame = getattr(library, f"{prefix}_from_frame", None)
+        self.audio_begin, self.audio_samples = (
+            getattr(library, f"{prefix}_audio_{name}", None) for name in ("begin", "samples")
+        )
         self.detect: Any = getattr(library, f"{prefix}_detect", None)
         self.reset = getattr(library, f"{prefix}_reset", None)
         if self.reset is not None:
@@ -206,7 +212,7 @@ class Export(Network):
             ArrayError: E804 the export takes no frames, the lines are none, or the size is not possible.
         """
         convert, source = self._library.from_frame, self.contract.source
-        if convert is None or source is None:
+        if convert is None or not isinstance(source, FrameSource):
             raise ArrayError("this export does not convert frames", "export with -input-format")
         if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.line_bytes(width):
             raise ArrayError(
@@ -219,6 +225,26 @@ class Export(Network):
         sizes = c_int(width), c_int(len(lines)), c_ssize_t(lines.shape[1])
         if convert(c_void_p(lines.ctypes.data), *sizes, c_void_p(stored.ctypes.data), c_void_p(state.ctypes.data)):
             raise ArrayError(f"a frame of {width}x{len(lines)} cannot be converted", "give one as large as the crop or larger")
+        return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
+
+    def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
+        """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.
+
+        `piece`: samples that the library gets at a time; 0: all.
+
+        Raises:
+            ArrayError: E804 the export takes no sounds, or the samples are none.
+        """
+        begin, push, source = self._library.audio_begin, self._library.audio_samples, self.contract.source
+        if begin is None or push is None or not isinstance(source, AudioSource):
+            raise ArrayError("this export does not convert sounds", "export with -audio")
+        if samples.dtype != np.int16 or samples.ndim != 1:
+            raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
+        samples, info = np.ascontiguousarray(samples), self.info.inputs[0]
+        stored, state = _hwc_batch(1, info), np.zeros(2 * source.fft + 2 * source.mels + 16, np.uint32)
+        begin(c_void_p(state.ctypes.data), c_void_p(stored.ctypes.data))
+        for part in (samples[at : at + (piece or len(samples))] for at in range(0, len(samples), piece or len(samples) or 1)):
+            push(c_void_p(state.ctypes.data), c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
         return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:

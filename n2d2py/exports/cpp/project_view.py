@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
+from n2d2py.exports.cpp.audio import AudioView, audio_view
 from n2d2py.exports.cpp.code import LayerCode, plane_struct
 from n2d2py.exports.cpp.detections import DetectionView, detection_view
 from n2d2py.exports.cpp.frame import FrameView, frame_view
@@ -27,7 +29,7 @@ from n2d2py.exports.cpp.view import LayerView, PortView, arena_of, port_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
-from n2d2py.graph.inputs import InputContract, PixelMap
+from n2d2py.graph.inputs import InputContract, PixelMap, stimulus_shape
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.version import __version__
 
@@ -35,7 +37,7 @@ API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame detections weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio detections weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -174,12 +176,25 @@ class ProjectView:
         """True if the network takes one image, gray or of three colours, and nothing else, so that there is an example."""
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
         alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
+        alone &= not isinstance(self.conversion, AudioView)
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     @cached_property
+    def conversion(self) -> FrameView | AudioView | None:
+        """Conversion of the frames of a camera, or of sounds; None where nobody asked for it."""
+        source, pixels = self.contract.source, self.contract.pixels
+        if source is None:
+            return None
+        (name,) = self.graph.fed
+        shape, kind = stimulus_shape(self.graph), self.graph.type(name)
+        if isinstance(source, AudioSource):
+            return audio_view(source, shape, kind)
+        return None if pixels is None else frame_view(source, pixels, shape, kind)
+
+    @property
     def frames(self) -> FrameView | None:
-        """Conversion of the frames of a camera; None where nobody asked for it."""
-        return frame_view(self.request)
+        """The conversion, if it is that of frames."""
+        return self.conversion if isinstance(self.conversion, FrameView) else None
 
     @cached_property
     def detections(self) -> DetectionView | None:

@@ -46,6 +46,7 @@ class CppTarget(Target[Project]):
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
     keeps_states = True
+    converts_inputs = True
     post_processes = True
     quantization = QuantDefaults(file_types=True)
     runner = CompiledExport

@@ -1,0 +1,136 @@
+// Fourier transform of real values in 32 bits, powers, and logarithms of these: every value fits without scaling between stages.
+//
+// Pairs of values are complex numbers, in words: real, imaginary. Config: see input.hpp.
+#ifndef N2D2_AUDIO_FOURIER_HPP
+#define N2D2_AUDIO_FOURIER_HPP
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+N2D2_INLINE std::int32_t audioHigh(std::int32_t a, std::int32_t b) {
+    return static_cast<std::int32_t>((std::int64_t{a} * b) >> 32);
+}
+
+// The number that follows below `count`, a power of two, with the bits in reverse order.
+N2D2_INLINE int audioReversedNext(int place, int count) {
+    int bit = count >> 1;
+    for (; place & bit; bit >>= 1)
+        place ^= bit;
+    return place | bit;
+}
+
+struct AudioComplex {
+    std::int32_t real, imaginary;
+};
+
+N2D2_INLINE AudioComplex audioTurned(AudioComplex x, AudioComplex turn) {
+    return {2 * (audioHigh(x.real, turn.real) + audioHigh(x.imaginary, turn.imaginary)),
+            2 * (audioHigh(x.imaginary, turn.real) - audioHigh(x.real, turn.imaginary))};
+}
+
+// Cosine and sine of 2 pi at / Size.
+template <class Cfg>
+N2D2_INLINE AudioComplex audioTurn(int at) {
+    return {Cfg::turn(at + Cfg::Size / 4), Cfg::turn(at)};
+}
+
+// The butterflies of transforms of `size` numbers, four of which become one.
+template <class Cfg, bool IsFirst>
+N2D2_INLINE void audioStage(std::int32_t* words, int size) {
+    const int step = Cfg::Size / (4 * size), apart = 2 * size;
+    for (int j = 0; j < size; ++j) {
+        const AudioComplex first = audioTurn<Cfg>(j * step), second = audioTurn<Cfg>(2 * j * step),
+                           third = audioTurn<Cfg>(3 * j * step);
+        for (std::int32_t* at = words + 2 * j; at < words + Cfg::Size; at += 4 * apart) {
+            std::int32_t *const p = at + apart, *const q = p + apart, *const r = q + apart;
+            AudioComplex c = {p[0], p[1]}, b = {q[0], q[1]}, d = {r[0], r[1]};
+            if (!IsFirst) {
+                c = audioTurned(c, second);
+                b = audioTurned(b, first);
+                d = audioTurned(d, third);
+            }
+            const AudioComplex even = {at[0] + c.real, at[1] + c.imaginary}, odd = {b.real + d.real, b.imaginary + d.imaginary};
+            const AudioComplex across = {at[0] - c.real, at[1] - c.imaginary},
+                               turned = {b.imaginary - d.imaginary, d.real - b.real};
+            at[0] = even.real + odd.real;
+            at[1] = even.imaginary + odd.imaginary;
+            p[0] = across.real + turned.real;
+            p[1] = across.imaginary + turned.imaginary;
+            q[0] = even.real - odd.real;
+            q[1] = even.imaginary - odd.imaginary;
+            r[0] = across.real - turned.real;
+            r[1] = across.imaginary - turned.imaginary;
+        }
+    }
+}
+
+// Transform Size / 2 complex numbers in reverse order of bits.
+template <class Cfg>
+inline void audioFourier(std::int32_t* words) {
+    int size = 1;
+    for (int count = Cfg::Size / 2; count > 1; count >>= 2)
+        if (count == 2)
+            size = 2;
+    if (size == 1) {
+        audioStage<Cfg, true>(words, 1);
+        size = 4;
+    } else {
+        for (std::int32_t* at = words; at < words + Cfg::Size; at += 4)
+            for (int i = 0; i < 2; ++i) {
+                const std::int32_t sum = at[i] + at[i + 2];
+                at[i + 2] = at[i] - at[i + 2];
+                at[i] = sum;
+            }
+    }
+    for (; size < Cfg::Size / 2; size *= 4)
+        audioStage<Cfg, false>(words, size);
+}
+
+N2D2_INLINE void audioPower(std::int32_t* words, std::int32_t real, std::int32_t imaginary) {
+    const std::uint64_t power =
+        static_cast<std::uint64_t>(std::int64_t{real} * real + std::int64_t{imaginary} * imaginary) >> 8;
+    words[0] = static_cast<std::int32_t>(power & 0xFFFFFFFFu);
+    words[1] = static_cast<std::int32_t>(power >> 32);
+}
+
+// Powers of the real transform, times 4, from that of the pairs: Size / 2 + 1 of two words.
+template <class Cfg>
+inline void audioPowers(std::int32_t* words) {
+    const int half = Cfg::Size / 2;
+    const std::int32_t sum = words[0] + words[1], difference = words[0] - words[1];
+    audioPower(words, 2 * sum, 0);
+    audioPower(words + 2 * half, 2 * difference, 0);
+    for (int k = 1; k <= half / 2; ++k) {
+        std::int32_t *const low = words + 2 * k, *const high = words + 2 * (half - k);
+        const AudioComplex a = {low[0], low[1]}, b = {high[0], high[1]};
+        const AudioComplex turned = audioTurned(AudioComplex{a.real - b.real, a.imaginary + b.imaginary}, audioTurn<Cfg>(k));
+        const std::int32_t real = a.real + b.real, imaginary = a.imaginary - b.imaginary;
+        audioPower(high, real - turned.imaginary, imaginary + turned.real);
+        audioPower(low, real + turned.imaginary, imaginary - turned.real);
+    }
+}
+
+// log2 of a positive number in 1/65536.
+template <class Cfg>
+inline std::int32_t audioLogarithm(std::uint64_t value) {
+    int bits = 31;
+    while (value >> 32 != 0) {  // 17 bits decide
+        value >>= 16;
+        bits += 16;
+    }
+    std::uint32_t x = static_cast<std::uint32_t>(value);
+    for (int step = 16; step > 0; step >>= 1)
+        if (x >> (32 - step) == 0) {
+            x <<= step;
+            bits -= step;
+        }
+    const std::uint32_t rest = x >> 15 & 2047;
+    const int entry = static_cast<int>(x >> 26 & 31);
+    const std::uint32_t low = Cfg::logarithm(entry), next = Cfg::logarithm(entry + 1);
+    return bits * 65536 + static_cast<std::int32_t>(low + (((next - low) * rest + 1024) >> 11));
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_AUDIO_FOURIER_HPP

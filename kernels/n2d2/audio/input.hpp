@@ -1,0 +1,159 @@
+// Samples of a sound, in pieces of any size, to the frames of features that a network takes: `n2d2py/arithmetic/audio.py` defines each step.
+//
+// It keeps the samples of one frame. A frame that is complete moves the frames of the input by one place, the oldest one out, and becomes
+// the last one.
+//
+// Config: type Value; enum Window, WindowLast, Hop, Size (of the Fourier transform), Mels, Coefficients (0: features are the bands),
+// CosineShift, Frames, FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor; static functions of an
+// index window, turn, offset, first, count, weight (of all bands, one after the other), cosine (of all coefficients); logarithm (between 1
+// and 2); static Value value(std::int32_t feature).
+#ifndef N2D2_AUDIO_INPUT_HPP
+#define N2D2_AUDIO_INPUT_HPP
+
+#include "n2d2/audio/fourier.hpp"
+
+namespace n2d2 {
+
+template <class Cfg>
+class AudioInput {
+public:
+    typedef typename Cfg::Value Value;
+
+    // Begin a sound: the input becomes frames of silence.
+    void begin(Value* input) {
+        filled_ = 0;
+        for (int m = 0; m < Cfg::Mels; ++m)
+            levels_[m] = level(Cfg::Floor);
+        for (int t = 0; t < Cfg::Frames; ++t)
+            append(input);
+    }
+
+    // Take the next samples; write the frames that they complete. Return how many these are.
+    int push(const std::int16_t* samples, int count, Value* input) {
+        int made = 0;
+        while (count > 0) {
+            const int missing = filled_ < 0 ? -filled_ : Cfg::Window - filled_, part = count < missing ? count : missing;
+            if (filled_ >= 0)
+                std::memcpy(samples_ + filled_, samples, static_cast<std::size_t>(part) * sizeof *samples);
+            filled_ += part;
+            samples += part;
+            count -= part;
+            if (filled_ == Cfg::Window) {
+                frame();
+                append(input);
+                ++made;
+                filled_ = Cfg::Window - Cfg::Hop;
+                if (filled_ > 0)
+                    std::memmove(samples_, samples_ + Cfg::Hop, static_cast<std::size_t>(filled_) * sizeof *samples);
+            }
+        }
+        return made;
+    }
+
+private:
+    enum : int { Features = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, Half = Cfg::Size / 2 };
+
+    std::int32_t words_[Cfg::Size + 2];  // pairs of values, then powers: the low and the high word
+    std::int32_t levels_[Cfg::Mels];
+    std::int32_t filled_;  // negative: samples to skip
+    std::int16_t samples_[Cfg::Window];
+
+    // The largest j with value << j <= 2^bits; 0 for 0.
+    static int headroom(std::uint32_t value, int bits) {
+        int needed = 0;
+        while (value > std::uint32_t{1} << needed)
+            ++needed;
+        return value == 0 ? 0 : bits - needed;
+    }
+
+    static std::uint32_t magnitude(std::int32_t value) { return static_cast<std::uint32_t>(value < 0 ? -value : value); }
+
+    static std::int32_t level(std::int32_t logarithm) {
+        const std::int32_t floor = Cfg::Floor;
+        return ((logarithm < floor ? floor : logarithm) + 8) >> 4;
+    }
+
+    // The mean of the samples times `scale`, rounded down.
+    std::int32_t mean(std::int32_t scale) const {
+        const std::int64_t above = std::int64_t{1} << 44;
+        std::int32_t sum = 0;
+        for (int n = 0; n < Cfg::Window; ++n)
+            sum += samples_[n];
+        return static_cast<std::int32_t>((std::int64_t{sum} * scale + above * Cfg::Window) / Cfg::Window - above);
+    }
+
+    // Write the scaled and windowed samples in the order of the transform. Return the scale, a power of two.
+    int load() {
+        std::uint32_t peak = 0;
+        for (int n = 0; n < Cfg::Window; ++n)
+            peak = magnitude(samples_[n]) > peak ? magnitude(samples_[n]) : peak;
+        const int shift = headroom(peak, 28);
+        const std::int32_t scale = std::int32_t{1} << shift, less = Cfg::RemovesMean ? mean(scale) : 0;
+        const bool filters = Cfg::RemovesMean || Cfg::Emphasis > 0;
+        int more = peak > 0 && !filters ? 2 : 0;
+        std::memset(words_, 0, sizeof words_);
+        for (int pass = filters ? 0 : 1; pass < 2; ++pass) {  // the first one finds the peak of what the second one writes
+            const std::int32_t factor = std::int32_t{1} << more;
+            std::int32_t before = samples_[0] * scale - less;
+            int place = 0;
+            peak = 0;
+            for (int n = 0; n < Cfg::Window; ++n) {
+                const std::int32_t x = samples_[n] * scale - less;
+                const std::int32_t value = Cfg::Emphasis > 0 ? x - 2 * audioHigh(before, Cfg::Emphasis) : x;
+                before = x;
+                if (pass == 0) {
+                    peak = magnitude(value) > peak ? magnitude(value) : peak;
+                    continue;
+                }
+                const int mirrored = Cfg::WindowLast - n;
+                words_[2 * place + (n & 1)] = audioHigh(value * factor, Cfg::window(n < mirrored ? n : mirrored));
+                if (n & 1)
+                    place = audioReversedNext(place, Half);
+            }
+            more = pass == 0 ? headroom(peak, 30) : more;
+        }
+        return shift + more;
+    }
+
+    // The features of the samples: logarithms of the bands.
+    N2D2_NOINLINE void frame() {
+        const int shift = load();
+        audioFourier<Cfg>(words_);
+        audioPowers<Cfg>(words_);
+        int at = 0;
+        for (int m = 0; m < Cfg::Mels; ++m) {
+            std::uint64_t energy = 0;
+            const std::int32_t* power = words_ + 2 * Cfg::first(m);
+            for (int i = Cfg::count(m); i > 0; --i, power += 2) {
+                const std::uint32_t weight = Cfg::weight(at++), high = static_cast<std::uint32_t>(power[1]) * weight;
+                energy += std::uint64_t{static_cast<std::uint32_t>(power[0])} * weight + (std::uint64_t{high} << 32);
+            }
+            levels_[m] = level(energy == 0 ? static_cast<std::int32_t>(Cfg::Floor) :
+                                             audioLogarithm<Cfg>(energy) - 2 * 65536 * shift + Cfg::offset(m));
+        }
+    }
+
+    // Move the frames of the input by one; write the last one.
+    N2D2_NOINLINE void append(Value* input) {
+        const int count = Cfg::FrameMajor ? 1 : Features, stride = Cfg::FrameMajor ? Features : 1;
+        const std::size_t moved = static_cast<std::size_t>((Cfg::Frames - 1) * stride) * sizeof(Value);
+        for (int i = 0; i < count; ++i)
+            std::memmove(input + i * Cfg::Frames, input + i * Cfg::Frames + stride, moved);
+        Value* const last = input + (Cfg::Frames - 1) * stride;
+        for (int i = 0; i < Features; ++i)
+            last[Cfg::FrameMajor ? i : i * Cfg::Frames] = Cfg::value(feature(i));
+    }
+
+    std::int32_t feature(int index) const {
+        if (Cfg::Coefficients == 0)
+            return levels_[index];
+        std::int64_t sum = std::int64_t{1} << (Cfg::CosineShift - 1);
+        for (int m = 0; m < Cfg::Mels; ++m)
+            sum += std::int64_t{levels_[m]} * Cfg::cosine(index * Cfg::Mels + m);
+        return static_cast<std::int32_t>(sum >> Cfg::CosineShift);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_AUDIO_INPUT_HPP

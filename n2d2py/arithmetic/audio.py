@@ -1,0 +1,452 @@
+"""Sounds to the features of a network's input, in integers: the definition that `kernels/n2d2/audio` computes too.
+
+A frame is `window` 16-bit samples, `hop` samples after the one before. Divisions by powers of two round down (`>>`);
+high(a, b) is a * b >> 32, N the size of the Fourier transform.
+
+    1. x = s << k                            k: the largest with |x| <= 2^28, 0 for a silent frame
+    2. x -= mean(x)                          kaldi
+    3. x[n] -= 2 high(x[n - 1], emphasis)    the sample before the first one is the first one
+    4. v = high(x << j, window)              j: the largest with |x << j| <= 2^30; v has 30 - log2 N bits and a sign
+    5. 2 X = Fourier transform of v          radix 4 over pairs (v[2n], v[2n + 1]); 32 bits hold every stage without a shift
+    6. P = |2 X|^2 >> 8                      64 bits
+    7. L = log2(sum(weight * P)) - 2 (k + j) + c     in 1/65536, of each mel band; not below the floor of the preset
+    8. features in 1/4096: L, or its cosine transform
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error, nearest
+
+KINDS = ("log_mel", "mfcc")
+WINDOWS = ("hann", "hamming", "povey")
+LOG_TABLE = np.rint(np.log2(1 + np.arange(33) / 32) * 65536).astype(np.int64)
+"""log2 between 1 and 2 in 1/65536; values between two entries are interpolated."""
+
+_SIZES = (32, 4096)
+_POWER_SHIFT, _WEIGHT_BITS, _FRACTION = 8, 12, 12
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Conventions of a library, for all that keys do not say.
+
+    Attributes:
+        defaults: of the keys.
+        htk: bands are equally wide on HTK's mel scale, 2595 log10(1 + f / 700), else on Slaney's.
+        in_mel: triangles are straight over mel, else over frequencies.
+        area: triangles are divided by half their width in Hz.
+        periodic: the window is that of one more sample.
+        mean: the mean of a frame is removed.
+        unit: of a sample.
+        decibel: features are in dB, else natural logarithms.
+        floor: least energy of a band.
+        lifter: of MFCC; 0 for none.
+    """
+
+    defaults: Mapping[str, Any]
+    htk: bool = True
+    in_mel: bool = False
+    area: bool = False
+    periodic: bool = True
+    mean: bool = False
+    unit: float = 2.0**-15
+    decibel: bool = True
+    floor: float = 1e-10
+    lifter: int = 0
+
+
+PRESETS = {
+    "librosa": Preset({"mels": 128, "coefficients": 20}, htk=False, area=True),
+    "torchaudio": Preset({"mels": 128, "coefficients": 40}),
+    "kaldi": Preset(
+        {"mels": 23, "coefficients": 13, "window": 25.0, "hop": 10.0, "low": 20.0, "preemphasis": 0.97, "window_type": "povey"},
+        in_mel=True,
+        periodic=False,
+        mean=True,
+        unit=1.0,
+        decibel=False,
+        floor=2.0**-23,
+        lifter=22,
+    ),
+}
+"""librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and `MFCC` with
+center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither, use_energy=False."""
+
+
+@dataclass(frozen=True)
+class InputFrames:
+    """Frames of an input (C, H, W), (C, W) or (F,).
+
+    Attributes:
+        count: number of frames.
+        turned: the features of the first frame come after each other only with a stride, in (C, H, W).
+        major: they are next to each other in an array with channels last.
+    """
+
+    count: int
+    turned: bool
+    major: bool
+
+    def stimulus(self, frames: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Frames (count, features) as an input of `shape`."""
+        return (frames.T if self.turned else frames).reshape(shape)
+
+
+@dataclass(frozen=True)
+class AudioSource:
+    """Sounds that an application gives to a network, and their way to its input.
+
+    Attributes:
+        kind: one of KINDS.
+        preset: a name of PRESETS.
+        rate: samples a second.
+        window, hop: samples of a frame, and from one to the next.
+        fft: size of the Fourier transform, a power of two.
+        mels: bands between `low` and `high`, in Hz.
+        coefficients: features of a frame of MFCC.
+        preemphasis: from 0 to below 1.
+        window_type: one of WINDOWS.
+    """
+
+    kind: str
+    preset: str
+    rate: int
+    window: int
+    hop: int
+    fft: int
+    mels: int
+    low: float
+    high: float
+    coefficients: int
+    preemphasis: float
+    window_type: str
+
+    @property
+    def features(self) -> int:
+        """Features of a frame."""
+        return self.coefficients if self.kind == "mfcc" else self.mels
+
+    @property
+    def step(self) -> np.float32:
+        """Real value of a feature of 1."""
+        return np.float32((10 * np.log10(2) if self._preset.decibel else np.log(2)) / 2**_FRACTION)
+
+    @property
+    def text(self) -> str:
+        """The option that gives this source."""
+        left_out = ("kind", "coefficients") if self.kind != "mfcc" else ("kind",)
+        return f"{self.kind}:" + ",".join(
+            f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name not in left_out
+        )
+
+    @property
+    def removes_mean(self) -> bool:
+        """True if step 2 is done."""
+        return self._preset.mean
+
+    @property
+    def emphasis(self) -> int:
+        """The pre-emphasis in 2^-31."""
+        return min(round(self.preemphasis * 2**31), 2**31 - 1)
+
+    @property
+    def floor(self) -> int:
+        """Least logarithm of a band, in 1/65536."""
+        return round(float(np.log2(self._preset.floor)) * 65536)
+
+    def samples(self, frames: int) -> int:
+        """Samples that so many frames cover."""
+        return self.window + (frames - 1) * self.hop
+
+    def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
+        """The frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
+
+        Raises:
+            N2D2Error: E417 the input has another number of features.
+        """
+        sizes = [size for size in shape if size > 1]
+        last, total = sizes[-1:] == [self.features], int(np.prod(shape))
+        turned = len(sizes) == 2 and not last
+        if len(sizes) > 2 or total % self.features or (turned and sizes[0] != self.features):
+            text = "x".join(map(str, shape))
+            remedy = f"give {'coefficients' if self.kind == 'mfcc' else 'mels'} as the input has them, or another network"
+            raise N2D2Error("E417", f"-audio makes frames of {self.features} features, but the input is {text}", remedy=remedy)
+        return InputFrames(total // self.features, turned, turned == (len(sizes) == 2 and shape[0] > 1))
+
+    @property
+    def _preset(self) -> Preset:
+        return PRESETS[self.preset]
+
+    @cached_property
+    def window_table(self) -> np.ndarray:
+        """The first half of the symmetric window, with its middle: sample n and sample `window_last` - n have the value n."""
+        time = 2 * np.pi * np.arange(self.window // 2 + 1) / max(self.window_last, 1)
+        hann = 0.5 - 0.5 * np.cos(time)
+        values = {"hann": hann, "hamming": 0.54 - 0.46 * np.cos(time), "povey": hann**0.85}[self.window_type]
+        return np.rint(values * 2 ** (33 - self.fft.bit_length())).astype(np.int64)
+
+    @property
+    def window_last(self) -> int:
+        """Position of the end of the window."""
+        return self.window if self._preset.periodic else self.window - 1
+
+    @cached_property
+    def turns(self) -> np.ndarray:
+        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31: a twiddle i is (turns[i + N/4], -turns[i])."""
+        angle = 2 * np.pi * (np.arange(self.fft) - self.fft // 4) / self.fft
+        return np.clip(np.rint(np.cos(angle) * 2.0**31), 1 - 2.0**31, 2.0**31 - 1).astype(np.int64)
+
+    @cached_property
+    def bands(self) -> np.ndarray:
+        """Real weights (mels, N/2 + 1) of the bins."""
+        low, high = _to_mel(np.array([self.low, self.high]), self._preset.htk).tolist()
+        hertz = np.linspace(0, self.rate / 2, self.fft // 2 + 1)
+        ends = np.linspace(low, high, self.mels + 2)
+        points, at = (ends, _to_mel(hertz, True)) if self._preset.in_mel else (_to_hertz(ends, self._preset.htk), hertz)
+        left, centre, right = points[:-2, None], points[1:-1, None], points[2:, None]
+        weights = np.maximum(np.minimum((at - left) / (centre - left), (right - at) / (right - centre)), 0)
+        if self._preset.in_mel:
+            weights[:, -1] = 0  # Kaldi leaves out the last bin
+        return weights * 2 / (right - left) if self._preset.area else weights
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Integer weights (mels, N/2 + 1): the largest one of a band is 4095."""
+        return np.rint(self.bands / self.bands.max(1, keepdims=True) * (2**_WEIGHT_BITS - 1)).astype(np.int64)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """The constant c of each band, in 1/65536."""
+        bits = 31 - self.fft.bit_length()
+        scale = self.bands.max(1) / (2**_WEIGHT_BITS - 1) * self._preset.unit**2
+        return np.rint((np.log2(scale) + _POWER_SHIFT - 2 * (bits - 29)) * 65536).astype(np.int64)
+
+    @cached_property
+    def cosines(self) -> tuple[np.ndarray, int]:
+        """Integer weights (coefficients, mels) of the orthonormal cosine transform with the lifter, and their shift."""
+        order, band = np.arange(self.coefficients)[:, None], np.arange(self.mels)
+        real = np.cos(np.pi * order * (2 * band + 1) / (2 * self.mels)) * np.sqrt(np.where(order, 2, 1) / self.mels)
+        if lifter := self._preset.lifter:
+            real *= 1 + lifter / 2 * np.sin(np.pi * order / lifter)
+        shift = int(np.floor(np.log2(32767 / abs(real).max())))
+        return np.rint(real * 2**shift).astype(np.int64), shift
+
+    def stimulus(self, samples: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """The real input of `shape`, float32, of 16-bit samples; see `convert`."""
+        frames = self.frames_of(shape)
+        return frames.stimulus(self.real(self.convert(samples, frames.count)), shape)
+
+    def convert(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (frames, features) of 16-bit samples: of the first frames; silence follows a sound that ends before."""
+        size = self.samples(frames)
+        padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
+        return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
+
+    def transform(self, frames: np.ndarray) -> np.ndarray:
+        """Features (n, features) of frames (n, window) of samples."""
+        values, shifts = self._windowed(frames)
+        energies = self._power(values) @ self.weights.T.astype(np.uint64)
+        logs = np.where(energies, log2_fixed(energies) - 2 * shifts * 65536 + self.offsets, self.floor)
+        levels = np.maximum(logs, self.floor) + 8 >> 16 - _FRACTION
+        if self.kind != "mfcc":
+            return levels
+        cosines, shift = self.cosines
+        return levels @ cosines.T + (1 << shift - 1) >> shift
+
+    def real(self, features: np.ndarray) -> np.ndarray:
+        """The real values of features, float32."""
+        return features.astype(np.float32) * self.step
+
+    def _windowed(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Steps 1 to 4: values (n, N) and shifts (n, 1)."""
+        x = frames.astype(np.int64)
+        shifts = _headroom(x, 28)
+        x = x << shifts
+        if self.removes_mean:
+            x = x - x.sum(1, keepdims=True) // self.window
+        if self.preemphasis:
+            x = x - 2 * (self.emphasis * np.concatenate([x[:, :1], x[:, :-1]], 1) >> 32)
+        more, at = _headroom(x, 30), np.arange(self.window)
+        window = self.window_table[np.minimum(at, self.window_last - at)]
+        values = (x << more) * window >> 32
+        return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts + more
+
+    def _power(self, values: np.ndarray) -> np.ndarray:
+        """Steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
+        half, quarter = self.fft // 2, self.fft // 4
+        order = _reversed(half)
+        real, imaginary = values[:, 0::2][:, order], values[:, 1::2][:, order]
+        size = 1
+        if half.bit_length() % 2 == 0:
+            real, imaginary = (
+                np.stack([x[:, ::2] + x[:, 1::2], x[:, ::2] - x[:, 1::2]], 2).reshape(x.shape) for x in (real, imaginary)
+            )
+            size = 2
+        while size < half:
+            rows = (np.moveaxis(x.reshape(len(x), -1, 4, size), 2, 0) for x in (real, imaginary))
+            parts = list(zip(*rows, strict=True))
+            if size > 1:
+                step = np.arange(size) * (self.fft // (4 * size))
+                parts = [
+                    parts[0],
+                    *(self._turned(*part, step * times) for part, times in zip(parts[1:], (2, 1, 3), strict=True)),
+                ]
+            (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
+            real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
+            imaginary = np.stack([ai + ci + bi + di, ai - ci - br + dr, ai + ci - bi - di, ai - ci + br - dr], 2)
+            real, imaginary = real.reshape(len(values), half), imaginary.reshape(len(values), half)
+            size *= 4
+        power = np.zeros((len(values), half + 1), np.int64)
+        power[:, 0] = (2 * (real[:, 0] + imaginary[:, 0])) ** 2
+        power[:, half] = (2 * (real[:, 0] - imaginary[:, 0])) ** 2
+        at = np.arange(1, quarter + 1)
+        ar, ai, br, bi = real[:, at], imaginary[:, at], real[:, half - at], imaginary[:, half - at]
+        tr, ti = self._turned(ar - br, ai + bi, at)
+        power[:, half - at] = (ar + br - ti) ** 2 + (ai - bi + tr) ** 2
+        power[:, at] = (ar + br + ti) ** 2 + (ai - bi - tr) ** 2
+        return (power >> _POWER_SHIFT).astype(np.uint64)
+
+    def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Complex numbers times the twiddles at positions of `turns`."""
+        cos, sin = self.turns[at + self.fft // 4], self.turns[at]
+        return (2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) - (real * sin >> 32)))
+
+
+def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
+    """The largest j with |x << j| <= 2^bits for each row (n, 1); 0 for rows of zeros."""
+    peak = abs(x).max(1, keepdims=True)
+    return np.where(peak, bits - np.ceil(np.log2(np.maximum(peak, 1))).astype(np.int64), 0)
+
+
+def log2_fixed(values: np.ndarray) -> np.ndarray:
+    """log2 in 1/65536 of whole numbers, uint64; the result for 0 is undefined."""
+    bits = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
+    bits -= (values >> bits.astype(np.uint64)) == 0  # float64 may have rounded up to a power of two
+    fraction = ((values << (63 - bits).astype(np.uint64)) >> np.uint64(47)).astype(np.int64) & 65535
+    entry, rest = fraction >> 11, fraction & 2047
+    low = LOG_TABLE[entry]
+    return (bits << 16) + low + ((LOG_TABLE[np.minimum(entry + 1, 32)] - low) * rest + 1024 >> 11)
+
+
+def read_audio(text: str, option: str = "-audio") -> AudioSource:
+    """The source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
+
+    Raises:
+        N2D2Error: E003 an unknown kind or key, or a value that is not possible.
+    """
+    kind, _, rest = text.partition(":")
+    given: dict[str, str] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or key in given:
+            raise _wrong(
+                option, text, f"'{part}' is {'given twice' if equals else 'not KEY=VALUE'}", "write each KEY=VALUE once"
+            )
+        given[key] = value
+    preset = given.get("preset", "librosa")
+    for what, value, known in (
+        ("kind", kind, KINDS),
+        ("preset", preset, tuple(PRESETS)),
+        *(("key", one, _KEYS) for one in given),
+    ):
+        if value not in known:
+            like = nearest(value, list(known))
+            raise _wrong(
+                option, text, f"the {what} '{value}' is unknown", f"did you mean {like}?" if like else f"use {', '.join(known)}"
+            )
+    if kind != "mfcc" and "coefficients" in given:
+        raise _wrong(option, text, "coefficients have no effect on log_mel", "remove them, or use mfcc")
+    defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
+    values: dict[str, Any] = {"preset": preset, "window_type": given.get("window_type", defaults["window_type"])}
+    rate = values["rate"] = int(_number(option, text, "rate", given.get("rate", defaults["rate"])))
+    for key in ("window", "hop"):
+        value = given.get(key, f"{defaults[key]}ms")
+        milliseconds = value.removesuffix("ms")
+        number = _number(option, text, key, milliseconds)
+        values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
+    defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": rate / 2}
+    for key in ("low", "high", "preemphasis"):
+        values[key] = _number(option, text, key, given.get(key, defaults[key]))
+    for key in ("fft", "mels", "coefficients"):
+        values[key] = int(_number(option, text, key, given.get(key, defaults[key])))
+    found = AudioSource(kind, **values)
+    if problem := _problem(found):
+        raise _wrong(option, text, problem, "correct the value")
+    return found
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    "rate": 16000,
+    "window": 30.0,
+    "hop": 20.0,
+    "low": 0.0,
+    "preemphasis": 0.0,
+    "window_type": "hann",
+}
+_KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
+
+
+def _problem(source: AudioSource) -> str:
+    """Return the problem of the values of a source; "" without one."""
+    rules = (
+        (8000 <= source.rate <= 48000, f"the rate {source.rate} is not between 8000 and 48000"),
+        (source.window_type in WINDOWS, f"the window_type '{source.window_type}' is not one of {', '.join(WINDOWS)}"),
+        (source.window >= 1 and source.hop >= 1, "the window or the hop is empty"),
+        (
+            source.fft in {1 << bits for bits in range(_SIZES[0].bit_length() - 1, _SIZES[1].bit_length())},
+            f"fft={source.fft} is not a power of two from {_SIZES[0]} to {_SIZES[1]}",
+        ),
+        (source.window <= source.fft, f"the window of {source.window} samples exceeds fft={source.fft}"),
+        (0 <= source.preemphasis < 1, f"preemphasis={source.preemphasis:g} is not from 0 to below 1"),
+        (0 <= source.low < source.high <= source.rate / 2, f"low={source.low:g} and high={source.high:g} do not bound a band"),
+        (1 <= source.mels <= 256, f"mels={source.mels} is not between 1 and 256"),
+        (
+            source.kind != "mfcc" or 1 <= source.coefficients <= source.mels,
+            f"coefficients={source.coefficients} is not between 1 and mels={source.mels}",
+        ),
+    )
+    found = next((text for holds, text in rules if not holds), "")
+    if not found and not source.bands.any(1).all():
+        empty = int(np.flatnonzero(~source.bands.any(1))[0])
+        found = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
+    return found
+
+
+def _number(option: str, text: str, key: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise _wrong(option, text, f"{key}={value} is not a number", "give a number")
+    return number
+
+
+def _wrong(option: str, text: str, what: str, remedy: str) -> N2D2Error:
+    return N2D2Error("E003", f"{option} {text}: {what}", remedy=remedy)
+
+
+def _to_mel(hertz: np.ndarray, htk: bool) -> np.ndarray:
+    if htk:
+        return 2595 * np.log10(1 + hertz / 700)
+    return np.where(hertz < 1000, hertz * 3 / 200, 15 + 27 * np.log(np.maximum(hertz, 1000) / 1000) / np.log(6.4))
+
+
+def _to_hertz(mel: np.ndarray, htk: bool) -> np.ndarray:
+    return 700 * (10 ** (mel / 2595) - 1) if htk else np.where(mel < 15, mel * 200 / 3, 1000 * 6.4 ** ((mel - 15) / 27))
+
+
+def _reversed(count: int) -> np.ndarray:
+    """The numbers below a power of two with their bits in reverse order."""
+    order = np.zeros(1, np.int64)
+    while len(order) < count:
+        order = np.concatenate([2 * order, 2 * order + 1])
+    return order

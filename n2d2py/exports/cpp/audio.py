@@ -1,0 +1,110 @@
+"""Sounds to the input of a network, in C++: `kernels/n2d2/audio` with tables that Python computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.audio import LOG_TABLE, AudioSource, InputFrames
+
+
+@dataclass(frozen=True)
+class AudioTable:
+    """A constant array of the kernel: the name of its accessor, the type of its elements and of what the accessor returns, its values."""
+
+    name: str
+    type: str
+    result: str
+    values: str
+
+    @staticmethod
+    def of(name: str, values: np.ndarray) -> AudioTable:
+        """The table of whole numbers, in the smallest type that holds them."""
+        types = (("std::uint16_t", np.uint16), ("std::int16_t", np.int16), ("std::int32_t", np.int32))
+        low, high = values.min(), values.max()
+        kind = next(text for text, dtype in types if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
+        result = "std::uint32_t" if name in ("weight", "logarithm") else "std::int32_t"
+        return AudioTable(
+            name, "std::uint32_t" if name == "logarithm" else kind, result, ", ".join(map(str, values.ravel().tolist()))
+        )
+
+
+@dataclass(frozen=True)
+class AudioView:
+    """The conversion as the templates see it.
+
+    Attributes:
+        source: what is converted.
+        frames: frames of the input, and their order in it.
+        thresholds: the least feature of each stored value but the lowest, as literals; "" for 16-bit and real values.
+    """
+
+    source: AudioSource
+    frames: InputFrames
+    thresholds: str
+
+    stem = "audio"
+    header = "n2d2/audio/input.hpp"
+
+    @property
+    def words(self) -> int:
+        """Of the state, 4 bytes each."""
+        return self.source.fft + 2 + self.source.mels + 1 + (self.source.window + 1) // 2
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """The numbers of the kernel's configuration."""
+        source = self.source
+        return {
+            "Window": source.window,
+            "WindowLast": source.window_last,
+            "Hop": source.hop,
+            "Size": source.fft,
+            "Mels": source.mels,
+            "Coefficients": source.coefficients if source.kind == "mfcc" else 0,
+            "CosineShift": source.cosines[1],
+            "Frames": self.frames.count,
+            "FrameMajor": int(self.frames.major),
+            "RemovesMean": int(source.removes_mean),
+            "Emphasis": source.emphasis,
+            "Floor": source.floor,
+        }
+
+    @property
+    def tables(self) -> Iterable[AudioTable]:
+        """The arrays of the kernel's configuration."""
+        source = self.source
+        used = source.weights > 0
+        first, last = used.argmax(1), used.shape[1] - used[:, ::-1].argmax(1)
+        weights = np.concatenate([row[a:b] for row, a, b in zip(source.weights, first, last, strict=True)])
+        arrays = {
+            "window": source.window_table,
+            "turn": source.turns,
+            "offset": source.offsets,
+            "first": first,
+            "count": last - first,
+            "weight": weights,
+            "logarithm": LOG_TABLE,
+            "cosine": source.cosines[0] if source.kind == "mfcc" else np.zeros(1, np.int64),
+        }
+        return [AudioTable.of(name, values) for name, values in arrays.items()]
+
+
+def audio_view(source: AudioSource, shape: tuple[int, ...], kind: NumType) -> AudioView:
+    """The conversion to an input of `shape` (C, H, W) or (F,), stored as `kind`."""
+    thresholds = "" if kind.is_float or kind.bits > 8 else ", ".join(map(str, _thresholds(source, kind).tolist()))
+    return AudioView(source, source.frames_of(shape), thresholds)
+
+
+def _thresholds(source: AudioSource, kind: NumType) -> np.ndarray:
+    """The least feature that is stored as each value above the lowest one, by bisection; features have fewer than 25 bits."""
+    wanted = np.arange(kind.qmin + 1, kind.qmax + 1)
+    low, high = np.full(wanted.shape, -(2**24)), np.full(wanted.shape, 2**24)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        reached = kind.quantize(source.real(middle)) >= wanted
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return high

@@ -1,0 +1,155 @@
+"""-audio: sounds as features, with the same integers in Python and in the export."""
+
+from __future__ import annotations
+
+import json
+import wave
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.audio_cases import KINDS, sounds
+from support.board_export import make, need_core
+from support.e2e_run import run
+from support.programs import need
+
+from n2d2py import load_export, log
+from n2d2py.cli import main
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
+from n2d2py.runtime import ArrayError
+
+WORDS = "mfcc:mels=20,coefficients=8,rate=8000,window=32ms,hop=16ms"
+
+
+@pytest.fixture
+def net(tmp_path, monkeypatch) -> Path:
+    """A network of 12 frames of 8 coefficients, and sounds of ten kinds in a folder each."""
+    monkeypatch.chdir(tmp_path)
+    write_model("net.onnx", (1, 1, 12, 8))
+    for number, (kind, samples) in enumerate(sounds(20, 3000, seed=8)):
+        path = Path("sounds") / f"{number % len(KINDS)}_{kind.replace(' ', '_')}" / f"{number}.wav"
+        write_wav(path, samples[: 3000 - 400 * (number % 3)], 8000)
+    return tmp_path
+
+
+def write_model(path: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(2)
+    count = int(np.prod(shape))
+    weights = [numpy_helper.from_array(rng.normal(0, 0.05, (count, 10)).astype(np.float32), "w")]
+    nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])
+    graph = helper.make_graph(nodes, "net", [x], [y], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+
+
+def write_wav(path: Path, samples: np.ndarray, rate: int, channels: int = 1) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(samples.astype("<i2").tobytes())
+
+
+def read_wav(path: Path) -> np.ndarray:
+    with wave.open(str(path)) as file:
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2")
+
+
+def stimuli(*words: str):
+    log.setup(quiet=True)
+    return load_network(*read_command(["net.onnx", "-test", "-calib-data", *words])).data.sets["Validation"]
+
+
+@pytest.mark.parametrize(
+    "shape, bits",
+    [((1, 1, 12, 8), 8)]
+    + [pytest.param((1, 1, 8, 12), bits, marks=pytest.mark.slow) for bits in (8, 16, -32)]
+    + [pytest.param((1, 8, 1, 12), 8, marks=pytest.mark.slow), pytest.param((1, 96), 16, marks=pytest.mark.slow)],
+)
+def test_an_export_hears_the_sounds(shape, bits, net):
+    """In pieces of any size: the input is Python's data."""
+    need("g++", "make")
+    write_model("net.onnx", shape)
+    options = ["-calib-data", "sounds", "-audio", WORDS]
+    folder = run("net.onnx", "-export", "CPP", "-nbbits", str(bits), *options, "-quiet", "-o", ".", out=net)
+    export = load_export(folder)
+    kind, heard = export.info.inputs[0].type, stimuli("sounds", "-audio", WORDS)
+    assert len(heard) == 20 and heard.labels.tolist() == [number // 2 for number in range(20)]
+    for index, name in enumerate(heard.names):
+        samples = np.pad(read_wav(Path("sounds") / name), (0, 3000))[: 256 + 11 * 128]
+        wanted = kind.quantize(heard[index])
+        for piece in (0, 1 + 37 * index):
+            np.testing.assert_array_equal(export.from_audio(samples, piece).ravel(), wanted.ravel())
+    assert json.loads((folder / "manifest.json").read_text())["details"]["contract"]["source"]["kind"] == "mfcc"
+
+
+def test_a_board_hears_the_sounds(net):
+    """The test of the board compares the decisions of its C with Python's; 12 frames pass in less than 2 kB."""
+    need_core("cortex-m4")
+    words = ["-calib-data", "sounds", "-audio", WORDS, "-quiet", "-o", "."]
+    folder = run("net.onnx", "-export", "CPP_MCU", *words, out=net)
+    assert "identical" in make(folder, "cortex-m4", "test")
+    assert "uint32_t words[407]" in (folder / "include" / "net.h").read_text()
+
+
+def test_samples_without_a_header_and_arrays(net):
+    """A .pcm file, an int16 array and a WAV file of the same samples are the same stimulus."""
+    samples = read_wav(sorted(Path("sounds").rglob("*.wav"))[5])
+    Path("raw").mkdir()
+    samples.tofile("raw/one.pcm")
+    np.save("x.npy", samples[None])
+    write_wav(Path("wav/one.wav"), samples, 8000)
+    first, *others = (stimuli(data, "-audio", WORDS)[0] for data in ("wav", "raw", "x.npy"))
+    assert np.ptp(first) > 10 and all((first == other).all() for other in others)
+
+
+def test_sounds_that_are_none(net):
+    need("g++", "make")
+    export = load_export(
+        run("net.onnx", "-export", "CPP", "-calib-data", "sounds", "-audio", WORDS, "-quiet", "-o", ".", out=net)
+    )
+    with pytest.raises(ArrayError, match="shape \\(2, 3\\)"):
+        export.from_audio(np.zeros((2, 3), np.int16))
+    with pytest.raises(ArrayError, match="does not convert frames"):
+        export.from_frame(np.zeros((2, 3), np.uint8), 1)
+    assert (export.from_audio(np.zeros(0, np.int16)) == export.from_audio(np.zeros(2000, np.int16))).all()
+
+
+@pytest.mark.parametrize(
+    "data, words, code, text",
+    [
+        (
+            "sounds",
+            ["-audio", "mfcc:mels=20,coefficients=9,rate=8000"],
+            "E417",
+            "frames of 9 features, but the input is 1x12x8",
+        ),
+        ("sounds", ["-audio", "mfcc:coefs=8"], "E003", "the key 'coefs' is unknown"),
+        ("sounds", ["-audio", "mfcc:mels=20,coefficients=8"], "E408", "one at 16000 Hz"),
+        ("stereo", ["-audio", WORDS], "E408", "2 channels at 8000 Hz"),
+        ("odd", ["-audio", WORDS], "E402", "odd.pcm has 3 bytes"),
+        ("empty", ["-audio", WORDS], "E416", "empty contains no sound"),
+        ("x.npy", ["-audio", WORDS], "E414", "array 2x3000 of float32 instead of sounds"),
+        ("sounds", ["-audio", WORDS, "-mean", "0.5"], "E007", "-audio and -mean exclude each other"),
+    ],
+)
+def test_what_is_refused(net, data, words, code, text, capsys):
+    write_wav(Path("stereo/a.wav"), np.zeros(100), 8000, 2)
+    for name in ("odd", "empty"):
+        Path(name).mkdir()
+    Path("odd/odd.pcm").write_bytes(b"abc")
+    np.save("x.npy", np.zeros((2, 3000), np.float32))
+    assert main(["net.onnx", "-test", "-calib-data", data, *words, "-o", "."]) != 0
+    printed = capsys.readouterr().err
+    assert code in printed and text in printed
+
+
+def test_a_target_without_the_conversion(net, capsys):
+    words = ["-export", "TFLite", "-calib-data", "sounds", "-audio", WORDS, "-o", "."]
+    assert main(["net.onnx", *words]) == 0
+    assert "W705" in (printed := capsys.readouterr().err) and "TFLite does not contain" in printed

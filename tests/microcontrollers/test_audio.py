@@ -1,0 +1,30 @@
+"""Sounds on boards: the kernels against the definition."""
+
+from __future__ import annotations
+
+import pytest
+from support.audio_cases import AudioCase, audio_cases, program, sounds
+from support.board_export import board_program, need_core
+
+from n2d2py.arithmetic.audio import read_audio
+
+
+@pytest.mark.parametrize(
+    "name", ["cortex-m4", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cortex-m0", "cortex-m55", "rv32imc"))]
+)
+def test_kernels_on_a_board(small, name, tmp_path):
+    """Without a C++ library; unaligned accesses fault."""
+    need_core(name)
+    cases = audio_cases(50, seed=9, length=900)
+    assert board_program(small, name, program(cases, "semihosting_write(text)"), tmp_path).split() == [c.wanted for c in cases]
+
+
+def test_instructions_of_a_frame(small, tmp_path):
+    """40 bands of 30 ms at 16 kHz on a Cortex-M4, with the copy of the samples and the thresholds of 8 bits."""
+    need_core("cortex-m4")
+    (_, samples), *_ = list(sounds(9, 480, seed=1))[8:]
+    case = AudioCase(read_audio("log_mel:mels=40"), samples, 480)
+    marks = [f'__asm__ volatile(".inst.n 0xbf{half}" ::: "memory");' for half in ("70", "80")]
+    text = program([case], "semihosting_write(text)", *marks)
+    _, count = board_program(small, "cortex-m4", text, tmp_path, "count").split()
+    assert 60_000 < int(count) < 75_000, count  # 73,562 measured

@@ -1,0 +1,148 @@
+"""Sounds through `kernels/n2d2/audio` in one program, in pieces of many sizes, which prints a checksum of all frames of each sound."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.audio import AudioSource, read_audio
+from n2d2py.exports.cpp.audio import audio_view
+
+SPECS = (
+    "log_mel:mels=40",
+    "mfcc:mels=40,coefficients=10,window=40ms",
+    "mfcc:preset=kaldi",
+    "log_mel:preset=torchaudio,rate=8000,window=64,hop=100,fft=64,mels=8,window_type=hamming",
+    "log_mel:preset=kaldi,window=33,hop=20,fft=64,mels=3",
+)
+KINDS = ("silence", "constant", "full scale", "clipping", "impulse", "noise", "faint noise", "chirp", "voice", "tone")
+
+
+def sounds(count: int, length: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Kinds and samples (length,) of sounds, int16."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(length) / 16000
+    for number in range(count):
+        kind, pitch = KINDS[number % len(KINDS)], rng.uniform(80, 2000)
+        turns = np.cumsum(pitch * (1 + 0.2 * np.sin(18 * time))) / 16000
+        real = {
+            "silence": lambda: 0 * time,
+            "constant": lambda: np.full(length, rng.choice([-32768, 32767, 1, -1])),
+            "full scale": lambda: np.where(rng.integers(0, 2, length), 32767, -32768),
+            "clipping": lambda: 100000 * np.sin(2 * np.pi * pitch * time),
+            "impulse": lambda: 32767.0 * (np.arange(length) == rng.integers(length)),
+            "noise": lambda: rng.normal(0, 3000, length),
+            "faint noise": lambda: rng.normal(0, 1, length),
+            "chirp": lambda: 20000 * np.sin(2 * np.pi * pitch * time * (1 + time)),
+            "voice": lambda: 3000 * sum(np.sin(2 * np.pi * k * turns) / k for k in range(1, 9)) + rng.normal(0, 3, length),
+            "tone": lambda: 32767 * np.sin(2 * np.pi * pitch * time),
+        }[kind]()
+        yield kind, np.clip(np.rint(real), -32768, 32767).astype(np.int16)
+
+
+@dataclass(frozen=True)
+class AudioCase:
+    """A sound in a source; the program gets it in `piece` samples at a time."""
+
+    source: AudioSource
+    samples: np.ndarray
+    piece: int
+
+    @property
+    def wanted(self) -> str:
+        """Line that the program prints: of the 8-bit values of the last frames."""
+        count = 1 + (len(self.samples) - self.source.window) // self.source.hop
+        made = KIND.quantize(self.source.real(self.source.convert(self.samples, count)))[-FRAMES:]
+        silence = KIND.quantize(self.source.real(self.source.convert(np.zeros(0, np.int16), FRAMES)))
+        return str(zlib.crc32(np.concatenate([silence, made])[-FRAMES:].tobytes()))
+
+
+KIND = NumType(8, False, scale=0.75, zero_point=150)
+FRAMES = 5
+
+
+def audio_cases(count: int, seed: int, length: int = 3000) -> list[AudioCase]:
+    """`count` drawn sounds, each by one of SPECS."""
+    rng = np.random.default_rng(seed)
+    every = sounds(count, length, seed)
+    return [
+        AudioCase(read_audio(SPECS[number // len(KINDS) % len(SPECS)]), samples, int(rng.integers(1, 900)))
+        for number, (_, samples) in enumerate(every)
+    ]
+
+
+def program(cases: list[AudioCase], write: str, begin: str = "", end: str = "") -> str:
+    """The C++ text; `write` is the statement that prints `text`, `begin` and `end` stand around each call of `push`."""
+    sources = list(dict.fromkeys(case.source for case in cases))
+    configs = "".join(_config(number, source) for number, source in enumerate(sources))
+    data = "".join(
+        f"static const std::int16_t sound{number}[] = {{ {', '.join(map(str, case.samples.tolist()))} }};\n"
+        for number, case in enumerate(cases)
+    )
+    calls = "".join(
+        f"    run<Case{sources.index(case.source)}>(sound{number}, {len(case.samples)}, {case.piece});\n"
+        for number, case in enumerate(cases)
+    )
+    return f"""#include "n2d2/audio/input.hpp"
+#if !defined(ON_BOARD)
+#include <cstdio>
+#else
+extern "C" {{
+#include "semihosting.h"
+}}
+#endif
+static void print(const char* text) {{ {write}; }}
+static void number(std::uint32_t value) {{
+    char text[13] = "           \\n";
+    int at = 11;
+    do text[--at] = static_cast<char>('0' + value % 10);
+    while (value /= 10);
+    print(text + at);
+}}
+template <class Cfg> static void run(const std::int16_t* samples, int count, int piece) {{
+    static n2d2::AudioInput<Cfg> audio;
+    static std::uint8_t input[Cfg::Frames * (Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels)];
+    std::uint32_t crc = 0xFFFFFFFFu;
+    audio.begin(input);
+    for (int at = 0; at < count; at += piece) {{
+        {begin}
+        audio.push(samples + at, count - at < piece ? count - at : piece, input);
+        {end}
+    }}
+    for (const std::uint8_t value : input) {{
+        crc ^= value;
+        for (int bit = 0; bit < 8; ++bit)
+            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0u);
+    }}
+    number(~crc);
+}}
+{configs}
+{data}
+int main() {{
+{calls}    return 0;
+}}
+"""
+
+
+def _config(number: int, source: AudioSource) -> str:
+    view = audio_view(source, (1, FRAMES, source.features), KIND)
+    tables = list(view.tables)
+    arrays = "".join(f"static const {one.type} {one.name}{number}[] = {{ {one.values} }};\n" for one in tables)
+    access = "".join(f"    static {one.result} {one.name}(int i) {{ return {one.name}{number}[i]; }}\n" for one in tables)
+    constants = ", ".join(f"{name} = {value}" for name, value in view.constants.items())
+    return f"""{arrays}static const std::int32_t thresholds{number}[] = {{ {view.thresholds} }};
+struct Case{number} {{
+    typedef std::uint8_t Value;
+    enum : int {{ {constants} }};
+{access}    static Value value(std::int32_t feature) {{
+        int found = 0;
+        while (found < 255 && feature >= thresholds{number}[found])
+            ++found;
+        return static_cast<Value>(found);
+    }}
+}};
+"""
