@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort, TensorInfo, plain_port
@@ -128,13 +129,14 @@ class Network:
         """
         if self.detector is None:
             raise ArrayError("this network has no post-processing", "export with -post")
-        if frame is not None and self.contract.source is None:
+        source = self.contract.source if isinstance(self.contract.source, FrameSource) else None
+        if frame is not None and source is None:
             raise ArrayError("this network takes no frames", "export with -input-format, or leave out the frame")
         ((image,), _), (info,) = self._batches([x]), self.info.inputs
         stored = self._stored([image]) if image.dtype == info.dtype else [info.type.quantize(image)]
         outputs = self._run(stored)
         found = (self._detected(self.detector, [y[index] for y in outputs]) for index in range(len(stored[0])))
-        return [self.detector.detections(one, self.contract.source, frame) for one in found]
+        return [self.detector.detections(one, source, frame) for one in found]
 
     def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
         """Stored detections in the stored outputs (C, ...) of one sample."""
