@@ -149,8 +149,12 @@ def parse_post(text: str, where: Location | None = None) -> Post:
         raise _wrong(where, text, f"the kind '{name}' is unknown", f"use {', '.join(KINDS)}")
     keys = {key.name: key for key in kind.keys}
     values = {key.name: key.default for key in kind.keys}
+    given: set[str] = set()
     for setting in filter(None, settings.split(",")):
         key, _, value = setting.partition("=")
+        if key in given:
+            raise _wrong(where, text, f"{key} is given twice", "give it once")
+        given.add(key)
         if key not in keys:
             like = nearest(key, list(keys))
             raise _wrong(

@@ -198,6 +198,7 @@ def test_a_board_detects(home):
         ("yolov3", "E003", "the kind 'yolov3' is unknown"),
         ("yolov8:iuo=0.5", "E003", "the key 'iuo' is unknown; did you mean iou?"),
         ("yolov8:iou=2", "E003", "iou=2 is above 1"),
+        ("yolov8:iou=0.3,iou=0.4", "E003", "iou is given twice"),
         ("yolov10:iou=0.5", "E003", "the key 'iou' is unknown"),
         ("ssd", "E003", "anchors is missing; add anchors=..."),
         ("ssd:anchors=x.npy,background=0", "E460", "the anchors x.npy are not 48x4 real numbers"),

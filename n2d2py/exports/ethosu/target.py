@@ -12,7 +12,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
 from n2d2py.exports.ethosu.project import write_program, write_readme
-from n2d2py.exports.ethosu.vela import Compiled, compile_model
+from n2d2py.exports.ethosu.vela import Compiled, compile_model, missing_vela
 from n2d2py.exports.registry import register
 from n2d2py.exports.tflite.model import TfliteModel
 from n2d2py.exports.tflite.reference import with_reference
@@ -82,6 +82,8 @@ class EthosUTarget(TfliteTarget):
         if request.graph.nodes and request.graph.bits != 8:
             text = f"the export EthosU supports 8-bit integers, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
+        if missing := missing_vela():
+            return Prepared(request, [missing])
         named = [name for name in ("VelaSystemConfig", "VelaMemoryMode") if request.parameters.get(name)]
         if len(named) == 1:
             text = f"{named[0]} is given alone, while VelaSystemConfig and VelaMemoryMode go together"

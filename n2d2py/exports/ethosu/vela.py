@@ -85,14 +85,20 @@ class Compiled:
         return round((self.number("on_chip_flash_memory_used") + self.number("off_chip_flash_memory_used")) * _KIB)
 
 
+def missing_vela() -> N2D2Error | None:
+    """E721 without Vela or the schema of .tflite files."""
+    if find_spec("ethosu") and find_spec("ai_edge_litert"):
+        return None
+    text = "Vela, Arm's compiler for Ethos-U, or the package ai-edge-litert is not installed"
+    return N2D2Error("E721", text, remedy="pip install n2d2py[ethosu]")
+
+
 def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
     """The compiled form of a .tflite file.
 
     Raises:
-        N2D2Error: E721 without Vela, E802 with what it says where it fails.
+        N2D2Error: E802 with what Vela says where it fails.
     """
-    if find_spec("ethosu") is None:
-        raise N2D2Error("E721", "Vela, Arm's compiler for Ethos-U, is not installed", remedy="pip install n2d2py[ethosu]")
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as name:
         folder = Path(name)
         (folder / "model.tflite").write_bytes(data)
