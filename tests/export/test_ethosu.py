@@ -24,7 +24,7 @@ DRIVER = """
 struct ethosu_driver { int unused; };
 int ethosu_invoke(struct ethosu_driver*, const void*, int, uint64_t*, const size_t*, int);
 """
-"""What the program uses of Arm's driver."""
+"""The part of Arm's driver that the program calls."""
 CHECKED = """
 #include <stdio.h>
 #include <string.h>

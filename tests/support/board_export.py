@@ -83,7 +83,7 @@ def tool(name: str, program: str, *words: str | Path) -> str:
 
 
 def board_program(export: Path, name: str, text: str, folder: Path, goal: str = "run") -> str:
-    """What a C++ program prints on a core: compiled in `folder` without a C++ library, with the board of an export.
+    """The output of a C++ program on a core: compiled in `folder` without a C++ library, with the board of an export.
 
     `goal`: "count" for the instructions between markers instead, after each printed line.
     """

@@ -11,7 +11,7 @@ from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.arithmetic.detections import LOGIT, ONE, POWERS, SIGMOID, STEP, SUBPIXELS, BoxDecoder, FixedScale
 
 SHAPES = ("plain", "none", "all", "ties", "outside", "one class", "many classes", "full")
-"""What is special about a case."""
+"""Kinds of cases, by what their scores and boxes are like."""
 
 
 @dataclass(frozen=True)
