@@ -90,13 +90,20 @@ def expected(export: Path, benchmark: str, samples: np.ndarray, blue_first: bool
     return [",".join(f"{value:.3f}" for value in row) for row in results]
 
 
-def host(export: Path, name: str, data: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The host script with the firmware in QEMU."""
+def host(export: Path, name: str, data: Path, *words: str, as_port: bool = False) -> subprocess.CompletedProcess[str]:
+    """The host script with the firmware in QEMU, on pipes or behind a serial port."""
     emulator = board(core(name).board).emulator.split()
     command = [*emulator, "-nographic", "-monitor", "none", "-serial", "stdio", "-kernel", f"build/{name}/mlperf.elf"]
-    return subprocess.run(
-        [sys.executable, "mlperf/host.py", *words, str(data), "--", *command], cwd=export, capture_output=True, text=True
-    )
+    script = [sys.executable, "mlperf/host.py", *words, str(data)]
+    if not as_port:
+        return subprocess.run([*script, "--", *command], cwd=export, capture_output=True, text=True)
+    master, slave = os.openpty()
+    with subprocess.Popen(command, cwd=export, stdin=master, stdout=master) as firmware:
+        done = subprocess.run([*script, os.ttyname(slave)], cwd=export, capture_output=True, text=True)
+        firmware.kill()
+    os.close(master)
+    os.close(slave)
+    return done
 
 
 def check(export: Path, benchmark: str, name: str, folder: Path, blue_first: bool, *defines: str, count: int = 4) -> list[str]:
@@ -110,7 +117,7 @@ def check(export: Path, benchmark: str, name: str, folder: Path, blue_first: boo
         wanted = expected(export, benchmark, samples, blue_first)
     write_samples(folder / "data", benchmark, samples)
     make(export, name, "mlperf", f"MLPERF_TINY={API}", *defines)
-    done = host(export, name, folder / "data", "-infer", "2", "-warmup", "1")
+    done = host(export, name, folder / "data", "-infer", "2", "-warmup", "1", as_port=benchmark == "ad01")
     assert done.returncode == 0, done.stderr
     first, *lines = done.stdout.splitlines()
     assert first == f"m-name-dut-[unspecified] m-model-[{benchmark}]"
