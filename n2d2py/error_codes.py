@@ -267,6 +267,8 @@ W703: export parameter without effect on this model | remove the parameter
 W704: export without the post-processing of -post | export CPP or CPP_MCU
 W705: target without the conversion of camera frames or sounds that the calibration used | convert in the application, or use
     -export CPP or CPP_MCU
+W706: results of MLPerfTiny that can be negative, which the score of MLCommons' runner does not expect | end the model with
+    Softmax
 W801: missing compiler; the compiled export is not tested | install g++ and make
 """
 """By code its meaning and, after the bar, the general remedy."""
