@@ -191,6 +191,8 @@ E703: tensor of an unsupported rank | use tensors with channels, height and widt
 E704: model without a layer to export | correct the outputs of the model
 E705: export parameter that the export does not support | give another value
 E706: model with states in an export without states | use CPP or CPP_MCU, or States=none
+E707: -app of another kind than the input of the model, or for an export without applications | choose the kind that the
+    message names
 E711: file or folder at the path of the export that is not an export | remove it, or choose another folder with -o
 E712: export folder that is not writable | choose another folder with -o, or change the permissions
 E713: disk full during the export | free some space, or choose another folder with -o
