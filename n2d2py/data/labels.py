@@ -78,9 +78,8 @@ def _array_of_labels(path: Path) -> np.ndarray:
     arrays = open_npz(path)
     found = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
     if not found:
-        raise N2D2Error(
-            "E410", f"{path} contains no labels, only {', '.join(arrays)}", remedy=f"store them as one of {', '.join(TARGETS)}"
-        )
+        what = f"{path} contains no labels, only {', '.join(arrays)}"
+        raise N2D2Error("E410", what, remedy=f"store them as one of {', '.join(TARGETS)}")
     return arrays[found[0]]
 
 
