@@ -44,14 +44,12 @@ class Inclusions:
                 if self._count > MAX_INCLUSIONS
                 else f"more than {MAX_NESTING} nested inclusions"
             )
-            raise N2D2Error(
-                "E117", f"template '{header.template}' is refused: {limit}", where=header.where, remedy="remove the recursion"
-            )
+            what = f"template '{header.template}' is refused: {limit}"
+            raise N2D2Error("E117", what, where=header.where, remedy="remove the recursion")
         for name in _RESERVED:
             if name in section.keys():
-                raise N2D2Error(
-                    "E120", f"template parameter '{name}' is reserved", where=section.where(name), remedy="rename the property"
-                )
+                what = f"template parameter '{name}' is reserved"
+                raise N2D2Error("E120", what, where=section.where(name), remedy="rename the property")
         section.mark_used()
         name = expand_text(section, header.template or "", header.where)
         path = self._find(name, header.where)
@@ -75,9 +73,8 @@ class Inclusions:
         if candidates and (not allowed or any(candidate.is_file() for candidate in candidates)):
             what = f"template '{name}' is outside the folder of the network"
             raise N2D2Error("E117", what, where=where, remedy="move it there, or set N2D2_MODELS to its folder")
-        raise N2D2Error(
-            "E116", f"template '{name}' does not exist", where=where, remedy="put it next to the INI file or in N2D2_MODELS"
-        )
+        what = f"template '{name}' does not exist"
+        raise N2D2Error("E116", what, where=where, remedy="put it next to the INI file or in N2D2_MODELS")
 
     def _allowed(self, candidate: Path) -> bool:
         real = candidate.resolve()

@@ -63,9 +63,8 @@ def attach_onnx(
 
 def used_twice(name: str, where: Location) -> N2D2Error:
     """Error for a layer of the INI with the name of one of the file."""
-    return N2D2Error(
-        "E312", f"layer name '{name}' is used by both the INI and the ONNX graph", where=where, remedy="rename the section"
-    )
+    what = f"layer name '{name}' is used by both the INI and the ONNX graph"
+    return N2D2Error("E312", what, where=where, remedy="rename the section")
 
 
 def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:

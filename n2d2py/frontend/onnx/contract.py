@@ -236,9 +236,8 @@ class Builder(Tensors):
         if axis == 0 and not allowed and is_free and name not in self.constants:
             dims = self.dims_of(name)
             if len(dims) > 1 and dims[0] == 1:
-                raise Unsupported(
-                    f"it {verb} the batch axis", "export the model with batch 1, or give -input-shape with a 1 in front"
-                )
+                reason = f"it {verb} the batch axis"
+                raise Unsupported(reason, "export the model with batch 1, or give -input-shape with a 1 in front")
 
 
 Converter = Callable[[OnnxNode, Builder], None]

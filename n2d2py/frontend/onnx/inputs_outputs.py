@@ -148,9 +148,8 @@ def set_outputs(builder: Builder) -> None:
             builder.graph.outputs.append(_constant_output(builder, name))
             continue
         what = "is a constant" if name in builder.constants else "is not produced by any node"
-        raise N2D2Error(
-            "E311", f"output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
-        )
+        remedy = "remove this output from the model"
+        raise N2D2Error("E311", f"output '{name}' {what}", where=builder.model.place(), remedy=remedy)
     _separate(builder)
 
 
