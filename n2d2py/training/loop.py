@@ -23,8 +23,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.targets.pixels import fitted_labels
-from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint
-from n2d2py.training.folder import write_weights
+from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint, write_weights
 from n2d2py.training.metrics import METRICS
 from n2d2py.training.module import GraphModule
 from n2d2py.training.rates import learning_rate

@@ -61,7 +61,7 @@ TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d
 ONNX_ONLY = {
     "onnx": ("exports/onnx/", "frontend/models.py", "frontend/onnx/", "frontend/tflite/", "reference/"),
     "onnxscript": ("frontend/onnx/",),
-    "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_independence.py"),
+    "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_values.py"),
 }
 LATE = ("matplotlib", "PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""

@@ -12,7 +12,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.frontend.onnx.layout import nhwc_inputs
+from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
