@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
 FLOORS = """
-errors entry_points error_codes log concurrency files naming registry version
+choices errors entry_points error_codes log concurrency files naming registry version
 executor resources figures ini arithmetic
 graph; operators: base functions windows; targets: target
 frontend.ini: contract convolution fillers inputs keys mapping quantizers recipes trained weights;
@@ -55,7 +55,7 @@ for number, line in enumerate(FLOORS.replace(";\n", ";").split("\n")[1:-1]):
         entries = (".".join(filter(None, ("n2d2py", folder.strip(), name.strip(".")))) for name in names.split())
         FLOOR |= {entry: (number, entry) for entry in entries}
 
-TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
+TOGETHER = {"n2d2py.choices", "n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
 """Entries that see those of their floor: ini finds models/; log prints errors."""
 
 ONNX_ONLY = {
