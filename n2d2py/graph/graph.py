@@ -73,9 +73,6 @@ class Links:
             self.readers[name].sort(key=nodes.index)
 
 
-__all__ = ["Graph", "Node", "Tensor", "check_size", "complete_params"]
-
-
 @dataclass(frozen=True)
 class Tensor:
     """A value on an edge: its name and its shape with batch 1 (channel axis second).

@@ -18,8 +18,6 @@ from n2d2py.ini.document import Section, wildcard_match
 from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.kinds import Kind, Unreadable, convert, shorten
 
-__all__ = ["REQUIRED", "Key", "Kind", "Schema", "Values", "keys", "merge_config"]
-
 
 class _Required:
     def __repr__(self) -> str:

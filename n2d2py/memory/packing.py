@@ -325,14 +325,14 @@ class Packing:
         return MemoryPlan(strategy, max(tops, default=0), planes, schedule, ops, options, self.bound)
 
     def _options(self) -> dict[str, int | str]:
-        """What the plan says of itself in addition to its settings."""
+        """The options of the plan in addition to its settings."""
         return {"Clock": "op"}
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:
         return tuple(ScheduleStep(op.name, self.buffers.clock[op.name]) for op in self.buffers.order())
 
     def _op_plans(self, backwards: set[int], scratch: dict[str, Scratch]) -> dict[str, OpPlan]:
-        """How operators run: `backwards` those of these numbers, with scratch by their names."""
+        """The execution of operators: `backwards` those of these numbers, with scratch by their names."""
         views, turned = self.buffers.views, {self.ops[number].name for number in backwards}
         return {
             op.name: OpPlan(op.name in views, op.name in turned, scratch=scratch.get(op.name), aliases=op.aliased)

@@ -25,20 +25,6 @@ from n2d2py.registry import Registry
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-__all__ = [
-    "ARRAY_CONVERTERS",
-    "CONVERTERS",
-    "IMAGE_CONVERTERS",
-    "Builder",
-    "Converter",
-    "OnnxNode",
-    "Unsupported",
-    "find_array_converter",
-    "find_converter",
-    "onnx",
-    "operator_key",
-]
-
 
 ROUNDING = "n2d2py.rounding"
 """Metadata of nodes that stand for operators of another format: `Node.rounding`."""

@@ -89,12 +89,8 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             )
         )
         if is_nhwc:
-            log.notice(
-                "%s: the input '%s' is height, width, channels (%s)",
-                builder.model.path,
-                value.name,
-                "x".join(map(str, declared[1:])),
-            )
+            text = "%s: the input '%s' is height, width, channels (%s)"
+            log.notice(text, builder.model.path, value.name, "x".join(map(str, declared[1:])))
             name = builder.fresh(f"{value.name}_nhwc")
             builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
             builder.names[value.name] = name
