@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import CELL_LIMIT
+from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import flag, fused, option
 from n2d2py.frontend.tflite.translation import Lowering, Translation
@@ -103,6 +104,32 @@ def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str =
     _begins_with_zeros(t, operator, 4)
     constants = [_rows(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
     return _layer(t, operator, "RNN", constants, major, direction=direction, activations=[_activation(operator, 1)])
+
+
+def _loop(t: Translation, operator: TfliteOperator) -> None:
+    """All steps of a loop: its inputs are x (steps, batch, size) and the first states, its results all h and the last c."""
+    cell, output, rest = operator.cell, operator.outputs[0], operator.outputs[1:]
+    if cell is None:
+        raise operator.has_other_ends()
+    name, recurrent = t.tensor(output).name, np.zeros_like(cell.biases)
+    attributes: dict[str, object] = {"hidden_size": cell.biases.shape[1]}
+    if cell.recurrent_bias is not None:
+        recurrent[-1] = cell.recurrent_bias
+        attributes["linear_before_reset"] = 1
+    if cell.kind == "RNN":
+        attributes["activations"] = [cell.activation]
+    constants = [np.concatenate(list(each))[None] for each in (cell.weights, cell.recurrent, [*cell.biases, *recurrent])]
+    given = [t.real(operator.inputs[0]), *(t.constant(f"{name}_constant", each) for each in constants), ""]
+    for at in operator.inputs[1:]:
+        first = t.tensor(at)
+        zeros = first.values is not None and not first.values.any()
+        given.append("" if zeros else t.reshaped(t.real(at), first.shape, (1, *first.shape)))
+    wanted = [at for at in rest if any(at in other.inputs for other in t.file.operators) or at in t.file.outputs]
+    made = [t.fresh(f"{name}_states"), *(each for _ in wanted for each in ("", t.fresh(f"{name}_cells")))]
+    t.emit_many(cell.kind, given, made, **attributes)
+    for at, source, axis in zip((output, *wanted), made[::2], (1, 0), strict=False):
+        axes = t.constant(f"{name}_axes", np.array([axis]))
+        t.result(at, lambda to, source=source, axes=axes: t.emit("Squeeze", [source, axes], to))
 
 
 def _activation(operator: TfliteOperator, slot: int) -> str:
@@ -225,5 +252,6 @@ RECURRENT_LOWERINGS: dict[str, Lowering] = {
     "UNIDIRECTIONAL_SEQUENCE_RNN": partial(_sequence, _rnn, range(5, 6), (0, False)),
     "BIDIRECTIONAL_SEQUENCE_RNN": partial(_both_ways, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2),
     "RNN": _rnn_step,
+    RECURRENT_LOOP: _loop,
 }
 """Translations of recurrent operators by name."""
