@@ -40,9 +40,8 @@ def load_tflite(
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
-        log.notice(
-            "%s: images are stored as height, width, channels; the exported model takes channels, height, width", model.path
-        )
+        text = "%s: images are stored as height, width, channels; the exported model takes channels, height, width"
+        log.notice(text, model.path)
     for tensor in (file.tensors[index] for index in file.inputs):
         if len(tensor.shape) == 3 and min(tensor.shape[1:]) > 1:
             rows, columns = tensor.shape[1:]
