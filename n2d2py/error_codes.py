@@ -247,7 +247,7 @@ W410: labels that are off by one class | number the labels like the outputs, inc
 W411: data outside the declared range | scale the data, or correct the range
 W412: class folders with numeric names, sorted as text | keep them for models from torchvision or Keras; otherwise give
     -class-names
-W414: calibration on one sample, or on samples of zeros | calibrate on some hundred samples like those in use
+W414: calibration on one sample, or on equal ones | calibrate on some hundred samples like those in use
 W415: images with alpha, CMYK images, or gray ones among color ones | convert the images to one mode
 W420: layers with random weights, as no weights are given | give -w
 W421: stored quantized weights that do not match the stored float weights | use both files from one training
@@ -266,9 +266,10 @@ W508: integer output that deviates strongly from floating point | apply the name
 W509: dynamically quantized model (quantize_dynamic) that is exported in floating point, as there is no calibration | give
     -calib-data for integers, or -nbbits -32
 W703: export parameter without effect on this model | remove the parameter
-W704: export without the post-processing of -post | export CPP or CPP_MCU
-W705: target without the conversion of camera frames or sounds that the calibration used | convert in the application, or use
-    -export CPP or CPP_MCU
+W704: export without the conversion of frames or sounds, or the post-processing, that the model needs | do it in the
+    application, or use -export CPP or CPP_MCU
+W706: results of MLPerfTiny that can be negative, which the score of MLCommons' runner does not expect | end the model with
+    Softmax
 W801: missing compiler; the compiled export is not tested | install g++ and make
 """
 """By code its meaning and, after the bar, the general remedy."""

@@ -158,18 +158,12 @@ def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, tex
     Returns what runs each layer, where the target has a choice.
     """
     request = prepared.request
-    if request.contract.source is not None and not target.converts_inputs:
-        log.warning(
-            "W705",
-            f"{target.name} does not contain the conversion of the input: {request.contract.source.text}",
-            remedy="convert it in the application, or export a C++ project",
-        )
-    if request.post and not target.post_processes:
-        log.warning(
-            "W704",
-            f"the export {target.name} does not contain the post-processing of -post",
-            remedy="choose an export that contains it, or decode the outputs in the application",
-        )
+    source, post = request.contract.source, request.post
+    parts = [f"the conversion of the input ({source.text})"] if source is not None and not target.converts_inputs else []
+    parts += ["the post-processing of -post"] if post and not target.post_processes else []
+    if parts:
+        what = f"the export {target.name} does not contain {' and '.join(parts)}"
+        log.warning("W704", what, remedy="do it in the application, or export a C++ project")
     kernels = target.write(prepared, folder) or []
     if text == "always" or (text == "auto" and not is_big(request.graph)):
         write_weights(request.graph, folder / WEIGHTS_FOLDER)

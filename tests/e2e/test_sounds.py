@@ -124,4 +124,4 @@ def test_what_is_refused(net, data, words, code, text, capsys):
 def test_a_target_without_the_conversion(net, capsys):
     words = ["-export", "TFLite", "-calib-data", "sounds", "-audio", WORDS, "-o", "."]
     assert main(["net.onnx", *words]) == 0
-    assert "W705" in (printed := capsys.readouterr().err) and "TFLite does not contain" in printed
+    assert "W704" in (printed := capsys.readouterr().err) and "TFLite does not contain" in printed

@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: those of NEON, SVE, RISC-V and WebAssembly, cross-compiled and run by QEMU or Node.js."""
+"""Shared by the tests of kernels: those of ARM, RISC-V, MIPS and WebAssembly, cross-compiled and run by QEMU or Node.js."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ TARGETS = {
     ),
     "armv7": ("arm-linux-gnueabihf-g++", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"), ("qemu-arm", "-cpu", "max")),
     "riscv64": ("riscv64-linux-gnu-g++", (), ("qemu-riscv64",)),
+    "mips64el-msa": ("mips64el-linux-gnuabi64-g++", ("-march=mips64r5", "-mmsa"), ("qemu-mips64el", "-cpu", "Loongson-3A4000")),
     **{
         f"riscv64-rvv{bits}": (
             CLANG,
