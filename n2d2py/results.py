@@ -342,7 +342,8 @@ class ScoreTable(_Shown):
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         found = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
-        return ("target", "computed", "stimuli", "score, %"), [
+        figure = "mAP, %" if any(score.boxes is not None for _, _, score in found) else "top-1, %"
+        return ("target", "computed", "stimuli", figure), [
             (target, label, score.stimuli, None if score.percent is None else round(score.percent, 2))
             for target, label, score in found
         ]

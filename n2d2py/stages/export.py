@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target
+from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target, find_target, target_names
 from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.graph.shapes import Shape, channels, elements, height, width
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
@@ -62,6 +64,31 @@ def check_labels(network: LoadedNetwork, stimuli: Stimuli) -> None:
         _expected(network, target, network.graph.shape(target.tensor), stimuli.labels)
 
 
+def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> None:
+    """Raise E707 where the application `app` is not possible."""
+    if app is None:
+        return
+    graph, source = network.graph, network.data.contract.source
+    possible = "camera" if isinstance(source, FrameSource) else "microphone" if isinstance(source, AudioSource) else "sensor"
+    results = network.options.post or any(elements(graph.shape(name)) == channels(graph.shape(name)) for name in graph.results)
+    able = [name for name in target_names() if find_target(name).has_apps]
+    needs = {"camera": "-input-format and images", "microphone": "-audio and sounds"}
+    problem = (
+        (f"{target.name} contains no applications", f"use -export {' or '.join(able)}")
+        if not target.has_apps
+        else ("the model has several inputs", "choose one by -inputs")
+        if len(graph.fed) != 1
+        else ("no output has one value for each class", "choose one by -outputs, or give -post")
+        if not results
+        else ("the weights are in a separate file", "remove WeightsFile")
+        if network.params["WeightsFile"]
+        else ("", f"give {needs[app]}, or -app {possible}" if app in needs else f"use -app {possible}")
+    )
+    if app != possible or problem[0]:
+        what = problem[0] or f"the input is not that of a {app}"
+        raise N2D2Error("E707", f"-app {app}: {what}", where=network.place, remedy=problem[1])
+
+
 def _expected(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
     """The expected outputs of a target for label ids; E451 beyond its outputs."""
     expected = expected_labels(network, target.name, labels)
@@ -102,6 +129,7 @@ def export_request(
     memory: PlannedNetwork | None,
     stimuli: StoredStimuli,
     recorded: Mapping[str, object],
+    app: str | None = None,
 ) -> ExportRequest:
     """Everything that a target may use; `recorded` are the options of the run by name."""
     params = network.params
@@ -119,6 +147,7 @@ def export_request(
         hashes=network.hashes(),
         contract=network.data.contract,
         post=network.options.post,
+        app=app,
         layer_parameters={name: params.layer(name) for name in params.layer_names()},
     )
 

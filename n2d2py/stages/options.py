@@ -230,6 +230,7 @@ class ExportOptions:
         tune: rounds over which tiles are timed; 0 for none.
         tune_command: what runs the timed program elsewhere.
         weights_text: whether the parameters are written as text too; auto: unless the network is a big one.
+        app: the application around the network that the export contains; None: none.
     """
 
     target: str | None = None
@@ -238,6 +239,7 @@ class ExportOptions:
     tune: int = 0
     tune_command: str = ""
     weights_text: Literal["auto", "always", "never"] = "auto"
+    app: Literal["camera", "microphone", "sensor"] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
+from n2d2py.frontend.tflite.control_flow import flattened
 from n2d2py.frontend.tflite.file import TfliteFile, damaged, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
@@ -30,8 +31,9 @@ def load_tflite(
             operators that cannot be translated.
     """
     file = read_tflite(Path(path))
-    translation = Translation(file)
     try:
+        file = flattened(file)
+        translation = Translation(file)
         proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged(file.path, damage) from None
