@@ -117,6 +117,8 @@ class McuProject(Project):
             "boards/count.c",
             "boards/cycles.py",
         ]
+        if self.app:
+            once += [*self.app_headers, "app/app.c", "app/board.h", "app/board_qemu.c"]
         packages = [
             (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
         ]
