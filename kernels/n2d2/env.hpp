@@ -117,6 +117,16 @@ struct Choice<false, A, B> {
     typedef B Type;
 };
 
+// Bytes as elements of type T, for which they are aligned, or which instructions read that take any address.
+template <class T>
+N2D2_INLINE const T* elementsOf(const void* bytes) {
+    return static_cast<const T*>(bytes);
+}
+template <class T>
+N2D2_INLINE T* elementsOf(void* bytes) {
+    return static_cast<T*>(bytes);
+}
+
 template <class T>
 N2D2_INLINE constexpr T least(T a, T b) {
     return b < a ? b : a;

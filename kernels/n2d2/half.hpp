@@ -55,7 +55,7 @@ N2D2_INLINE void widen(const Half* from, float* to) {
     int i = 0;
 #if N2D2_HALF_F16C
     for (; i + 8 <= Count; i += 8)
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(load128(from + i)));
 #elif N2D2_HALF_NEON
     for (; i + 4 <= Count; i += 4) {
         uint16x4_t bits;

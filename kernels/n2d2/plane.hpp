@@ -71,13 +71,13 @@ N2D2_INLINE long lineOffset(int y) {
 // First element of line y of a plane that is read.
 template <class Plane>
 N2D2_INLINE const typename Plane::Type* line(const unsigned char* base, int y) {
-    return static_cast<const typename Plane::Type*>(static_cast<const void*>(base + lineOffset<Plane>(y)));
+    return elementsOf<typename Plane::Type>(base + lineOffset<Plane>(y));
 }
 
 // First element of line y of a plane that is written.
 template <class Plane>
 N2D2_INLINE typename Plane::Type* line(unsigned char* base, int y) {
-    return static_cast<typename Plane::Type*>(static_cast<void*>(base + lineOffset<Plane>(y)));
+    return elementsOf<typename Plane::Type>(base + lineOffset<Plane>(y));
 }
 
 // The distance of the places at(p) of the pixels of a tile, which say so by At::Step; 0: not always the same.

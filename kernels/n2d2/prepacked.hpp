@@ -34,7 +34,7 @@ struct Prepacked {
     static N2D2_INLINE const Made& of(const Stored* weights) {
         if (state.load(std::memory_order_acquire) != Done)
             make(weights);
-        return *reinterpret_cast<const Made*>(place);
+        return *elementsOf<Made>(place);
     }
 };
 

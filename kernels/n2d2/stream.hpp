@@ -34,9 +34,8 @@ N2D2_INLINE bool streamed(const void* to) {
 template <int Bytes>
 N2D2_INLINE void stream(const void* from, void* to) {
 #if N2D2_STREAM
-    for (int i = 0; i + 16 <= Bytes; i += 16)
-        _mm_stream_si128(reinterpret_cast<__m128i*>(static_cast<char*>(to) + i),
-                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(static_cast<const char*>(from) + i)));
+    for (int i = 0; i < Bytes / 16; ++i)
+        _mm_stream_si128(static_cast<__m128i*>(to) + i, _mm_loadu_si128(static_cast<const __m128i*>(from) + i));
 #else
     static_cast<void>(from);
     static_cast<void>(to);

@@ -313,5 +313,6 @@ def test_cmsis_pack(packed):
 
 
 def test_nothing_more_without_the_parameter(small):
-    assert not (small / "src").exists() and not (small / "library.properties").exists() and not list(small.glob("*.pdsc"))
+    assert [one.name for one in (small / "src").iterdir()] == ["lib.rs"]
+    assert not (small / "library.properties").exists() and not list(small.glob("*.pdsc"))
     assert (small / "library.json").is_file() and (small / "zephyr" / "module.yml").is_file()

@@ -27,7 +27,7 @@ from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch
 from n2d2py.memory.scratch import ALIGNMENT
 
 ROOT = Path(__file__).resolve().parents[2]
-WARNINGS = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+WARNINGS = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror"]
 CANARY = 0xA5
 
 
@@ -259,6 +259,7 @@ def compile_and_run(
         command(
             compiler,
             *WARNINGS,
+            "-Wcast-align" if "clang" in compiler else "-Wcast-align=strict",
             "-DN2D2_SCRATCH_MUST_FIT",
             *flags,
             f"-I{ROOT / 'kernels'}",

@@ -41,8 +41,7 @@ struct Channels {
         return std::numeric_limits<In>::is_signed ? x : veorq_s16(x, vdupq_n_s16(-32768));
     }
     static N2D2_INLINE void weights(const unsigned char* a, const unsigned char* b, Weights& first, Weights& second) {
-        const int16x4x2_t low = vld2_s16(reinterpret_cast<const std::int16_t*>(a)),
-                          high = vld2_s16(reinterpret_cast<const std::int16_t*>(b));
+        const int16x4x2_t low = vld2_s16(elementsOf<std::int16_t>(a)), high = vld2_s16(elementsOf<std::int16_t>(b));
         first = vcombine_s16(low.val[0], high.val[0]);
         second = vcombine_s16(low.val[1], high.val[1]);
     }

@@ -69,7 +69,7 @@ struct WinogradMicrokernel : TransformedWeights {
     static N2D2_INLINE int16x8_t add(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
     static N2D2_INLINE int16x8_t subtract(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
     static N2D2_INLINE int16x8_t quadruple(int16x8_t a) { return vshlq_n_s16(a, 2); }
-    static N2D2_INLINE void store(int16x8_t x, std::uint8_t* to) { vst1q_s16(reinterpret_cast<std::int16_t*>(to), x); }
+    static N2D2_INLINE void store(int16x8_t x, std::uint8_t* to) { vst1q_s16(elementsOf<std::int16_t>(to), x); }
 
     // Products.
     template <int Count>
@@ -78,7 +78,7 @@ struct WinogradMicrokernel : TransformedWeights {
         N2D2_INLINE Step(const std::uint8_t* from, int tile) {
             N2D2_UNROLL
             for (int t = 0; t < Count; ++t)
-                x[t] = vld1q_s16(reinterpret_cast<const std::int16_t*>(from + t * static_cast<long>(tile)));
+                x[t] = vld1q_s16(elementsOf<std::int16_t>(from + t * static_cast<long>(tile)));
         }
         template <int>
         N2D2_INLINE int16x8_t at(int t) const {
@@ -92,7 +92,7 @@ struct WinogradMicrokernel : TransformedWeights {
         N2D2_INLINE explicit Row(const std::int8_t* from) {
             N2D2_UNROLL
             for (int e = 0; e < Eights; ++e) {
-                const int16x8x2_t apart = vld2q_s16(reinterpret_cast<const std::int16_t*>(from + 32 * e));
+                const int16x8x2_t apart = vld2q_s16(elementsOf<std::int16_t>(from + 32 * e));
                 first[e] = apart.val[0];  // GCC keeps an array of pairs on the stack
                 second[e] = apart.val[1];
             }

@@ -30,8 +30,8 @@ struct Channels {
         return widened(lanes<Count>(), from);
     }
     static N2D2_INLINE void weights(const unsigned char* a, const unsigned char* b, Weights& first, Weights& second) {
-        const svint32_t low = svld1_s32(lanes<4>(), reinterpret_cast<const std::int32_t*>(a)),
-                        high = svld1_s32(lanes<4>(), reinterpret_cast<const std::int32_t*>(b));
+        const svint32_t low = svld1_s32(lanes<4>(), elementsOf<std::int32_t>(a)),
+                        high = svld1_s32(lanes<4>(), elementsOf<std::int32_t>(b));
         const svint32_t both = svsplice_s32(lanes<4>(), low, high);
         first = svexth_s32_x(svptrue_b32(), both);
         second = svasr_n_s32_x(svptrue_b32(), both, 16);

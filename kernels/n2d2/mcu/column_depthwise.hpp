@@ -275,8 +275,7 @@ struct ColumnDepthwise<Cfg, typename Exists<Cfg::Columns>::Type> {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(Cfg::Input::Channels);
         static constexpr pixels::Results stored = {Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
         pixels::depthwise<std::numeric_limits<typename Cfg::Input::Type>::is_signed, Cfg::StrideWidth, Cfg::VectorLow != 0,
-                          Cfg::Rounding>(
-            shape, stored, in, out, static_cast<const std::int32_t*>(static_cast<const void*>(weights)), rows.begin, rows.end);
+                          Cfg::Rounding>(shape, stored, in, out, elementsOf<std::int32_t>(weights), rows.begin, rows.end);
     }
 };
 

@@ -168,8 +168,8 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         std::uint32_t bytes[(Bytes + 3) / 4];
         std::uint32_t results[!Cfg::WordOutput || O % 4 ? 2 * ((O + 3) / 4) : 1];
         lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, in, out, static_cast<const std::uint32_t*>(static_cast<const void*>(weights)), window,
-            reinterpret_cast<unsigned char*>(bytes), reinterpret_cast<unsigned char*>(results), rows.begin, rows.end);
+            shape, in, out, elementsOf<std::uint32_t>(weights), window, reinterpret_cast<unsigned char*>(bytes),
+            reinterpret_cast<unsigned char*>(results), rows.begin, rows.end);
     }
 };
 

@@ -100,8 +100,7 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
             from = reinterpret_cast<const unsigned char*>(gathered);
         }
         lanes::fullyConnected<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, Direct, from, line<Output>(out, 0), static_cast<const std::uint32_t*>(static_cast<const void*>(weights)),
-            window, results);
+            shape, Direct, from, line<Output>(out, 0), elementsOf<std::uint32_t>(weights), window, results);
     }
 };
 

@@ -83,8 +83,7 @@ struct OutputConvolution<Cfg, typename Exists<Cfg::Outputs>::Type> {
         const unsigned char* lines[4 * Cfg::KernelHeight];
         const outputs::Buffers buffers = {window, padded, lines};
         outputs::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, stored, in, out, static_cast<const std::int32_t*>(static_cast<const void*>(weights)), buffers, rows.begin,
-            rows.end);
+            shape, stored, in, out, elementsOf<std::int32_t>(weights), buffers, rows.begin, rows.end);
     }
 };
 

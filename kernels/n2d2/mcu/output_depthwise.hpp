@@ -57,8 +57,7 @@ struct OutputDepthwise<Cfg, typename Exists<Cfg::Outputs>::Type> {
         const unsigned char* taps[Cfg::KernelHeight * Cfg::KernelWidth];
         unsigned char padded[Input::Channels];
         outputs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, stored, in, out, static_cast<const std::int32_t*>(static_cast<const void*>(weights)), lines, taps, padded,
-            rows.begin, rows.end);
+            shape, stored, in, out, elementsOf<std::int32_t>(weights), lines, taps, padded, rows.begin, rows.end);
     }
 };
 

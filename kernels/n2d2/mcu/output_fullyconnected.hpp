@@ -35,7 +35,7 @@ struct OutputFullyConnected<Cfg, typename Exists<Cfg::Outputs>::Type> {
         }
         typedef outputs::Kernels<Cfg::Rounding> Kernels;
         outputs::Work work;
-        work.stream = static_cast<const std::int32_t*>(static_cast<const void*>(weights));
+        work.stream = elementsOf<std::int32_t>(weights);
         work.outputs = Output::Channels;
         work.inputs = K;
         work.round = Kernels::round(Cfg::VectorZero);

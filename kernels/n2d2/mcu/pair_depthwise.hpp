@@ -86,8 +86,8 @@ struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
         const unsigned char* taps[(Taps + 2) / 2 * 2];
         unsigned char padded[(int(Input::Channels) + 3) / 4 * 4];
         pairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3,
-                         Cfg::Rounding>(shape, in, out, static_cast<const std::uint32_t*>(static_cast<const void*>(weights)),
-                                        lines, taps, padded, rows.begin, rows.end);
+                         Cfg::Rounding>(shape, in, out, elementsOf<std::uint32_t>(weights), lines, taps, padded, rows.begin,
+                                        rows.end);
     }
 };
 

@@ -161,8 +161,7 @@ struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
         const unsigned char* lines[Pixels * Cfg::KernelHeight];
         const pixels::Buffers buffers = {window, padded, O % 2 ? results : nullptr, lines};
         pixels::convolution<std::numeric_limits<typename Input::Type>::is_signed, Pixels, Cfg::Rounding>(
-            shape, stored, in, out, static_cast<const std::uint32_t*>(static_cast<const void*>(weights)), buffers, rows.begin,
-            rows.end);
+            shape, stored, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
     }
 };
 

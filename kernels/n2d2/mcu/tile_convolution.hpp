@@ -135,7 +135,7 @@ struct TileConvolution<Cfg, typename Exists<Cfg::Transformed>::Type> {
                                         reinterpret_cast<unsigned char*>(results),
                                         int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr};
         tiles::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
-            shape, in, out, static_cast<const std::uint32_t*>(static_cast<const void*>(weights)), buffers);
+            shape, in, out, elementsOf<std::uint32_t>(weights), buffers);
     }
 };
 

@@ -33,7 +33,7 @@ struct Tile {
             for (int p = 0; p < Pixels; ++p)
                 sums[p][v] = first;
         }
-        const float* inputs = reinterpret_cast<const float*>(x);
+        const float* inputs = elementsOf<float>(x);
         for (int k = 0; k < Words; ++k, ++inputs) {
             Vector part[Vectors];
             N2D2_UNROLL
@@ -66,7 +66,7 @@ struct Microkernel {
         }
         template <int Count>
         static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-            float* const values = reinterpret_cast<float*>(to);
+            float* const values = elementsOf<float>(to);
             for (int i = 0; i < Count; ++i)
                 values[i] = static_cast<float>(value);
         }

@@ -249,7 +249,7 @@ struct PanelWinograd {
     template <int TileLines>
     static N2D2_INLINE void panel(const std::uint8_t* x, std::uint8_t* scratch, int top, int begin, int end, int index,
                                   unsigned char* out, const Stored* weights, const std::int32_t* bias) {
-        std::int32_t* const products = reinterpret_cast<std::int32_t*>(scratch);
+        std::int32_t* const products = elementsOf<std::int32_t>(scratch);
         if (index + 1 < Panels)
             panel<16, TileLines>(x, products, top, begin, end, 16 * index, out, weights, bias);
         else

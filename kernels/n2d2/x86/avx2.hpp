@@ -39,7 +39,7 @@ N2D2_INLINE __m256i eight(const void* first, const void* second) {
 template <int Count>
 N2D2_INLINE void store8(__m256i values, std::int32_t* out) {
     if (Count >= 8)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), values);
+        store256(out, values);
     else
         _mm256_maskstore_epi32(out, lanes<Count>(), values);
 }

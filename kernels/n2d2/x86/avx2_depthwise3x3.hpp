@@ -253,7 +253,7 @@ struct Lines3x3 : Panels3x3<Cfg, Kernel> {
             (new (scratch + panel * static_cast<int>(sizeof(Constants))) Constants)->load(panel, w, bias);
         typename Last::Constants last;
         last.load(Panels - 1, w, bias);
-        const Constants* const whole = reinterpret_cast<const Constants*>(scratch);
+        const Constants* const whole = elementsOf<Constants>(scratch);
         const typename Last::Constants* const rest = &last;
         const typename Kernel::Padding padding;
         Tasks<true, Output::Height, Panels, Kernel::lineWork(), Cfg::Reverse != 0, WindowOrder<Cfg> >::run(

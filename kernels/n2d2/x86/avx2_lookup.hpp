@@ -87,10 +87,10 @@ struct Lookup {
     };
 
     static N2D2_INLINE void vector(const ByteTable& entries, const In* from, Out* to, int i) {
-        __m256i index = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+        __m256i index = load256(from + i);
         if (std::numeric_limits<In>::is_signed)
             index = _mm256_xor_si256(index, _mm256_set1_epi8(static_cast<char>(0x80)));
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), entries.at(index));
+        store256(to + i, entries.at(index));
     }
 
     static N2D2_INLINE void rest(const In* from, Out* to, const Out* table, bool backwards) {

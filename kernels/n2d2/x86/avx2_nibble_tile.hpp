@@ -21,7 +21,7 @@ struct NibbleWindow {
 
     static N2D2_INLINE void put(__m128i x, std::uint8_t* to) {
         const __m128i order = _mm_setr_epi8(0, 2, 0, 2, 1, 3, 1, 3, 4, 6, 4, 6, 5, 7, 5, 7);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(x, order));
+        store128(to, _mm_shuffle_epi8(x, order));
     }
     template <class T, int Count>
     static N2D2_INLINE void copyAs(const T* from, std::uint8_t* to) {

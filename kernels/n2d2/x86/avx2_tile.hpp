@@ -31,7 +31,7 @@ struct Tile {
         if (Pairs && !Wide)
             return _mm256_cvtepi8_epi16(loadBytes<2 * Count>(from));
         if (Count == 8)
-            return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+            return load256(from);
         return eight<Count>(from, from + 4 * Each);
     }
     static N2D2_INLINE __m256i weights(const Weight* w, int vector, int word) {

@@ -54,9 +54,9 @@ N2D2_INLINE __m512i loadBytes(const void* from) {
 template <int Count>
 N2D2_INLINE void storeAtLeast(__m512i x, std::uint8_t* to) {
     if (Count <= 16)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_castsi512_si128(x));
+        store128(to, _mm512_castsi512_si128(x));
     else if (Count <= 32)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(x));
+        store256(to, _mm512_castsi512_si256(x));
     else
         _mm512_storeu_si512(to, x);
 }
@@ -132,8 +132,7 @@ struct Fours {
         return _mm512_cvtepu8_epi32(_mm_setr_epi32(a, b, a, b));
     }
     N2D2_INLINE void longs(const std::int64_t* all, __m512i (&to)[2]) const {
-        to[0] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(all + first))),
-                                   _mm256_loadu_si256(reinterpret_cast<const __m256i*>(all + second())), 1);
+        to[0] = _mm512_inserti64x4(_mm512_castsi256_si512(load256(all + first)), load256(all + second()), 1);
         to[1] = to[0];
     }
 };

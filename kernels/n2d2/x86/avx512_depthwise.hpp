@@ -63,9 +63,9 @@ struct InterleavedColumns {
             for (int u = 0; u < Lines; ++u) {
                 __m512i x = zero;
                 if (from[u])
-                    x = Flip<In>::apply(_mm512_broadcast_i32x4(
-                        n == Panels - 1 && Last < 16 ? _mm_maskz_loadu_epi8(first16(Last), from[u] + 16 * n) :
-                                                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from[u] + 16 * n))));
+                    x = Flip<In>::apply(_mm512_broadcast_i32x4(n == Panels - 1 && Last < 16 ?
+                                                                   _mm_maskz_loadu_epi8(first16(Last), from[u] + 16 * n) :
+                                                                   load128(from[u] + 16 * n)));
                 all = _mm512_or_si512(all, _mm512_shuffle_epi8(x, place(u)));
             }
             to[n] = all;

@@ -25,8 +25,7 @@ struct Tile {
         const bool part = LastOutputs < 16 && panel == Panels - 1;
         const Weight* const from = w + panel * PanelWeights + word * (part ? LastOutputs : 16L) * Each;
         if (Pairs && !Wide)
-            return _mm512_cvtepi8_epi16(part ? _mm256_maskz_loadu_epi16(first16(LastOutputs), from) :
-                                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+            return _mm512_cvtepi8_epi16(part ? _mm256_maskz_loadu_epi16(first16(LastOutputs), from) : load256(from));
         return part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), from) : _mm512_loadu_si512(from);
     }
 
@@ -87,7 +86,7 @@ struct Tile {
         if (LastOutputs < 16 && n == Panels - 1)
             _mm_mask_storeu_epi8(to + 16 * n, first16(LastOutputs), part);
         else
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * n), part);
+            store128(to + 16 * n, part);
     }
 
     // Where the pixels of a tile begin, in registers, whatever is stored.
@@ -119,8 +118,7 @@ struct Tile {
             if (halves) {
                 const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 0, 4, 1, 5, 2, 6, 3, 7);
                 const __m512i mixed = Epilogue16<Epilogue>::clampBytes(packed<Out>(four[0], four[1], four[2], four[3]));
-                _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i) + output),
-                                    _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, mixed)));
+                store256(at(i) + output, _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, mixed)));
                 continue;
             }
             const __m512i bytes = Epilogue16<Epilogue>::clampBytes(packedInOrder<Out>(four[0], four[1], four[2], four[3]));
@@ -129,8 +127,8 @@ struct Tile {
                 continue;
             }
             if (Panels == 2 && LastOutputs == 16) {
-                _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i / 2) + output), _mm512_castsi512_si256(bytes));
-                _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i / 2 + 1) + output), _mm512_extracti64x4_epi64(bytes, 1));
+                store256(at(i / 2) + output, _mm512_castsi512_si256(bytes));
+                store256(at(i / 2 + 1) + output, _mm512_extracti64x4_epi64(bytes, 1));
                 continue;
             }
             storePart<0>(bytes, i % Panels, at(i / Panels) + output);

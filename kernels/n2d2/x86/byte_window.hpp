@@ -23,7 +23,7 @@ struct ByteWindow {
             Vec::store(Vec::template flipped<In>(Vec::load(from)), to);
             return;
         }
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), flipped<In>(loadBytes<Width>(from)));
+        store128(to, flipped<In>(loadBytes<Width>(from)));
     }
 
     // Up to 15 bytes behind the values are written too, so that the last word of a window has no undefined bytes.
@@ -46,7 +46,7 @@ struct ByteWindow {
     static N2D2_INLINE void fill(int value, std::uint8_t* to) {
         const __m128i x = _mm_set1_epi8(static_cast<char>(multiplied<In>(value)));
         for (int i = 0; i < Count; i += 16)
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), x);
+            store128(to + i, x);
     }
 };
 

@@ -20,7 +20,7 @@ N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) {
 enum : int { TilePixels = 6, TilePanels = 1, SinglePanels = 4 };
 #if N2D2_HALF_F16C
 #define N2D2_FLOAT_HALVES
-N2D2_INLINE Vector load(const Half* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
+N2D2_INLINE Vector load(const Half* from) { return _mm256_cvtph_ps(load128(from)); }
 #endif
 
 }  // namespace floats

@@ -14,9 +14,7 @@ N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return _mm512_fmadd_ps(
 enum : int { TilePixels = 6, TilePanels = 4, SinglePanels = 8 };
 #if N2D2_HALF_F16C
 #define N2D2_FLOAT_HALVES
-N2D2_INLINE Vector load(const Half* from) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
+N2D2_INLINE Vector load(const Half* from) { return _mm512_cvtph_ps(load256(from)); }
 #endif
 
 }  // namespace floats

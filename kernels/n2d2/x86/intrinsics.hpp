@@ -1,6 +1,8 @@
-// The intrinsics of the compiler.
+// The intrinsics of the compiler, and loads and stores of vectors at any address.
 #ifndef N2D2_X86_INTRINSICS_HPP
 #define N2D2_X86_INTRINSICS_HPP
+
+#include "n2d2/env.hpp"
 
 // GCC 12 reports the undefined registers of its own header (GCC bug 105593).
 #if !defined(__clang__)
@@ -12,5 +14,16 @@
 #if !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+namespace n2d2 {
+
+N2D2_INLINE __m128i load128(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
+N2D2_INLINE void store128(void* to, __m128i x) { _mm_storeu_si128(static_cast<__m128i*>(to), x); }
+#if defined(__AVX__)
+N2D2_INLINE __m256i load256(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+N2D2_INLINE void store256(void* to, __m256i x) { _mm256_storeu_si256(static_cast<__m256i*>(to), x); }
+#endif
+
+}  // namespace n2d2
 
 #endif  // N2D2_X86_INTRINSICS_HPP

@@ -17,15 +17,9 @@ struct PairRows256 {
     enum : int { Lanes = 16 };
 
     static N2D2_INLINE Ints zero() { return _mm256_setzero_si256(); }
-    static N2D2_INLINE Ints load(const std::int16_t* from) {
-        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-    }
-    static N2D2_INLINE Ints load(const std::int8_t* from) {
-        return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-    }
-    static N2D2_INLINE Ints load(const std::uint8_t* from) {
-        return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-    }
+    static N2D2_INLINE Ints load(const std::int16_t* from) { return load256(from); }
+    static N2D2_INLINE Ints load(const std::int8_t* from) { return _mm256_cvtepi8_epi16(load128(from)); }
+    static N2D2_INLINE Ints load(const std::uint8_t* from) { return _mm256_cvtepu8_epi16(load128(from)); }
     template <int Count, class In>
     static N2D2_INLINE Ints some(const In* from) {
         alignas(32) static const std::int16_t kept[32] = {0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
@@ -38,7 +32,7 @@ struct PairRows256 {
         const Ints high = _mm256_hadd_epi32(_mm256_hadd_epi32(s[4], s[5]), _mm256_hadd_epi32(s[6], s[7]));
         const Ints all =
             _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), all);
+        store256(to, all);
     }
 };
 

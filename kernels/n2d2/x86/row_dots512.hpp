@@ -25,9 +25,7 @@ struct PairRows512 : Rows512 {
     enum : int { Lanes = 32 };
 
     static N2D2_INLINE Ints load(const std::int16_t* from) { return _mm512_loadu_si512(from); }
-    static N2D2_INLINE Ints load(const std::int8_t* from) {
-        return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-    }
+    static N2D2_INLINE Ints load(const std::int8_t* from) { return _mm512_cvtepi8_epi16(load256(from)); }
     template <int Count, class In>
     static N2D2_INLINE Ints some(const In* from) {
         return _mm512_maskz_mov_epi16(~std::uint32_t(0) << (32 - Count), load(from));

@@ -14,7 +14,7 @@ struct PanelRowsVnni {
     static N2D2_INLINE Ints zero() { return _mm256_setzero_si256(); }
     template <int Count>
     static N2D2_INLINE Ints load(const std::int8_t* from) {
-        return Count < 8 ? avx2::eight<Count>(from, from + 16) : _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+        return Count < 8 ? avx2::eight<Count>(from, from + 16) : load256(from);
     }
     template <int Count>
     static N2D2_INLINE void store(Ints x, std::int32_t* to) {

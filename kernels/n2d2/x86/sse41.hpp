@@ -20,9 +20,9 @@ struct Vec;
 // The outputs [0, Count) of a panel from four vectors of rescaled sums.
 template <class Epilogue, int Count, class T>
 N2D2_INLINE void storePanel(const __m128i* values, T* out) {
-    alignas(16) std::int32_t all[16];
+    std::int32_t all[16];
     for (int v = 0; v < (Count + 3) / 4; ++v)
-        _mm_store_si128(reinterpret_cast<__m128i*>(all + 4 * v), values[v]);
+        store128(all + 4 * v, values[v]);
     for (int i = 0; i < Count; ++i)
         out[i] = static_cast<T>(all[i]);
 }
