@@ -31,6 +31,7 @@ from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage, sensitivity_stage
 from n2d2py.stages.export import (
+    check_app,
     check_labels,
     export_folder_name,
     export_request,
@@ -47,6 +48,7 @@ from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
+from n2d2py.stages.score_boxes import check_boxes
 from n2d2py.stages.train import train_stage
 from n2d2py.stages.values import write_outputs
 from n2d2py.targets.scorer import refuse_positions
@@ -128,7 +130,8 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
         raise N2D2Error("E509", "the test set is empty", where=network.place, remedy=remedy)
     if options.test:
         ErrorList.raise_if([target.unscored for target in network.targets if target.unscored is not None])
-    if options.test and stimuli.label_map is None:
+        check_boxes(network, stimuli)
+    if options.test and stimuli.label_map is None and stimuli.boxes is None:
         for target in network.targets:
             refuse_positions(target, network.graph.shape(target.tensor))
     return stimuli
@@ -193,6 +196,7 @@ def check_before(network: LoadedNetwork, options: RunOptions) -> None:
     """Check, before any work is done, the place of an export, its tuning and states, and say what is missing to test it."""
     check_tuning(network, options)
     _check_states(network, options)
+    check_app(network, _target(options), options.export.app)
     check_place(network, options)
     warn_untested(network, options)
 
@@ -270,7 +274,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     graph = memory.graph if memory else quantized.graph
     chosen, positions = exported_stimuli(tested, options.export.stimuli)
     stored = stored_stimuli(network, graph, chosen)
-    request = export_request(network, graph, memory, stored, options.recorded)
+    request = export_request(network, graph, memory, stored, options.recorded, options.export.app)
     warn_without_effect(network.params, target, quantized.graph)
     prepared = target.prepare(request)
     prepared.check()
@@ -370,8 +374,9 @@ def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Compari
     wanted = project.stored.count or compared is not None or score.latency
     with _running(tester if wanted else None, folder, project.manifest.details) as run:
         built = BuildMetrics() if run is None else measured(run, score.latency)
-        if run is not None and score.test and project.stored.count:
-            compiled_scores(quantized.network, quantized.graph, run, project.stored, project.positions, scores)
+        if run is not None and score.test and project.stored.count and project.tested is not None:
+            tested = (project.tested, project.positions)
+            compiled_scores(quantized.network, quantized.graph, run, project.stored, tested, scores)
         if compared is None:
             return Comparison(), built
         comparison = compare_stage(

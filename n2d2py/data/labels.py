@@ -11,6 +11,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.arrays import open_npy, open_npz
+from n2d2py.data.boxes import has_boxes, read_boxes
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import TARGETS, read_arrays
 from n2d2py.data.decode import PICTURES, SOUNDS
@@ -47,7 +48,7 @@ def labelled_data(
 ) -> tuple[InputData, tuple[str, ...]]:
     """The data with the ids of their labels, as far as they have any, and the names of the classes.
 
-    A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
+    A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label` or boxes, or by its sub-folders, if all images lie in two
     or more. Labels that are not numbers are numbered by `class_names`, else in their sorted order.
 
     Raises:
@@ -63,6 +64,9 @@ def labelled_data(
         files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
         if given.labels is not None or not files:
             return given, tuple(class_names)
+        if file is not None and has_boxes(file):
+            boxes, names = read_boxes(file, given.path, files, class_names)
+            return replace(given, boxes=boxes), names
         found = _by_folder(files, class_names) if file is None else _by_list(file, given.path, files, class_names)
         return (given, tuple(class_names)) if found is None else (replace(given, labels=found[0]), found[1])
     if file is not None:
@@ -78,9 +82,8 @@ def _array_of_labels(path: Path) -> np.ndarray:
     arrays = open_npz(path)
     found = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
     if not found:
-        raise N2D2Error(
-            "E410", f"{path} contains no labels, only {', '.join(arrays)}", remedy=f"store them as one of {', '.join(TARGETS)}"
-        )
+        what = f"{path} contains no labels, only {', '.join(arrays)}"
+        raise N2D2Error("E410", what, remedy=f"store them as one of {', '.join(TARGETS)}")
     return arrays[found[0]]
 
 
@@ -157,12 +160,8 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
     ids, names = _numbered(path, texts, class_names)
     left = [name for name in files if name not in ids]
     if left:
-        log.notice(
-            "%s: %d images have no label, the first one is %s; they are used for calibration only",
-            path.name,
-            len(left),
-            left[0],
-        )
+        text = "%s: %d images have no label, the first one is %s; they are used for calibration only"
+        log.notice(text, path.name, len(left), left[0])
     return np.array([ids.get(name, -1) for name in files], np.int64), names
 
 
@@ -231,7 +230,6 @@ def _numbered(
             what = f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else "")
             raise N2D2Error("E410", what, where=Location(str(path), number), remedy="correct the list or -class-names")
     if not class_names:
-        log.notice(
-            "classes: %s (sorted labels of %s)", ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name
-        )
+        text = "classes: %s (sorted labels of %s)"
+        log.notice(text, ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name)
     return {name: names.index(label) for name, (_, label) in texts.items()}, names

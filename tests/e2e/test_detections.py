@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 from support.board_export import SHARED, make, need_core
-from support.detection_cases import reference
+from support.detection_cases import reference, save_detector
 from support.e2e_run import run
 from support.programs import need
 
@@ -19,39 +19,11 @@ from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.cli import main
 from n2d2py.graph.port import TensorInfo
 from n2d2py.postprocessing import recognized
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import ArrayError
-
-
-def save_detector(path: str, order: str = "boxes last", two: bool = False, score_activation: bool = True) -> None:
-    """A detector of an image 24 high and 32 wide: 48 boxes of cells of 4 pixels, relative to the image, and scores of 3 classes."""
-    rng = np.random.default_rng(3)
-    rows, columns = np.mgrid[:6, :8]
-    centers = np.stack([(columns + 0.5) / 8, (rows + 0.5) / 6]).reshape(1, 2, 48)
-    grid = np.concatenate([centers, np.full((1, 2, 48), 0.3)], 1).astype(np.float32)
-    kernels = rng.normal(0, 0.8, (7, 3, 4, 4))
-    weights = {"w": kernels - kernels.mean((1, 2, 3), keepdims=True), "grid": grid, "step": np.full((1, 4, 48), 0.2)}
-    initializers = [numpy_helper.from_array(values.astype(np.float32), name) for name, values in weights.items()]
-    initializers.append(numpy_helper.from_array(np.array([0, -1, 48]), "shape"))
-    initializers.append(numpy_helper.from_array(np.array([4, 3]), "sizes"))
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], strides=[4, 4]),
-        helper.make_node("Reshape", ["c", "shape"], ["flat"]),
-        helper.make_node("Split", ["flat", "sizes"], ["b", "s"], axis=1),
-        helper.make_node("Tanh", ["b"], ["t"]),
-        helper.make_node("Mul", ["t", "step"], ["m"]),
-        helper.make_node("Add", ["m", "grid"], ["boxes"]),
-        helper.make_node("Sigmoid", ["s"], ["scores"]) if score_activation else helper.make_node("Identity", ["s"], ["scores"]),
-    ]
-    results = {"boxes": (1, 4, 48), "scores": (1, 3, 48)} if two else {"y": (1, 7, 48)}
-    if not two:
-        nodes.append(helper.make_node("Concat", ["boxes", "scores"], ["y" if order == "boxes last" else "z"], axis=1))
-    if order != "boxes last":
-        nodes.append(helper.make_node("Transpose", ["z"], ["y"], perm=[0, 2, 1]))
-        results = {"y": (1, 48, 7)}
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 24, 32])
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in results.items()]
-    graph = helper.make_graph(nodes, "net", [x], outputs, initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.options import LoadOptions
+from n2d2py.stages.score_boxes import detector_of
 
 
 @pytest.fixture
@@ -264,3 +236,44 @@ def test_the_digits_of_a_trained_detector(tmp_path):
         label = real[at, 5:, box].argmax()
         hits += any(one.label == label and abs(corners - np.array(one[3:])).max() < 0.5 for one in each)
     assert hits >= 95
+
+
+def test_the_score_of_a_detector(home, capsys):
+    """mAP of floating point is 100 % against its own detections; that of the compiled export is the simulated one."""
+    need("g++", "make")
+    save_detector("net.onnx")
+    rng = np.random.default_rng(0)
+    Path("images").mkdir()
+    for name in "abcd":
+        Image.fromarray(rng.integers(0, 256, (24, 32, 3), dtype=np.uint8)).save(f"images/{name}.png")
+    words = ["-calib-data", "images", "-class-names", "names.txt", "-quiet", "-o", "."]
+    post = ["-post", "yolov8:threshold=0.6,iou=0.3,units=relative"]
+    for given in (post, ["-labels", "boxes.json"]):
+        Path("boxes.json").write_text(json.dumps(of_coco({"a.png": [(0, 0, 0, 4, 4)]})))
+        assert main(["net.onnx", *words, *given, "-test"]) == 1 and "E452" in capsys.readouterr().err
+    network = load_stage(Path("net.onnx"), LoadOptions(class_names=("cat", "dog", "bird"), post=post[1]))
+    detector = detector_of(network, network.graph)
+    found = {}
+    for name in "abcd":
+        x = np.asarray(Image.open(f"images/{name}.png"), np.float32).transpose(2, 0, 1)[None] / 255
+        y = FloatEngine(network.graph).run(x)["y"][0]
+        found[f"{name}.png"] = [
+            (one.label, one.x0, one.y0, one.x1, one.y1) for one in detector.detections(detector.stored([y]))
+        ]
+    assert sum(map(len, found.values())) > 4
+    Path("boxes.json").write_text(json.dumps(of_coco(found)))
+    folder = run("net.onnx", "-export", "CPP", *words, *post, "-labels", "boxes.json", "-test", out=home)
+    scores = json.loads((folder / "statistics/summary.json").read_text())["scores"]
+    assert scores["float"] == pytest.approx(100) and 20 < scores["simulated"] <= 100
+    assert scores["compiled"] == scores["simulated"]
+
+
+def of_coco(boxes: dict[str, list[tuple[float, ...]]]) -> dict[str, list[dict]]:
+    """Annotations as those of COCO of the boxes (class, left, top, right, bottom) of images."""
+    annotations = [
+        {"image_id": image, "category_id": label, "bbox": [x0, y0, x1 - x0, y1 - y0]}
+        for image, each in boxes.items()
+        for label, x0, y0, x1, y1 in each
+    ]
+    categories = [{"id": label, "name": name} for label, name in enumerate(("cat", "dog", "bird"))]
+    return {"images": [{"id": name, "file_name": name} for name in boxes], "annotations": annotations, "categories": categories}

@@ -1,4 +1,4 @@
-"""The NEON, SVE and RISC-V kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
+"""The kernels of ARM, RISC-V and MIPS, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
 
 from __future__ import annotations
 
@@ -87,6 +87,7 @@ def test_channels(tmp_path, target):
         ("aarch64-dot", 1),
         ("aarch64-sve256", 3),
         ("armv7", 3),
+        ("mips64el-msa", 5),
         ("riscv64-rvv128", 5),
         ("riscv64-rvv256", 5),
         ("riscv64-rvv512", 5),
@@ -97,7 +98,7 @@ def test_each_rescale(tmp_path, target, every):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512", "armv7"])
+@pytest.mark.parametrize("target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512", "armv7", "mips64el-msa"])
 def test_each_rescale_whole(tmp_path, target):
     check(each_rescale_cases() + channel_depthwise_cases(cases.Sweep(6))[::4], target, tmp_path, "-O3")
 
@@ -147,7 +148,7 @@ def test_another_vector_length(tmp_path, bits):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["aarch64", "armv7"])
+@pytest.mark.parametrize("target", ["aarch64", "armv7", "mips64el-msa"])
 def test_weights_of_minus_128(tmp_path, target):
     """Two products of -128 by -128 do not fit into 16 bits: such layers add each by itself."""
     sweep = cases.Sweep(3)

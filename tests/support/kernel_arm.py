@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: the NEON, SVE and RISC-V kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
+"""Shared by the tests of kernels: those of ARM, RISC-V and MIPS, cross-compiled and run by QEMU."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ TARGETS = {
     ),
     "armv7": ("arm-linux-gnueabihf-g++", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"), ("qemu-arm", "-cpu", "max")),
     "riscv64": ("riscv64-linux-gnu-g++", (), ("qemu-riscv64",)),
+    "mips64el-msa": ("mips64el-linux-gnuabi64-g++", ("-march=mips64r5", "-mmsa"), ("qemu-mips64el", "-cpu", "Loongson-3A4000")),
     **{
         f"riscv64-rvv{bits}": (
             _CLANG,

@@ -5,6 +5,10 @@
 
 #include <cstring>
 
+#if defined(__mips_msa)
+#include <msa.h>
+#endif
+
 #include "n2d2/half.hpp"
 
 namespace n2d2 {
@@ -22,7 +26,11 @@ N2D2_INLINE Vector load(const float* from) {
 }
 N2D2_INLINE void store(Vector x, float* to) { std::memcpy(to, &x, sizeof x); }
 N2D2_INLINE Vector spread(float x) { return Vector{} + x; }
+#if defined(__mips_msa)  // GCC does not fuse the two in C++11
+N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return __msa_fmadd_w(sum, a, b); }
+#else
 N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return sum + a * b; }
+#endif
 N2D2_INLINE Vector largerOf(Vector a, Vector b) { return a > b ? a : b; }
 N2D2_INLINE Vector smallerOf(Vector a, Vector b) { return a < b ? a : b; }
 enum : int { TilePixels = 6, TilePanels = 1, SinglePanels = sizeof(Vector) == 64 ? 2 : 4 };

@@ -362,6 +362,19 @@ _TABLE = (
         tiles=((0, 0, 0), (5, 4, 8192), (5, 4, 65536), (4, 2, 24576), (5, 1, 24576)),
     ),
     InstructionSet(
+        "msa",
+        "MIPS MSA",
+        "Msa",
+        "N2D2_MSA",
+        "n2d2/isa/msa.hpp",
+        "MIPS with vectors of 128 bits (MSA), little-endian: P5600, I6400, Loongson 3A4000",
+        "defined(__mips_msa) && defined(__MIPSEL__)",
+        has=_PANELS | {CHANNELS, FLOATS},
+        signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
+        speed=4,
+        tiles=((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (5, 1, 65536), (2, 1, 24576)),
+    ),
+    InstructionSet(
         "mve",
         "MVE (Helium)",
         "Mve",
@@ -549,6 +562,13 @@ TARGETS = (
     ),
     Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
     Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
+    Processor(
+        "mips64el-msa",
+        "mips64el",
+        ("-march=mips64r5", "-mmsa", "-Wno-psabi"),
+        "mips64el-linux-gnuabi64-",
+        ("qemu-mips64el", "-cpu", "Loongson-3A4000"),
+    ),
     Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
     Processor("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
 )
