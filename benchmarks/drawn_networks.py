@@ -249,15 +249,15 @@ def sink_token() -> nn.Module:
 
 
 def sink_mlp() -> nn.Module:
-    """A gated MLP that makes a value 200 times the others of the first token, as large language models have it."""
+    """A gated MLP that makes one value of the first token 300 times the others, as large language models have it."""
     net = transformer(48, rms=True)
     token = FirstToken(48, 3.0)
     gated = next(one for one in net.modules() if isinstance(one, Gated))
     with torch.no_grad():
         aim = token.token[0, 0] / token.token.norm()
         for part in (gated.gate, gated.up):
-            part.weight[0] = 6 * aim
-        gated.down.weight[5, 0] = 4.0
+            part.weight[0] = 2 * aim
+        gated.down.weight[5, 0] = 1.0
     return nn.Sequential(net[0], token, *list(net)[1:])
 
 

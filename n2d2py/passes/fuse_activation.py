@@ -5,7 +5,7 @@ Integer layers apply a clamp at no cost; other functions are looked up in a tabl
     Clip(layer(x))      =>  layer with activation Clip
     Clip2(Clip1(x))     =>  one Clip with low = Clip2(low1), high = Clip2(high1)
     Clip(MaxPool(x))    =>  MaxPool(Clip(x)) where the layer before the pool can take the Clip: the largest
-                            clipped value is the clipped largest value (the same for Reshape and Transpose)
+                            clipped value is the clipped largest value (the same for Reshape, Transpose and MemoryView)
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from n2d2py.operators.functions import Clip, FunctionRow
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.view import MemoryView
 from n2d2py.passes.base import Match, Pass, drop
 
 
@@ -44,7 +45,7 @@ def _takes_clamp(node: Node) -> bool:
 
 def _moves_single_values(node: Node) -> bool:
     return node.activation is None and (
-        isinstance(node.op, (Reshape, Transpose)) or (isinstance(node.op, Pool) and node.op.mode == "Max")
+        isinstance(node.op, (MemoryView, Reshape, Transpose)) or (isinstance(node.op, Pool) and node.op.mode == "Max")
     )
 
 

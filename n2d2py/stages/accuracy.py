@@ -187,6 +187,8 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
         yield replace(way, calibration=replace(calibration, quality="default"), text="-quality default")
     if not chosen.correct_bias:
         yield with_options("leave out -no-bias-correction", correct_bias=True)
+    if not calibration.equalize and chosen.bits == 8:
+        yield replace(way, calibration=replace(calibration, equalize=True), text="leave out -no-cle")
     if chosen.narrow:
         place = " instead of -flash-budget" if chosen.flash_budget else ""
         yield with_options(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)

@@ -72,6 +72,17 @@ def test_only_what_is_a_linear_layer_is_rewritten(nodes, constants, convolutions
     check(file, graph, shape)
 
 
+@every("last, shape", [(False, (1, ROWS, DEPTH)), (True, (1, ROWS, DEPTH)), (False, (1, 2, 3, DEPTH))])
+def test_the_rectifier_of_a_linear_layer_is_part_of_it(last, shape):
+    """Rows are viewed as an image between the two: a layer of its own would round once more."""
+    end = [("Relu", ["q"], "y")] if last else [("Relu", ["q"], "r"), ("MatMul", ["r", "v"], "y")]
+    nodes = [("MatMul", ["x", "w"], "p"), ("Add", ["p", "b"], "q"), *end]
+    file = model(nodes, {**CONSTANTS, "v": weights(7, WIDTH, 3)}, shape)
+    graph = integer_graph(file)
+    assert "Activation" not in kinds(graph) and kinds(graph).count("Conv") == len(end)
+    check(file, graph, shape)
+
+
 def test_floating_point_exports_have_the_convolution_too():
     file = model(LINEAR, CONSTANTS)
     integer = integer_graph(file)

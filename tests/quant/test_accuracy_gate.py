@@ -139,6 +139,21 @@ def test_networks_that_lose_what_they_say_are_warned_of(tmp_path, network, optio
         assert network is _sensors
 
 
+def test_equalization_is_proposed_where_it_was_turned_off(tmp_path):
+    """Rectified channels a factor of 400 apart, which the next layer divides by as much."""
+    rng = np.random.default_rng(6)
+    gains = np.exp(rng.uniform(-3, 3, 24))
+    constants = {"w": rng.normal(size=(12, 24)) * gains, "v": rng.normal(size=(24, 6)) / gains[:, None]}
+    nodes = [
+        helper.make_node(*each)
+        for each in (("MatMul", ["x", "w"], ["a"]), ("Relu", ["a"], ["b"]), ("MatMul", ["b", "v"], ["y"]))
+    ]
+    path, x = _model(nodes, constants, 12, tmp_path), rng.normal(size=(200, 12)).astype(np.float32)
+    lost, _, (said,) = _exported(path, x, ["-no-cle"])
+    better, _, none = _exported(path, x, [])
+    assert "; leave out -no-cle gives " in said and better > lost + 15 and not none
+
+
 def test_inputs_of_different_units_are_named(tmp_path):
     _, _, (said,) = _exported(*_sensors(tmp_path), ["-input-bits", "8"])
     assert "'x'" in said
