@@ -47,6 +47,7 @@ from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
+from n2d2py.stages.score_boxes import check_boxes
 from n2d2py.stages.train import train_stage
 from n2d2py.stages.values import write_outputs
 from n2d2py.targets.scorer import refuse_positions
@@ -128,7 +129,8 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
         raise N2D2Error("E509", "the test set is empty", where=network.place, remedy=remedy)
     if options.test:
         ErrorList.raise_if([target.unscored for target in network.targets if target.unscored is not None])
-    if options.test and stimuli.label_map is None:
+        check_boxes(network, stimuli)
+    if options.test and stimuli.label_map is None and stimuli.boxes is None:
         for target in network.targets:
             refuse_positions(target, network.graph.shape(target.tensor))
     return stimuli
@@ -370,8 +372,9 @@ def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Compari
     wanted = project.stored.count or compared is not None or score.latency
     with _running(tester if wanted else None, folder, project.manifest.details) as run:
         built = BuildMetrics() if run is None else measured(run, score.latency)
-        if run is not None and score.test and project.stored.count:
-            compiled_scores(quantized.network, quantized.graph, run, project.stored, project.positions, scores)
+        if run is not None and score.test and project.stored.count and project.tested is not None:
+            tested = (project.tested, project.positions)
+            compiled_scores(quantized.network, quantized.graph, run, project.stored, tested, scores)
         if compared is None:
             return Comparison(), built
         comparison = compare_stage(

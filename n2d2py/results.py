@@ -342,8 +342,8 @@ class ScoreTable(_Shown):
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         found = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
-        return ("target", "computed", "stimuli", "top-1, %"), [
-            (target, label, score.stimuli, None if score.top1 is None else round(score.top1, 2))
+        return ("target", "computed", "stimuli", "score, %"), [
+            (target, label, score.stimuli, None if score.percent is None else round(score.percent, 2))
             for target, label, score in found
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,15 @@ from n2d2py.errors import N2D2Error
 
 @dataclass(frozen=True)
 class InputData:
-    """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, take the place of labels among them."""
+    """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, take the place of labels among them.
+
+    `boxes` are those of the images of a folder (data/boxes.py).
+    """
 
     path: Path
     arrays: Mapping[str, np.ndarray] | None = None
     labels: np.ndarray | None = None
+    boxes: Sequence[np.ndarray | None] | None = None
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.arrays import open_npy, open_npz
+from n2d2py.data.boxes import has_boxes, read_boxes
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import TARGETS, read_arrays
 from n2d2py.data.decode import PICTURES, SOUNDS
@@ -47,7 +48,7 @@ def labelled_data(
 ) -> tuple[InputData, tuple[str, ...]]:
     """The data with the ids of their labels, as far as they have any, and the names of the classes.
 
-    A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
+    A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label` or boxes, or by its sub-folders, if all images lie in two
     or more. Labels that are not numbers are numbered by `class_names`, else in their sorted order.
 
     Raises:
@@ -63,6 +64,9 @@ def labelled_data(
         files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
         if given.labels is not None or not files:
             return given, tuple(class_names)
+        if file is not None and has_boxes(file):
+            boxes, names = read_boxes(file, given.path, files, class_names)
+            return replace(given, boxes=boxes), names
         found = _by_folder(files, class_names) if file is None else _by_list(file, given.path, files, class_names)
         return (given, tuple(class_names)) if found is None else (replace(given, labels=found[0]), found[1])
     if file is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.frame import shorter_side
+from n2d2py.arithmetic.frame import FrameSource, shorter_side
 from n2d2py.data.transformations import Range
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import ORDERS, InputContract, InputSource, PixelMap
@@ -136,6 +136,25 @@ class Preprocessing:
     def crop_size(self) -> tuple[int, ...]:
         """Width and height of the crop; () without one."""
         return () if self.crop is None else (self.crop[0], self.crop[-1])
+
+    def placement(self, width: int, height: int, wide: int, high: int, name: str) -> list[tuple[float, float]]:
+        """Scale and offset of columns and of rows, from pixels of an image width x height to those of an input wide x high.
+
+        Raises:
+            N2D2Error: E407, as `sized`.
+        """
+        source, taken = self.source, (wide, high)
+        if not isinstance(source, FrameSource):
+            source = FrameSource("rgb", resize=self.resize or (), crop=self.crop_size)
+            if self.resize:
+                taken = self.crop_size or (
+                    self.resize if len(self.resize) == 2 else shorter_side(width, height, self.resize[0])
+                )
+        axes = source.axes(width, height, taken[0], taken[1], name)
+        return [
+            (whole / part * one.target / one.size, -whole / part * (one.start * one.target / one.size + one.first))
+            for one, part, whole in zip(axes, taken, (wide, high), strict=True)
+        ]
 
     def sized(self, picture: np.ndarray, name: str) -> np.ndarray:
         """An image of bytes (H, W, C), resized and cropped as far as that was asked for.

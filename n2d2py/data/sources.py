@@ -21,7 +21,7 @@ from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
-from n2d2py.data.decode import PICTURES, SOUNDS, picture_header, read_picture
+from n2d2py.data.decode import PICTURES, SOUNDS, picture_header, picture_size, read_picture
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scaled_bytes
@@ -149,7 +149,24 @@ def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: 
     def load(index: int) -> np.ndarray:
         return _picture(folder, files, shape, how, index).transpose(np.argsort(axes))
 
-    return Stimuli(files, _picture_labels(given, len(files)), taken, load)
+    boxes = (
+        None
+        if given.boxes is None
+        else [_placed(one, folder, file, shape, how) for one, file in zip(given.boxes, files, strict=True)]
+    )
+    return Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
+
+
+def _placed(boxes: np.ndarray | None, folder: Path, file: str, shape: tuple[int, ...], how: Preprocessing) -> np.ndarray | None:
+    """Boxes relative to an image in pixels of the input of `shape` (C, H, W), cut to it; those outside are left out."""
+    if boxes is None or not len(boxes):
+        return boxes
+    size = picture_size(folder / file, file)
+    result = boxes.copy()
+    for at, (scale, offset) in enumerate(how.placement(*size, shape[2], shape[1], file)):
+        corners = boxes[:, [2 + at, 4 + at]] * size[at] * scale + offset
+        result[:, [2 + at, 4 + at]] = corners.clip(0, shape[2 - at])
+    return result[(result[:, 4:] > result[:, 2:4]).all(axis=1)]
 
 
 def _sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:

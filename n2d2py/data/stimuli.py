@@ -38,6 +38,8 @@ class Stimuli:
         shape: of one stimulus, (C, H, W) or (F,).
         label_map: gives the pixel-wise label ids (H, W) of the stimulus at a position; None where stimuli have one
             label each.
+        boxes: for each stimulus, its labelled boxes (m, 6): class, 1 for a crowd, left, top, right, bottom in pixels of the input, or
+            None; None where stimuli have none.
         calls: so many stimuli are calls of a network with states, one after the other; 0: each stands alone.
     """
 
@@ -50,6 +52,7 @@ class Stimuli:
         shape: tuple[int, ...],
         load: Callable[[int], np.ndarray],
         label_map: Callable[[int], np.ndarray] | None = None,
+        boxes: Sequence[np.ndarray | None] | None = None,
     ):
         """`load` gives the float32 array of the stimulus at a position; called from threads, as `label_map`."""
         self.names = names
@@ -57,6 +60,7 @@ class Stimuli:
         self.shape = shape
         self._load = load
         self.label_map = label_map
+        self.boxes = boxes
         if len(names) != len(self.labels):
             raise InternalError(f"{len(names)} names for {len(self.labels)} labels")
 
@@ -82,6 +86,7 @@ class Stimuli:
             self.shape,
             lambda position: self._load(int(chosen[position])),
             None if inner is None else lambda position: inner(int(chosen[position])),
+            None if self.boxes is None else [self.boxes[int(position)] for position in chosen],
         )
 
     def following(self, calls: int) -> Stimuli:

@@ -124,8 +124,8 @@ outputs: End the model at these tensors, which become its outputs: NAME,NAME. La
     and TFLite files] <how-to/cut_a_model>
 input-range: Real values that pixels 0 and 255 represent. Default: 0:1, or the metadata of the file. [images and arrays of
     bytes in -calib-data] <how-to/prepare_data>
-labels: Read labels from this file: lines 'image label', CSV with or without a header, or label ids in a .npy or .npz. [data
-    of -calib-data] <how-to/prepare_data>
+labels: Read labels from this file: lines 'image label', CSV, label ids (.npy, .npz), or boxes (COCO's .json, a folder
+    of YOLO's .txt). [data of -calib-data] <how-to/prepare_data>
 class-names: Read the names of the model's outputs from this file, one per line. Folders and labels with these names get their
     numbers. <how-to/prepare_data>
 scale: Scale of the preprocessing: a pixel p becomes (p * scale - mean) / std, as in torchvision. Default: 1/255. [images and

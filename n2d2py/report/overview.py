@@ -82,6 +82,9 @@ def _score(data: ReportData) -> Tile:
         return Tile(
             "mean squared error", decimal(score.mse, 5) or "–", f"{score.stimuli} stimuli{auc}", f"{deployed}, -test", parts
         )
+    if score.boxes is not None:
+        note = f"at an IoU of 0.5: {score.boxes.percent_50 or 0:.2f}%, {score.stimuli} stimuli"
+        return Tile("mAP", _score_text(score), note, f"{deployed}, -test", parts)
     if score.top1 is None:
         return Tile("score", "–", f"{score.stimuli} stimuli without labels", f"{deployed}, -test", parts)
     note = f"{score.correct} of {score.count}" + (f", top-{score.top_n} {score.topn:.2f}%" if score.topn is not None else "")
@@ -89,7 +92,9 @@ def _score(data: ReportData) -> Tile:
 
 
 def _score_text(score: Score) -> str:
-    return decimal(score.mse, 5) or "–" if score.errors is not None else "–" if score.top1 is None else f"{score.top1:.2f}%"
+    return (
+        decimal(score.mse, 5) or "–" if score.errors is not None else "–" if score.percent is None else f"{score.percent:.2f}%"
+    )
 
 
 def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: str, why: str) -> Tile:

@@ -57,7 +57,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         "macs": sums.macs,
         "layers": sums.layers,
         "in_float": {"layers": [one.layer for one in in_float], "macs_percent": 100 * macs, "bytes_percent": 100 * size},
-        "scores": {label: score.top1 if score is not None else None for label, score in scores.items()},
+        "scores": {label: score.percent if score is not None else None for label, score in scores.items()},
     }
     result["samples"] = {label: len(score.indices) for label, score in scores.items() if score is not None}
     if (base := scores.pop("float")) is not None:

@@ -418,13 +418,19 @@ def _opened(
         labelled = stimuli.labels[stimuli.labels >= 0]
         what = "images" if pictures else "samples" if options.audio is None else "sounds"
         count = f"{len(stimuli)} {what}" + (
-            f" of {len(set(labelled.tolist()))} classes" if len(labelled) else " without labels"
+            f" with {sum(len(one) for one in stimuli.boxes if one is not None)} boxes"
+            if stimuli.boxes is not None
+            else f" of {len(set(labelled.tolist()))} classes"
+            if len(labelled)
+            else " without labels"
         )
         layout = "nhwc" if port is not None and port.channels_last else "nchw"
         log.notice("%s", input_text(how, shape, given, reals, count, layout))
     sets = {"Validation": stimuli}
     known = stimuli.labels >= 0
-    if known.all():
+    if stimuli.boxes is not None:
+        sets["Test"] = stimuli.take([at for at, each in enumerate(stimuli.boxes) if each is not None])
+    elif known.all():
         sets["Test"] = stimuli
     elif known.any() and given.is_folder:
         sets["Test"] = stimuli.take(np.flatnonzero(known))
@@ -464,6 +470,8 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
     """Raises E410 where -class-names has another number of names than every output has values."""
     outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.results}
+    if any(one.boxes is not None for one in data.sets.values()):
+        return
     if options.post is None and options.class_names is not None and len(data.classes) not in outputs.values():
         name, count = next(iter(outputs.items()))
         what = f"-class-names has {len(data.classes)} names, but '{name}' has {count} classes"

@@ -22,6 +22,7 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Runner
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
+from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of
 from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
 
@@ -95,6 +96,8 @@ def score_stage(
 
     Batches are worked on by all cores; results do not depend on their number.
     """
+    if stimuli.boxes is not None:
+        return _detection_scores(network, graph, quantized, stimuli, folder)
     tensors = [target.tensor for target in network.targets]
     engine = FloatEngine(graph, taps=tensors, threads=1)
 
@@ -134,12 +137,44 @@ def score_stage(
     return scores
 
 
+def _detection_scores(
+    network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path
+) -> Scores:
+    """`score_stage` for detections and labelled boxes."""
+    engine, size = FloatEngine(graph, threads=1), stimuli.calls or batch_size(graph)
+
+    def run(batch: Batch) -> list[tuple[np.ndarray, ...]]:
+        values = engine.run(batch[0])
+        found = [tuple(values[name] for name in graph.results)]
+        if quantized is not None:
+            stored = simulate(quantized, quantize_inputs(quantized, [batch[0]]))
+            found.append(tuple(stored[name] for name in quantized.results))
+        return found
+
+    batches = ordered_map(run, stimuli.batches(size))
+    found = list(log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"))
+    scores = Scores()
+    for at, (label, one) in enumerate(
+        (("float", graph), ("" if quantized is None else simulated_name(quantized.bits), quantized))
+    ):
+        if one is not None:
+            outputs = [np.concatenate(parts) for parts in zip(*(each[at] for each in found), strict=True)]
+            scores.add(label, detection_score(detector_of(network, one), outputs, stimuli))
+    write_target_files(folder, scores.rows[TARGET][-1][1], "test" if quantized is None else "export")
+    return scores
+
+
 def compiled_scores(
-    network: LoadedNetwork, graph: QuantGraph, project: Runner, stored: StoredStimuli, positions: np.ndarray, scores: Scores
+    network: LoadedNetwork,
+    graph: QuantGraph,
+    project: Runner,
+    stored: StoredStimuli,
+    tested: tuple[Stimuli, np.ndarray],
+    scores: Scores,
 ) -> None:
     """Add the running export's scores on the exported stimuli, and check its outputs against the simulation.
 
-    Integers must be identical, unless layers before them compute in floating point. `positions` are the places of the exported stimuli among the tested ones.
+    Integers must be identical, unless layers before them compute in floating point. `tested`: the tested stimuli, and the places of the exported ones among them.
 
     Raises:
         N2D2Error: E812 when a compiled output differs from the simulated one.
@@ -158,6 +193,11 @@ def compiled_scores(
                 f"{found.expected:g}, {project.label} {found.found:g}",
                 remedy="run again with -compare to find the first layer, and report this defect",
             )
+    stimuli, positions = tested
+    if stimuli.boxes is not None:
+        results = [outputs[name] for name in graph.results]
+        scores.add(project.label, detection_score(detector_of(network, graph), results, stimuli.take(positions), positions))
+        return
     parts = [graph.type(name).dequantize(values) for name, values in zip(graph.fed, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     for target, labels in zip(network.targets, stored.labels, strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 
 from n2d2py.figures import can_draw
 from n2d2py.files import file_names, json_text, write_text
+from n2d2py.targets.boxes import Boxes
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
@@ -32,7 +33,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
     Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat;
     <tag>/classif.log (every stimulus with its best outputs and their values). For a segmentation, images of the
     first stimuli in <tag>/ instead of the last two; colours start at the angle `hue`. For an auto-encoder:
-    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all. `as_json`: <tag>/classif.json, an object for
+    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all; for detections: Detections_<tag>.dat. `as_json`: <tag>/classif.json, an object for
     each stimulus, too.
     """
     home = folder / target_folder_name(score.target)
@@ -47,6 +48,9 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
             for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names, strict=True)
         ]
         _write(home / f"Errors_{tag}.dat", lines)
+        return home
+    if score.boxes is not None:
+        _write(home / f"Detections_{tag}.dat", _detection_lines(score, score.boxes))
         return home
     log = home / tag
     log.mkdir(exist_ok=True)
@@ -117,6 +121,19 @@ def _confusion_lines(score: Score) -> list[str]:
     for label, estimated in np.argwhere(score.confusion):
         count = score.confusion[label, estimated]
         lines.append(f"{label} {estimated} {count} {count / totals[label]:.6f}")
+    return lines
+
+
+def _detection_lines(score: Score, boxes: Boxes) -> list[str]:
+    lines = [f"# {line}" for line in score_lines(score)]
+    for label, each in boxes.precisions.items():
+        name = _quoted(score.classes[label]) if label < len(score.classes) else str(label)
+        lines.append(f"# class {label} {name}: AP {each.mean():.4f}, at an IoU of 0.5 {each[0]:.4f}")
+    lines.append("# stimulus class score left top right bottom name")
+    for index, name, found in zip(score.indices, score.names, boxes.found, strict=True):
+        lines += [
+            f"{index} {int(row[0])} " + " ".join(f"{value:.6g}" for value in row[1:]) + f" {_quoted(name)}" for row in found
+        ]
     return lines
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from n2d2py.targets.boxes import Boxes
 from n2d2py.targets.metrics import Metrics, area_under_roc, mean_metrics
 from n2d2py.targets.pixels import Pixels
 
@@ -41,6 +42,7 @@ class Score:
         ranks: int64, how many outputs come before the label; -1 when ignored.
         errors: float64 mean squared error of each stimulus, for targets whose data are the target.
         pixels: counts over positions, for outputs with a label for each; `labels`, `best` and `ranks` say nothing then.
+        boxes: detections and labelled boxes; `labels`, `best` and `ranks` say nothing then.
     """
 
     target: str
@@ -54,9 +56,10 @@ class Score:
     ranks: np.ndarray
     errors: np.ndarray | None = None
     pixels: Pixels | None = None
+    boxes: Boxes | None = None
 
     def __repr__(self) -> str:
-        value = f"top-1 {self.top1:.2f} % of " if self.top1 is not None else ""
+        value = "" if self.percent is None else f"{'top-1' if self.boxes is None else 'mAP'} {self.percent:.2f} % of "
         return f"Score({self.target}: {value}{self.stimuli} samples)"
 
     @property
@@ -92,6 +95,11 @@ class Score:
         if self.pixels is not None:
             return 100.0 * self.correct / int(self.pixels.counted.sum()) if self.count else None
         return 100.0 * self.correct / self.count if self.count and self.errors is None else None
+
+    @property
+    def percent(self) -> float | None:
+        """The one figure of the score: mAP of detections, else `top1`."""
+        return self.top1 if self.boxes is None else self.boxes.percent
 
     @property
     def topn(self) -> float | None:
@@ -155,8 +163,8 @@ def common(first: Score, second: Score) -> tuple[np.ndarray, np.ndarray]:
 
 
 def agreement(first: Score, second: Score) -> float | None:
-    """Percent of the stimuli of both scores with the same best output; None for auto-encoders, segmentation or without any."""
+    """Percent of the stimuli of both scores with the same best output; None for auto-encoders, segmentation, detections or without any."""
     left, right = common(first, second)
-    if not left.size or first.errors is not None or first.pixels is not None:
+    if not left.size or any(one is not None for one in (first.errors, first.pixels, first.boxes)):
         return None
     return 100.0 * float(np.mean(first.estimated[left] == second.estimated[right]))

@@ -54,6 +54,8 @@ def score_lines(score: Score) -> list[str]:
     if score.errors is not None:
         lines = ["Mean squared error: " + ("-" if score.mse is None else f"{score.mse:.6g}")]
         return lines + ([f"Area under the ROC: {score.auc:.4f}"] if score.auc is not None else [])
+    if score.boxes is not None:
+        return [f"mAP: {_percent(score.boxes.percent)}    (at an IoU of 0.5: {_percent(score.boxes.percent_50)})"]
     m = score.metrics
     if score.top1 is None or m is None:
         return [f"No labels: {score.stimuli} stimuli run, none scored"]
@@ -78,6 +80,9 @@ def _difference(base: Score, other: Score) -> str:
     if base.errors is not None and other.errors is not None:
         before = float(base.errors[left].mean()) if left.size else 0.0
         return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
+    if base.boxes is not None and other.boxes is not None:
+        both = [score.boxes.of(where).percent for score, where in ((base, left), (other, right)) if score.boxes is not None]
+        return "-" if both[0] is None or both[1] is None else f"{both[1] - both[0]:+.2f}"
     if base.pixels is not None and other.pixels is not None:
         rates = [
             float(pixels.hits[where].sum() / max(pixels.counted[where].sum(), 1))
@@ -110,6 +115,18 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
             ],
             "",
         )
+    if base.boxes is not None:
+        body = [
+            [
+                row.label,
+                str(row.score.stimuli),
+                *(_percent(value) for value in (row.score.boxes.percent, row.score.boxes.percent_50)),
+                "" if row is rows[0] else _difference(base, row.score),
+            ]
+            for row in rows
+            if row.score.boxes is not None
+        ]
+        return ["", "stimuli", "mAP", "mAP 0.5", "points"], body, _shared(rows)
     ranked = base.top_n > 1 and base.pixels is None
     header = [
         "",
@@ -132,9 +149,13 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
                 "" if first else _difference(base, score),
             ]
         )
-    partial = [row.label for row in rows[1:] if row.score.stimuli != base.stimuli]
-    note = f"agreement and points of {', '.join(partial)}: on the stimuli shared with {rows[0].label}"
-    return header, body, note if partial else ""
+    return header, body, _shared(rows)
+
+
+def _shared(rows: Sequence[ScoreRow]) -> str:
+    """Note on rows over fewer stimuli than the first one."""
+    partial = [row.label for row in rows[1:] if row.score.stimuli != rows[0].score.stimuli]
+    return f"agreement and points of {', '.join(partial)}: on the stimuli shared with {rows[0].label}" if partial else ""
 
 
 def score_table(rows: Sequence[ScoreRow]) -> str:

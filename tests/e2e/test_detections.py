@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 from support.board_export import SHARED, make, need_core
 from support.detection_cases import reference
 from support.e2e_run import run
@@ -19,7 +21,11 @@ from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.cli import main
 from n2d2py.graph.port import TensorInfo
 from n2d2py.postprocessing import recognized
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import ArrayError
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.options import LoadOptions
+from n2d2py.stages.score_boxes import detector_of
 
 
 def save_detector(path: str, order: str = "boxes last", two: bool = False, score_activation: bool = True) -> None:
@@ -264,3 +270,44 @@ def test_the_digits_of_a_trained_detector(tmp_path):
         label = real[at, 5:, box].argmax()
         hits += any(one.label == label and abs(corners - np.array(one[3:])).max() < 0.5 for one in each)
     assert hits >= 95
+
+
+def test_the_score_of_a_detector(home, capsys):
+    """mAP of floating point is 100 % against its own detections; that of the compiled export is the simulated one."""
+    need("g++", "make")
+    save_detector("net.onnx")
+    rng = np.random.default_rng(0)
+    Path("images").mkdir()
+    for name in "abcd":
+        Image.fromarray(rng.integers(0, 256, (24, 32, 3), dtype=np.uint8)).save(f"images/{name}.png")
+    words = ["-calib-data", "images", "-class-names", "names.txt", "-quiet", "-o", "."]
+    post = ["-post", "yolov8:threshold=0.6,iou=0.3,units=relative"]
+    for given in (post, ["-labels", "boxes.json"]):
+        Path("boxes.json").write_text(json.dumps(of_coco({"a.png": [(0, 0, 0, 4, 4)]})))
+        assert main(["net.onnx", *words, *given, "-test"]) == 1 and "E452" in capsys.readouterr().err
+    network = load_stage(Path("net.onnx"), LoadOptions(class_names=("cat", "dog", "bird"), post=post[1]))
+    detector = detector_of(network, network.graph)
+    found = {}
+    for name in "abcd":
+        x = np.asarray(Image.open(f"images/{name}.png"), np.float32).transpose(2, 0, 1)[None] / 255
+        y = FloatEngine(network.graph).run(x)["y"][0]
+        found[f"{name}.png"] = [
+            (one.label, one.x0, one.y0, one.x1, one.y1) for one in detector.detections(detector.stored([y]))
+        ]
+    assert sum(map(len, found.values())) > 4
+    Path("boxes.json").write_text(json.dumps(of_coco(found)))
+    folder = run("net.onnx", "-export", "CPP", *words, *post, "-labels", "boxes.json", "-test", out=home)
+    scores = json.loads((folder / "statistics/summary.json").read_text())["scores"]
+    assert scores["float"] == pytest.approx(100) and 20 < scores["simulated"] <= 100
+    assert scores["compiled"] == scores["simulated"]
+
+
+def of_coco(boxes: dict[str, list[tuple[float, ...]]]) -> dict[str, list[dict]]:
+    """Annotations as those of COCO of the boxes (class, left, top, right, bottom) of images."""
+    annotations = [
+        {"image_id": image, "category_id": label, "bbox": [x0, y0, x1 - x0, y1 - y0]}
+        for image, each in boxes.items()
+        for label, x0, y0, x1, y1 in each
+    ]
+    categories = [{"id": label, "name": name} for label, name in enumerate(("cat", "dog", "bird"))]
+    return {"images": [{"id": name, "file_name": name} for name in boxes], "annotations": annotations, "categories": categories}
