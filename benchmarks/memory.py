@@ -36,7 +36,7 @@ from n2d2py.memory.settings import MODES, Settings  # noqa: E402
 from n2d2py.memory.strategies import plan_memory  # noqa: E402
 from n2d2py.memory.strip_search import StripSearch  # noqa: E402
 from n2d2py.memory.strips import with_strips  # noqa: E402
-from n2d2py.memory.sums import residual_sums, with_sums  # noqa: E402
+from n2d2py.memory.sums import residual_sums  # noqa: E402
 from n2d2py.stages.memory import smaller_plan  # noqa: E402
 
 NETWORKS = {
@@ -156,7 +156,7 @@ def cell(problem: MemoryProblem, make, sums: bool) -> str:
     """
     start = time.process_time()
     if sums:
-        problem, plan = smaller_plan(problem, with_sums(problem, residual_sums(problem)), make)
+        problem, plan = smaller_plan(problem, networks.with_sums(problem, residual_sums(problem)), make)
     else:
         plan = make(problem)
     seconds = time.process_time() - start

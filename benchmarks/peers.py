@@ -1,17 +1,21 @@
-"""Measures integers beside those of other quantizers on the same images, as a Markdown table.
+"""Measures integers beside those of other quantizers on the same samples, as a Markdown table with a line for each network.
 
-    N2D2_DATA=FOLDER PYTHON benchmarks/peers.py [-calib N] [-test N] [-only WAY]... [NETWORK ...]
+    N2D2_DATA=FOLDER PYTHON benchmarks/peers.py [-calib N] [-test N] [-only WAY]... [-results FILE] [-print] [NETWORK ...]
 
-Networks: those of tests/networks (their data: N2D2_DATA, N2D2_MODELS) and those of FOLDER/modern, by name; all by default.
-Each tool calibrates on the same stimuli and is measured on the same others, against ONNX Runtime on the float file:
+Networks, by name, all by default: those of tests/networks (their data: N2D2_DATA, N2D2_MODELS), those of FOLDER/modern and
+FOLDER/field/quant, and those of drawn_networks.py, which are made where they are missing (in N2D2_DRAWN, a folder of the system's temporary
+one by default). Each tool calibrates on the same samples and is measured on the same others, against ONNX Runtime on the float file:
 
-- dB: power of the float outputs to that of the error; error: mean |output - float output|;
-- agreement: share of largest outputs that stay the same; of yolo also the share of its detections (objectness above 0.5) that is found.
+- dB of each output: variance of the float values around the mean of their row, to the power of the error;
+- agreement: share of largest values of the first output that stay the same; of yolo also the share of its detections (objectness above 0.5)
+  that is found.
+
+A result is a line of FILE (peers.jsonl). What FILE has is not computed again, so a run that was stopped goes on. -print computes nothing.
 
 ONNX Runtime: QDQ, unsigned activations, a weight scale for each output channel, after its own pre-processing, each of its
-calibration methods. NNCF (of OpenVINO): its defaults, `transformer` for networks with Softmax inside. Both are
+calibration methods. NNCF (of OpenVINO): its defaults, `transformer` (with SmoothQuant) for networks with Softmax inside. Both are
 run by ONNX Runtime without fusions, so that no sum saturates on processors without a dot product of bytes. A peer that
-PYTHON does not have, and a method that does not run on a network, is a line with the reason. LiteRT's quantizer reads .tflite files of
+PYTHON does not have, and a method that does not run on a network, is named with the reason. LiteRT's quantizer reads .tflite files of
 floating-point networks: it takes NAME.tflite in the folder N2D2_TFLITE, inputs in the layout that the file has.
 """
 
@@ -21,12 +25,13 @@ import argparse
 import contextlib
 import importlib.util
 import io
+import json
 import logging
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,60 +49,99 @@ from static_quantization import write_static  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py import log  # noqa: E402
+from n2d2py.quant.observe.judged import relative_errors  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
 from n2d2py.stages.options import suited  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
+DRAWN = Path(os.environ.get("N2D2_DRAWN", Path(tempfile.gettempdir()) / "n2d2_drawn"))
 METHODS = ("MinMax", "Entropy", "Percentile", "Distribution")
-OURS = {
-    "default": [],
-    "-no-bias-correction": ["-no-bias-correction"],
-    "-quality best": ["-quality", "best"],
-    "-nbbits 16": ["-nbbits", "16"],
-    "-nbbits 16 -no-cle": ["-nbbits", "16", "-no-cle"],
-}
+OURS = {"default": [], "-quality best": ["-quality", "best"], "-nbbits 16": ["-nbbits", "16"]}
+Outputs = list[np.ndarray]
+"""Values (n, ...) of each output of a network."""
+Ways = dict[str, tuple[str, Callable[[], Outputs]]]
+"""By the name of a quantizer, the module that it needs and what computes its outputs."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A float ONNX file with stimuli (n, ...) to calibrate and to measure, and how ours are computed."""
+    """A float ONNX file with samples (n, ...) to calibrate and to measure, and the function that computes ours."""
 
     name: str
     file: Path
     calibration: np.ndarray
     inputs: np.ndarray
-    ours: Callable[[list[str]], np.ndarray]
+    ours: Callable[[list[str]], Outputs]
 
 
 def from_ini(path: Path, calib: int, test: int) -> Network:
     """A network of tests/networks."""
     case = accuracy.prepare(path, calib, test)
     assert case.model is not None
-    return Network(path.stem, case.model, case.calibration, case.inputs, lambda words: accuracy.ours(case, calib, words))
+    return Network(path.stem, case.model, case.calibration, case.inputs, lambda words: [accuracy.ours(case, calib, words)])
+
+
+def from_arrays(name: str, file: Path, given: np.ndarray, inputs: np.ndarray, calib: int, test: int) -> Network:
+    """A network with arrays of samples; -1 takes all of them."""
+    given, inputs = (x if count < 0 else x[:count] for x, count in ((given, calib), (inputs, test)))
+
+    def ours(words: list[str]) -> Outputs:
+        net = n2d2py.load(file)
+        options = n2d2py.QuantizationOptions(bits=16 if "16" in words else 8)
+        calibration = n2d2py.CalibrationOptions(stimuli=-1, quality="best" if "best" in words else "default")
+        observed = n2d2py.calibrate(net, given, options=suited(calibration, options))
+        graph = n2d2py.quantize(net, observed, options=options).graph
+        stored = simulate_all(graph, quantize_inputs(graph, [inputs]), 25)
+        return [graph.type(output).dequantize(stored[output]) for output in graph.outputs]
+
+    return Network(name, file, given, inputs, ours)
 
 
 def from_folder(folder: Path, calib: int, test: int) -> Network:
-    """A network of the folder `modern`."""
+    """A network of the folder `modern`, or of drawn_networks.py."""
     (file,) = folder.glob("*.onnx")
-    given, inputs = np.load(folder / "calib.npy"), np.load(folder / "eval.npz")["x"]
-    given, inputs = (x if count < 0 else x[:count] for x, count in ((given, calib), (inputs, test)))
-
-    def ours(words: list[str]) -> np.ndarray:
-        quality = "best" if "best" in words else "default"
-        bits = 16 if "16" in words else 8
-        net = n2d2py.load(file)
-        options = n2d2py.QuantizationOptions(bits=bits, **({"correct_bias": False} if "-no-bias-correction" in words else {}))
-        calibration = n2d2py.CalibrationOptions(stimuli=-1, quality=quality, equalize="-no-cle" not in words)
-        observed = n2d2py.calibrate(net, given, options=suited(calibration, options))
-        graph = n2d2py.quantize(net, observed, options=options).graph
-        stored = simulate_all(graph, quantize_inputs(graph, [inputs]), 25)[graph.outputs[0]]
-        return graph.type(graph.outputs[0]).dequantize(stored)
-
-    return Network(folder.name, file, given, inputs, ours)
+    return from_arrays(folder.name, file, np.load(folder / "calib.npy"), np.load(folder / "eval.npz")["x"], calib, test)
 
 
-def run_onnx(file: Path, x: np.ndarray) -> np.ndarray:
-    """The first output (n, ...) of ONNX Runtime, node by node as the file says.
+def from_field(file: Path, data: Path, calib: int, test: int) -> Network:
+    """A network of the folder `field/quant`, whose samples another one may share."""
+    stored = np.load(data)
+    return from_arrays(file.stem, file, stored["cal"], stored["x"], calib, test)
+
+
+def drawn(name: str, calib: int, test: int) -> Network:
+    """A network of drawn_networks.py."""
+    from drawn_networks import make  # late: it needs PyTorch
+
+    return from_folder(make(name, DRAWN), calib, test)
+
+
+FIELD = {"concat_then_pixels": "concat_then_pixels", "pixels_then_concat": "concat_then_pixels"}
+FIELD |= {"ln_gains_wide": "ln_gains", "ln_gains_flat": "ln_gains", "lstm": "lstm", "lstm_folded": "lstm", "sensors": "sensors"}
+"""Networks of `field/quant`, and whose samples they have."""
+
+
+def sources() -> dict[str, Callable[[int, int], Network]]:
+    """By the name of a network, what makes it of the numbers of samples that calibrate and that are measured."""
+    found: dict[str, Callable[[int, int], Network]] = {}
+    found |= {path.stem: partial(from_ini, path) for path in sorted((ROOT / "tests" / "networks").glob("*.ini"))}
+    found |= {path.name: partial(from_folder, path) for path in sorted((DATA / "modern").glob("*/"))}
+    quant = DATA / "field" / "quant"
+    found |= {
+        name: partial(from_field, quant / f"{name}.onnx", quant / f"{data}_data.npz")
+        for name, data in FIELD.items()
+        if (quant / f"{name}.onnx").is_file()
+    }
+    if importlib.util.find_spec("torch") is None:
+        print("PyTorch is not installed: the drawn networks are missing", file=sys.stderr)
+        return found
+    from drawn_networks import FAMILIES
+
+    return found | {name: partial(drawn, name) for name in FAMILIES}
+
+
+def run_onnx(file: Path, x: np.ndarray) -> Outputs:
+    """The outputs of ONNX Runtime, node by node as the file says.
 
     Fused integer kernels would saturate sums of byte products on processors without a dot product of bytes, which costs peers 14 dB.
     """
@@ -108,10 +152,11 @@ def run_onnx(file: Path, x: np.ndarray) -> np.ndarray:
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     name, size = session.get_inputs()[0].name, session.get_inputs()[0].shape[0]
     size = size if isinstance(size, int) else 16
-    return np.concatenate([np.asarray(session.run(None, {name: x[k : k + size]})[0]) for k in range(0, len(x), size)])
+    parts = [session.run(None, {name: x[k : k + size]}) for k in range(0, len(x), size)]
+    return [np.concatenate([np.asarray(one) for one in each]) for each in zip(*parts, strict=True)]
 
 
-def onnxruntime_outputs(network: Network, method: str) -> np.ndarray:
+def onnxruntime_outputs(network: Network, method: str) -> Outputs:
     """Of ONNX Runtime's static quantization."""
     with tempfile.TemporaryDirectory() as folder:
         quantized = Path(folder) / "quantized.onnx"
@@ -119,7 +164,7 @@ def onnxruntime_outputs(network: Network, method: str) -> np.ndarray:
         return run_onnx(quantized, network.inputs)
 
 
-def nncf_outputs(network: Network) -> np.ndarray:
+def nncf_outputs(network: Network) -> Outputs:
     """Of NNCF's post-training quantization of the ONNX file."""
     import nncf
     import onnx
@@ -134,7 +179,7 @@ def nncf_outputs(network: Network) -> np.ndarray:
         return run_onnx(Path(folder) / "quantized.onnx", network.inputs)
 
 
-def litert_outputs(network: Network) -> np.ndarray:
+def litert_outputs(network: Network) -> Outputs:
     """Of LiteRT's quantizer, static int8, run by LiteRT."""
     from ai_edge_litert.interpreter import Interpreter
     from ai_edge_quantizer import quantizer, recipe
@@ -154,73 +199,114 @@ def litert_outputs(network: Network) -> np.ndarray:
     observed = made.calibrate({key: [{name: laid_out(x)} for x in network.calibration]})
     content = bytes(made.quantize(observed).quantized_model)
     run = Interpreter(model_content=content).get_signature_runner(key)
-    return np.concatenate([next(iter(run(**{name: laid_out(x)}).values())) for x in network.inputs])
+    parts = [run(**{name: laid_out(x)}) for x in network.inputs]
+    return [np.concatenate([part[output] for part in parts]) for output in signature["outputs"]]
 
 
-def cells(name: str, real: np.ndarray, found: np.ndarray) -> list[str]:
-    """dB, error, agreement, detections."""
-    found = found.reshape(real.shape).astype(np.float64)
-    power = np.square(found - real).sum()
-    decibels = 10 * np.log10(np.square(real, dtype=np.float64).sum() / power) if power else np.inf
-    classes = real.shape[1] > 1 and name != "ad_autoencoder"
-    agreement = f"{100 * (found.argmax(1) == real.argmax(1)).mean():.2f}" if classes else "-"
-    detections = "-"
+def judge(name: str, real: Outputs, found: Outputs) -> dict[str, object]:
+    """Decibels of each output, agreement and detections in per cent."""
+    outputs = {str(k): (x, y.reshape(x.shape).astype(np.float64)) for k, (x, y) in enumerate(zip(real, found, strict=True))}
+    errors = relative_errors({k: x for k, (x, _) in outputs.items()}, {k: y for k, (_, y) in outputs.items()})
+    result: dict[str, object] = {"dB": [round(float(-10 * np.log10(max(error, 1e-12))), 2) for error, _ in errors.values()]}
+    exact, near = outputs["0"]
+    if exact.ndim > 1 and exact.shape[1] > 1:
+        result["agreement"] = round(100 * float((near.argmax(1) == exact.argmax(1)).mean()), 2)
     if name == "yolo":
-        there, seen = real[:, 4] > 0.5, found[:, 4] > 0.5
-        detections = f"{100 * (there & seen).sum() / there.sum():.1f}, {(seen & ~there).sum()} false"
-    return [f"{decibels:.2f}", f"{np.abs(found - real).mean():.5f}", agreement, detections]
+        there, seen = exact[:, 4] > 0.5, near[:, 4] > 0.5
+        result["detections"] = f"{100 * (there & seen).sum() / there.sum():.1f} %, {(seen & ~there).sum()} false"
+    return result
 
 
-def peers(network: Network) -> dict[str, tuple[str, Callable[[], np.ndarray]]]:
-    """Name -> (module that it needs, its outputs)."""
-    ways: dict[str, tuple[str, Callable[[], np.ndarray]]] = {
-        f"ONNX Runtime {one}": ("onnxruntime", partial(onnxruntime_outputs, network, one)) for one in METHODS
+def ways(network: Network) -> Ways:
+    """Our quantizers and those of others."""
+    found: Ways = {way: ("n2d2py", partial(network.ours, words)) for way, words in OURS.items()}
+    found |= {f"ONNX Runtime {one}": ("onnxruntime", partial(onnxruntime_outputs, network, one)) for one in METHODS}
+    return found | {
+        "NNCF": ("nncf", partial(nncf_outputs, network)),
+        "LiteRT": ("ai_edge_quantizer", partial(litert_outputs, network)),
     }
-    ways["NNCF"] = ("nncf", partial(nncf_outputs, network))
-    ways["LiteRT"] = ("ai_edge_quantizer", partial(litert_outputs, network))
-    return ways
+
+
+def measure(network: Network, module: str, way: str, compute: Callable[[], Outputs], real: Outputs) -> dict[str, object]:
+    """A line of the file of results."""
+    row: dict[str, object] = {"network": network.name, "way": way}
+    if importlib.util.find_spec(module) is None:
+        return row | {"missing": f"{module} is not installed"}
+    start = time.process_time()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = compute()
+        row |= judge(network.name, real, found)
+    except Exception as error:  # whatever a peer raises is a line of the table
+        if module == "n2d2py":
+            raise
+        return row | {"missing": f"{type(error).__name__}: {' '.join(str(error).split())[:90]}"}
+    return row | {"seconds": round(time.process_time() - start, 1)}
+
+
+def _shown(rows: Sequence[dict]) -> str:
+    """The best of some quantizers: by the sum of decibels of the outputs."""
+    measured = [row for row in rows if "dB" in row]
+    if not measured:
+        return "-"
+    row = max(measured, key=lambda one: sum(one["dB"]))
+    text = ", ".join(f"{value:.1f}" for value in row["dB"])
+    text += f" ({row['agreement']:.4g} %)" if "agreement" in row else ""
+    text += f", {row['detections']}" if "detections" in row else ""
+    return text + (f" {row['way'].split()[-1]}" if len(rows) > 1 else "")
+
+
+def page(names: Sequence[str], results: Sequence[dict]) -> str:
+    """The table, and below it who is missing where."""
+    columns = {
+        **{way: [way] for way in OURS},
+        "ONNX Runtime": [f"ONNX Runtime {one}" for one in METHODS],
+        "NNCF": ["NNCF"],
+        "LiteRT": ["LiteRT"],
+    }
+    lines = [f"| network | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+    for name in names:
+        cells = [
+            _shown([row for row in results if row["network"] == name and row["way"] in words]) for words in columns.values()
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    missing: dict[tuple[str, str], list[str]] = {}
+    for row in results:
+        if "missing" in row and row["network"] in names:
+            missing.setdefault((row["way"], row["missing"]), []).append(row["network"])
+    return "\n".join([*lines, "", *(f"- {way}: {why} ({', '.join(each)})" for (way, why), each in missing.items())])
 
 
 def main() -> None:
-    """Prints the table."""
+    """Measures what the file of results has not, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*")
     parser.add_argument("-calib", type=int, default=100)
     parser.add_argument("-test", type=int, default=100)
-    parser.add_argument("-only", action="append", help="rows whose name has this in it")
+    parser.add_argument("-only", action="append", help="quantizers whose name has this in it")
+    parser.add_argument("-results", type=Path, default=Path("peers.jsonl"))
+    parser.add_argument("-print", action="store_true")
     arguments = parser.parse_args()
     log.setup(quiet=True)
     logging.disable(logging.WARNING)
-    inis = {path.stem: path for path in sorted((ROOT / "tests" / "networks").glob("*.ini"))}
-    folders = {path.name: path for path in sorted((DATA / "modern").iterdir()) if path.is_dir()}
-    print(f"{machine()}; {arguments.calib} stimuli to calibrate, {arguments.test} to measure\n")
-    print("| network | quantizer | dB | error | agreement % | detections % | s |\n|---|---|" + "---:|" * 5, flush=True)
-    for name in arguments.networks or [*inis, *folders]:
-        make = from_ini if name in inis else from_folder
-        network = make((inis | folders)[name], arguments.calib, arguments.test)
-        real = run_onnx(network.file, network.inputs)
-        ways: dict[str, tuple[str, Callable[[], np.ndarray]]] = {
-            way: ("n2d2py", partial(network.ours, words)) for way, words in OURS.items()
-        }
-        ways |= peers(network)
-        for way, (module, compute) in ways.items():
-            if arguments.only and not any(text in way for text in arguments.only):
+    known = sources()
+    names = arguments.networks or list(known)
+    results = [json.loads(line) for line in arguments.results.read_text().splitlines()] if arguments.results.is_file() else []
+    done = {(row["network"], row["way"]) for row in results}
+    for name in [] if arguments.print else names:
+        network, real = None, []
+        for way in [*OURS, *(f"ONNX Runtime {one}" for one in METHODS), "NNCF", "LiteRT"]:
+            if (name, way) in done or (arguments.only and not any(text in way for text in arguments.only)):
                 continue
-            if importlib.util.find_spec(module) is None:
-                print(f"| {name} | {way} | {module} is not installed |", flush=True)
-                continue
-            start = time.perf_counter()
-            try:
-                with contextlib.redirect_stdout(io.StringIO()):
-                    found = compute()
-                shown = cells(name, real, found)
-            except Exception as error:  # whatever a peer raises is a line of the table
-                if module == "n2d2py":
-                    raise
-                said = " ".join(str(error).split())[:90]
-                print(f"| {name} | {way} | does not run: {type(error).__name__}: {said} |", flush=True)
-                continue
-            print(f"| {name} | {way} | {' | '.join(shown)} | {time.perf_counter() - start:.1f} |", flush=True)
+            if network is None:
+                network = known[name](arguments.calib, arguments.test)
+                real = run_onnx(network.file, network.inputs)
+            row = measure(network, *ways(network)[way][:1], way, ways(network)[way][1], real)
+            results.append(row)
+            with arguments.results.open("a") as file:
+                print(json.dumps(row), file=file)
+            print(json.dumps(row), file=sys.stderr, flush=True)
+    print(f"{machine()}; {arguments.calib} samples to calibrate, {arguments.test} to measure\n\n{page(names, results)}")
 
 
 if __name__ == "__main__":

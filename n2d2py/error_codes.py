@@ -191,6 +191,8 @@ E703: tensor of an unsupported rank | use tensors with channels, height and widt
 E704: model without a layer to export | correct the outputs of the model
 E705: export parameter that the export does not support | give another value
 E706: model with states in an export without states | use CPP or CPP_MCU, or States=none
+E707: -app of another kind than the input of the model, or for an export without applications | choose the kind that the
+    message names
 E711: file or folder at the path of the export that is not an export | remove it, or choose another folder with -o
 E712: export folder that is not writable | choose another folder with -o, or change the permissions
 E713: disk full during the export | free some space, or choose another folder with -o
@@ -245,7 +247,7 @@ W410: labels that are off by one class | number the labels like the outputs, inc
 W411: data outside the declared range | scale the data, or correct the range
 W412: class folders with numeric names, sorted as text | keep them for models from torchvision or Keras; otherwise give
     -class-names
-W414: calibration on one sample, or on samples of zeros | calibrate on some hundred samples like those in use
+W414: calibration on one sample, or on equal ones | calibrate on some hundred samples like those in use
 W415: images with alpha, CMYK images, or gray ones among color ones | convert the images to one mode
 W420: layers with random weights, as no weights are given | give -w
 W421: stored quantized weights that do not match the stored float weights | use both files from one training
@@ -264,9 +266,10 @@ W508: integer output that deviates strongly from floating point | apply the name
 W509: dynamically quantized model (quantize_dynamic) that is exported in floating point, as there is no calibration | give
     -calib-data for integers, or -nbbits -32
 W703: export parameter without effect on this model | remove the parameter
-W704: export without the post-processing of -post | export CPP or CPP_MCU
-W705: target without the conversion of camera frames or sounds that the calibration used | convert in the application, or use
-    -export CPP or CPP_MCU
+W704: export without the conversion of frames or sounds, or the post-processing, that the model needs | do it in the
+    application, or use -export CPP or CPP_MCU
+W706: results of MLPerfTiny that can be negative, which the score of MLCommons' runner does not expect | end the model with
+    Softmax
 W801: missing compiler; the compiled export is not tested | install g++ and make
 """
 """By code its meaning and, after the bar, the general remedy."""

@@ -119,11 +119,8 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
         client: Any = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise N2D2Error(
-            "E814",
-            f"no scheduler answers at {address}: {reason}",
-            remedy="start one with 'dask scheduler', or correct the address",
-        ) from error
+        what = f"no scheduler answers at {address}: {reason}"
+        raise N2D2Error("E814", what, remedy="start one with 'dask scheduler', or correct the address") from error
     number = 0
     with client:
         try:
@@ -160,11 +157,8 @@ def _check_workers(client: Any, address: str) -> None:
     for worker, found in client.run(resolve_name, "n2d2py.version:__version__", on_error="return").items():
         if found != __version__:
             reason = f"has {found}" if isinstance(found, str) else f"cannot import n2d2py ({found})"
-            raise N2D2Error(
-                "E814",
-                f"the worker {worker} of {address} {reason}, but version {__version__} is needed",
-                remedy="install the same version of n2d2py on all workers",
-            )
+            what = f"the worker {worker} of {address} {reason}, but version {__version__} is needed"
+            raise N2D2Error("E814", what, remedy="install the same version of n2d2py on all workers")
 
 
 def _outcome(function: Callable[[S], R], shard: S) -> tuple[R | None, Exception | None]:
@@ -176,8 +170,5 @@ def _outcome(function: Callable[[S], R], shard: S) -> tuple[R | None, Exception 
 
 
 def _died(number: int, shard: object) -> N2D2Error:
-    return N2D2Error(
-        "E813",
-        f"the worker died in each attempt at part {number + 1} ({str(shard)[:80]})",
-        remedy="use fewer workers, or a machine with more memory",
-    )
+    what = f"the worker died in each attempt at part {number + 1} ({str(shard)[:80]})"
+    return N2D2Error("E813", what, remedy="use fewer workers, or a machine with more memory")

@@ -31,6 +31,7 @@ from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage, sensitivity_stage
 from n2d2py.stages.export import (
+    check_app,
     check_labels,
     export_folder_name,
     export_request,
@@ -195,6 +196,7 @@ def check_before(network: LoadedNetwork, options: RunOptions) -> None:
     """Check, before any work is done, the place of an export, its tuning and states, and say what is missing to test it."""
     check_tuning(network, options)
     _check_states(network, options)
+    check_app(network, _target(options), options.export.app)
     check_place(network, options)
     warn_untested(network, options)
 
@@ -272,7 +274,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     graph = memory.graph if memory else quantized.graph
     chosen, positions = exported_stimuli(tested, options.export.stimuli)
     stored = stored_stimuli(network, graph, chosen)
-    request = export_request(network, graph, memory, stored, options.recorded)
+    request = export_request(network, graph, memory, stored, options.recorded, options.export.app)
     warn_without_effect(network.params, target, quantized.graph)
     prepared = target.prepare(request)
     prepared.check()

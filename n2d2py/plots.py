@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.figures import new_figure
 from n2d2py.files import plain_text
-from n2d2py.memory.files import plan_figure
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.report import ReportData
 from n2d2py.report.calibration import TensorRange, tensor_ranges
 from n2d2py.report.text import shorten
 from n2d2py.stages.quantize import QuantizedNetwork
-from n2d2py.targets.pictures import confusion_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["confusion_figure", "error_figure", "histogram_figure", "plan_figure"]
 
 _BARS, _WEAK, _CHOSEN = "#4e79a7", "#f28e2b", "#d62728"
 _WEAK_DB = 15.0

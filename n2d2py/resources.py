@@ -44,18 +44,14 @@ def folder(name: str) -> Path:
     chosen = os.environ.get("N2D2PY_DATA")
     if chosen:
         if not (Path(chosen) / name).is_dir():
-            raise N2D2Error(
-                "E001",
-                f"N2D2PY_DATA={chosen} contains no folder '{name}'",
-                remedy="unset it, or set it to a checkout of n2d2py",
-            )
+            what = f"N2D2PY_DATA={chosen} contains no folder '{name}'"
+            raise N2D2Error("E001", what, remedy="unset it, or set it to a checkout of n2d2py")
         return Path(chosen) / name
     for root in _candidates():
         if (root / name).is_dir():
             return root / name
-    raise N2D2Error(
-        "E001", f"folder '{name}' is missing in this installation", remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout"
-    )
+    what = f"folder '{name}' is missing in this installation"
+    raise N2D2Error("E001", what, remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout")
 
 
 @cache

@@ -318,7 +318,7 @@ class ScoreTable(_Shown):
         Raises:
             N2D2Error: E509 without scores, E454 without matplotlib.
         """
-        from n2d2py.plots import confusion_figure
+        from n2d2py.targets.pictures import confusion_figure
 
         found = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
         if found is None:
@@ -342,7 +342,8 @@ class ScoreTable(_Shown):
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         found = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
-        return ("target", "computed", "stimuli", "score, %"), [
+        figure = "mAP, %" if any(score.boxes is not None for _, _, score in found) else "top-1, %"
+        return ("target", "computed", "stimuli", figure), [
             (target, label, score.stimuli, None if score.percent is None else round(score.percent, 2))
             for target, label, score in found
         ]
@@ -390,7 +391,7 @@ class ExportedModel(_Shown):
         Raises:
             N2D2Error: E605 a target that places memory itself, or no matplotlib.
         """
-        from n2d2py.plots import plan_figure
+        from n2d2py.memory.files import plan_figure
 
         planned = self.run.project.memory
         if planned is None:

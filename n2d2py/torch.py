@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
 from n2d2py.stages.train import not_trained, require_torch
-from n2d2py.training.folder import write_weights
+from n2d2py.training.checkpoint import write_weights
 
 if TYPE_CHECKING:
     from n2d2py.training.module import GraphModule

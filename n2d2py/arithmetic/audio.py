@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.choices import read_settings, require_known
+from n2d2py.errors import N2D2Error
 
 KINDS = ("log_mel", "mfcc")
 WINDOWS = ("hann", "hamming", "povey")
@@ -342,28 +343,12 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
-    kind, _, rest = text.partition(":")
-    given: dict[str, str] = {}
-    for part in filter(None, rest.split(",")):
-        key, equals, value = part.partition("=")
-        if not equals or key in given:
-            raise _wrong(
-                option, text, f"'{part}' is {'given twice' if equals else 'not KEY=VALUE'}", "write each KEY=VALUE once"
-            )
-        given[key] = value
+    wrong = partial(_wrong, option, text)
+    kind, given = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
     preset = given.get("preset", "librosa")
-    for what, value, known in (
-        ("kind", kind, KINDS),
-        ("preset", preset, tuple(PRESETS)),
-        *(("key", one, _KEYS) for one in given),
-    ):
-        if value not in known:
-            like = nearest(value, list(known))
-            raise _wrong(
-                option, text, f"the {what} '{value}' is unknown", f"did you mean {like}?" if like else f"use {', '.join(known)}"
-            )
+    require_known("preset", preset, PRESETS, wrong)
     if kind != "mfcc" and "coefficients" in given:
-        raise _wrong(option, text, "coefficients have no effect on log_mel", "remove them, or use mfcc")
+        raise wrong("coefficients have no effect on log_mel", "remove them, or use mfcc")
     defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
     values: dict[str, Any] = {"preset": preset, "window_type": given.get("window_type", defaults["window_type"])}
     rate = values["rate"] = int(_number(option, text, "rate", given.get("rate", defaults["rate"])))
@@ -379,7 +364,7 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
         values[key] = int(_number(option, text, key, given.get(key, defaults[key])))
     found = AudioSource(kind, **values)
     if problem := _problem(found):
-        raise _wrong(option, text, problem, "correct the value")
+        raise wrong(problem, "correct the value")
     return found
 
 

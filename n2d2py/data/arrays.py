@@ -77,9 +77,8 @@ def plain(sample: np.ndarray) -> np.ndarray:
         held = np.iinfo(np.int32)
         for value in (sample.min(initial=0), sample.max(initial=0)):
             if not held.min <= value <= held.max:
-                raise N2D2Error(
-                    "E414", f"a sample contains {value}, which exceeds 32 bits", remedy="store float32 or smaller integers"
-                )
+                what = f"a sample contains {value}, which exceeds 32 bits"
+                raise N2D2Error("E414", what, remedy="store float32 or smaller integers")
         return np.array(sample, np.int32)
     kinds = {"b": np.dtype(np.uint8), "f": np.dtype(np.float32)}
     return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))

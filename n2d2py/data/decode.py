@@ -89,9 +89,8 @@ def _opened(path: Path, name: str, look: Callable):
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise unreadable(name, error) from None
     except Exception as error:  # the decoders raise nearly every type on damaged files
-        raise N2D2Error(
-            "E403", f"{name} cannot be decoded: {error or type(error).__name__}", remedy="remove or replace the file"
-        ) from None
+        what = f"{name} cannot be decoded: {error or type(error).__name__}"
+        raise N2D2Error("E403", what, remedy="remove or replace the file") from None
 
 
 def _pixels(image) -> np.ndarray:

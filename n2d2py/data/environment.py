@@ -157,9 +157,8 @@ def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
     }
     for key, value in wanted.items():
         if values.given(key) and values[key] != value:
-            raise values.fail(
-                "E124", f"'{key}' changes the size of the expected outputs, which is not supported", "remove it", key
-            )
+            what = f"'{key}' changes the size of the expected outputs, which is not supported"
+            raise values.fail("E124", what, "remove it", key)
 
 
 def _shape(values: Values) -> tuple[int, ...]:

@@ -92,11 +92,9 @@ def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, 
     ):
         return as_array(data)
     if not isinstance(data, Iterable):
-        raise N2D2Error(
-            "E414",
-            f"data of type {type(data).__module__}.{type(data).__name__} are not supported",
-            remedy="give a path, an array, arrays by name, a DataLoader, or an iterator of (x, y)",
-        )
+        what = f"data of type {type(data).__module__}.{type(data).__name__} are not supported"
+        remedy = "give a path, an array, arrays by name, a DataLoader, or an iterator of (x, y)"
+        raise N2D2Error("E414", what, remedy=remedy)
     items, most = [], 0 if isinstance(data, Sized) else most
     for item in data:
         items.append(_batch(item))

@@ -82,9 +82,8 @@ def _array_of_labels(path: Path) -> np.ndarray:
     arrays = open_npz(path)
     found = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
     if not found:
-        raise N2D2Error(
-            "E410", f"{path} contains no labels, only {', '.join(arrays)}", remedy=f"store them as one of {', '.join(TARGETS)}"
-        )
+        what = f"{path} contains no labels, only {', '.join(arrays)}"
+        raise N2D2Error("E410", what, remedy=f"store them as one of {', '.join(TARGETS)}")
     return arrays[found[0]]
 
 
@@ -161,12 +160,8 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
     ids, names = _numbered(path, texts, class_names)
     left = [name for name in files if name not in ids]
     if left:
-        log.notice(
-            "%s: %d images have no label, the first one is %s; they are used for calibration only",
-            path.name,
-            len(left),
-            left[0],
-        )
+        text = "%s: %d images have no label, the first one is %s; they are used for calibration only"
+        log.notice(text, path.name, len(left), left[0])
     return np.array([ids.get(name, -1) for name in files], np.int64), names
 
 
@@ -235,7 +230,6 @@ def _numbered(
             what = f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else "")
             raise N2D2Error("E410", what, where=Location(str(path), number), remedy="correct the list or -class-names")
     if not class_names:
-        log.notice(
-            "classes: %s (sorted labels of %s)", ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name
-        )
+        text = "classes: %s (sorted labels of %s)"
+        log.notice(text, ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name)
     return {name: names.index(label) for name, (_, label) in texts.items()}, names

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.text import read_lines
-from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.data.text import parsed_lines
+from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini import wildcard_match
 
 IGNORED = -1
@@ -84,28 +84,19 @@ def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping
     outputs = [_UNMAPPED] * len(label_names)
     given: dict[str, int] = {}
     special: dict[str, int] = {}
-    errors: list[N2D2Error] = []
-    for number, line in read_lines(path, comment="#"):
-        where = Location(str(path), number)
-        try:
-            label, output = _parse(line, where)
-            if label in ("*", "default"):
-                _once(label in special, label, where)
-                special[label] = output
-            else:
-                _once(label in given, label, where)
-                given[label] = output
-                _assign(label, output, label_names, outputs, where)
-        except N2D2Error as error:
-            errors.append(error)
-    ErrorList.raise_if(errors)
+
+    def parse(line: str, where: Location) -> None:
+        label, output = _parse(line, where)
+        known = special if label in ("*", "default") else given
+        _once(label in known, label, where)
+        known[label] = output
+        if known is given:
+            _assign(label, output, label_names, outputs, where)
+
+    parsed_lines(path, parse, comment="#")
     default = special.get("default", _UNMAPPED)
-    return LabelsMapping(
-        tuple(default if one == _UNMAPPED else one for one in outputs),
-        special.get("*", _UNMAPPED),
-        tuple(label_names),
-        str(path),
-    )
+    mapped = tuple(default if one == _UNMAPPED else one for one in outputs)
+    return LabelsMapping(mapped, special.get("*", _UNMAPPED), tuple(label_names), str(path))
 
 
 def _parse(line: str, where: Location) -> tuple[str, int]:

@@ -111,9 +111,8 @@ class Pipeline:
             result = self.levels.nearest(result)
         result = self._fitted(result, name)
         if not np.isfinite(result).all():
-            raise N2D2Error(
-                "E418", f"stimulus {name} contains NaN or infinity", where=self.where, remedy="remove it, or correct its values"
-            )
+            what = f"stimulus {name} contains NaN or infinity"
+            raise N2D2Error("E418", what, where=self.where, remedy="remove it, or correct its values")
         return result
 
     def transform(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
@@ -212,9 +211,8 @@ class Pipeline:
             try:
                 labels = step.transformation.map_labels(labels, names)
             except Inapplicable as problem:
-                raise N2D2Error(
-                    "E408", f"{step.transformation.type}: {problem.what}", where=step.where, remedy=problem.remedy
-                ) from None
+                what = f"{step.transformation.type}: {problem.what}"
+                raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
         return labels
 
     def _all_steps(self) -> Iterator[PipelineStep]:

@@ -14,7 +14,7 @@ from n2d2py import log
 from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
-from n2d2py.data.environment import Environment, read_environment
+from n2d2py.data.environment import read_environment
 from n2d2py.data.pipeline import Pipeline, TracePoint
 from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
 from n2d2py.data.preprocessing import find_pixels
@@ -27,9 +27,6 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import write_text
 from n2d2py.graph.inputs import ORDERS, ChannelOrder, InputContract
 from n2d2py.ini import Document, Schema
-
-__all__ = ["Environment", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
-
 
 _OF_FRAMES = tuple(f"{name}Transformation" for name in "ChannelExtraction ColorSpace Normalize RangeAffine Rescale".split())
 """Transformations that the conversion of frames and the map of a byte can stand for."""
@@ -262,9 +259,8 @@ class StimuliProvider:
         dtype = trace[at - 1].image.dtype
         if dtype not in self._normalized:
             self._normalized.add(dtype)
-            log.notice(
-                "normalizing the stimuli (%s) in the [%d;1] range", dtype, -1 if pipeline.signed or dtype.kind == "i" else 0
-            )
+            text = "normalizing the stimuli (%s) in the [%d;1] range"
+            log.notice(text, dtype, -1 if pipeline.signed or dtype.kind == "i" else 0)
 
 
 def provider_schemas() -> list[Schema]:

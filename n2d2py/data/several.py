@@ -133,9 +133,8 @@ def _stacked(
     held = source.labels if source.labels is not None else none if "y" in inputs else arrays.get("y", none)
     labels = np.asarray(held)
     if labels.size != count or labels.dtype.kind not in "iu":
-        raise N2D2Error(
-            "E414", f"{path}: y is not an integer for each of the {count} samples", remedy="store one label id per sample"
-        )
+        what = f"{path}: y is not an integer for each of the {count} samples"
+        raise N2D2Error("E414", what, remedy="store one label id per sample")
     return Stimuli(
         [f"{path.name}[{index}]" for index in range(count)],
         labels.reshape(-1),
@@ -163,7 +162,6 @@ def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, real: _Real) ->
     for part, name in zip(parts, inputs, strict=True):
         vectors.append(real(name, part).reshape(-1))
         if not np.isfinite(vectors[-1]).all():
-            raise N2D2Error(
-                "E418", f"{title}: {name} contains NaN or infinity", remedy="remove the sample, or correct its values"
-            )
+            what = f"{title}: {name} contains NaN or infinity"
+            raise N2D2Error("E418", what, remedy="remove the sample, or correct its values")
     return np.concatenate(vectors)

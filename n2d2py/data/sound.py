@@ -34,9 +34,8 @@ def read_wav(path: Path, name: str) -> np.ndarray:
         kind = {_PCM: "integers", _REAL: "floating-point numbers"}.get(code, f"coding {code}")
         raise N2D2Error("E406", f"{name} has unsupported {bits}-bit samples ({kind})", remedy="convert it to 16-bit PCM")
     if not channels or frame != channels * bits // 8:
-        raise N2D2Error(
-            "E402", f"{name} declares {channels} channels of {bits} bits in {frame} bytes", remedy="write the file again"
-        )
+        what = f"{name} declares {channels} channels of {bits} bits in {frame} bytes"
+        raise N2D2Error("E402", what, remedy="write the file again")
     count = len(sound) // frame
     if not count:
         raise N2D2Error("E416", f"{name} contains no audio sample", remedy="remove the file")
@@ -57,11 +56,8 @@ def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
         return np.frombuffer(data, "<i2")
     samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_chunks(read_bytes(path, name), name)[0])[2]
     if samples.shape[1] != 1 or found != rate:
-        raise N2D2Error(
-            "E408",
-            f"{name} has {samples.shape[1]} channels at {found} Hz instead of one at {rate} Hz",
-            remedy="convert the file, or correct rate= of -audio",
-        )
+        what = f"{name} has {samples.shape[1]} channels at {found} Hz instead of one at {rate} Hz"
+        raise N2D2Error("E408", what, remedy="convert the file, or correct rate= of -audio")
     return np.clip(np.rint(samples[:, 0] * 32768), -32768, 32767).astype(np.int16)
 
 

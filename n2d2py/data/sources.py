@@ -181,11 +181,8 @@ def _sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> St
         return Stimuli(files, _picture_labels(given, len(files)), shape, lambda index: source.stimulus(read(index), shape))
     x, labels, _ = read_arrays(given)
     if x.ndim != 2 or x.dtype != np.int16 or not len(x):
-        raise N2D2Error(
-            "E414",
-            f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds",
-            remedy="store int16 samples (N, samples), or a folder of WAV files",
-        )
+        what = f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
+        raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
     labels = labels if len(labels) == len(x) else np.full(len(x), -1)
     names = [f"{given.name}[{index}]" for index in range(len(x))]
     return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape))
@@ -315,9 +312,8 @@ def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: F
         if x.dtype.kind in "iu":
             return how.real(sample)
         if not np.isfinite(sample).all():
-            raise N2D2Error(
-                "E418", f"sample {index} of {path.name} contains NaN or infinity", remedy="remove it, or correct its values"
-            )
+            what = f"sample {index} of {path.name} contains NaN or infinity"
+            raise N2D2Error("E418", what, remedy="remove it, or correct its values")
         return sample.astype(np.float32)
 
     return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.files import read_regular
 
 TABLES = (".csv", ".dat", ".txt")
 """Endings of text files that are stimuli."""
+T = TypeVar("T")
+_MOST_ERRORS = 10
 _DELIMITERS = re.compile(r"[,; \t]+")
 
 
@@ -48,6 +51,26 @@ def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, st
             line = line.split(comment, 1)[0]
         if line.strip():
             yield number, line.strip()
+
+
+def parsed_lines(path: Path, parse: Callable[[str, Location], T], comment: str | None = None, skip: int = 0) -> list[T]:
+    """The results of `parse` for each non-empty line after the first `skip` lines of a file, and its place.
+
+    Raises:
+        N2D2Error: E401, E402 as `read_lines`; those of `parse`, up to ten of them as an ErrorList.
+    """
+    found: list[T] = []
+    errors: list[N2D2Error] = []
+    for number, line in read_lines(path, comment):
+        try:
+            if number > skip:
+                found.append(parse(line, Location(str(path), number)))
+        except N2D2Error as error:
+            errors.append(error)
+            if len(errors) == _MOST_ERRORS:
+                break
+    ErrorList.raise_if(errors)
+    return found
 
 
 def name_and_label(line: str) -> tuple[str, str] | None:

@@ -81,6 +81,7 @@ class ExportRequest:
         hashes: digest by name of each input of the run (network, weights, data), for the manifest.
         contract: images that the network takes, and names of its classes.
         post: post-processing of the outputs (`-post`); None without one.
+        app: the application around the network (`-app`); None without one.
     """
 
     graph: QuantGraph
@@ -94,6 +95,7 @@ class ExportRequest:
     hashes: Mapping[str, str] = field(default_factory=dict)
     contract: InputContract = InputContract()
     post: str | None = None
+    app: str | None = None
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -204,6 +206,7 @@ class Target(Generic[ResultT]):
         keeps_states: whether its networks keep states between calls.
         converts_inputs: whether its exports contain the conversion of `InputContract.source`.
         post_processes: whether its exports contain the post-processing of -post.
+        has_apps: whether its exports contain the application of -app.
         codes: its own errors and warnings by code, each with its meaning and the general remedy; for its page.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
@@ -220,6 +223,7 @@ class Target(Generic[ResultT]):
     keeps_states: bool = False
     converts_inputs: bool = False
     post_processes: bool = False
+    has_apps: bool = False
     codes: Mapping[str, tuple[str, str]] = MappingProxyType({})
     runner: type[Runner] | None = None
 

@@ -4,21 +4,3 @@ from n2d2py.files.arrays import DamagedArray, map_npy, map_npz, read_npy, read_n
 from n2d2py.files.names import file_names, marked_file_name, plain_file_name
 from n2d2py.files.pictures import open_picture, plain_text
 from n2d2py.files.regular import finite, json_text, open_regular, read_regular, write_text
-
-__all__ = [
-    "DamagedArray",
-    "file_names",
-    "finite",
-    "json_text",
-    "map_npy",
-    "map_npz",
-    "marked_file_name",
-    "open_picture",
-    "open_regular",
-    "plain_file_name",
-    "plain_text",
-    "read_npy",
-    "read_npz",
-    "read_regular",
-    "write_text",
-]

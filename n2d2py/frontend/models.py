@@ -58,14 +58,12 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
     torch, ir, kind = sys.modules.get("torch"), sys.modules.get("onnx_ir"), type(model).__name__
     if torch is not None and isinstance(model, torch.nn.Module):
         if example_inputs is None:
-            raise N2D2Error(
-                "E008", f"the module {kind} has no example inputs", remedy="give example_inputs=(torch.zeros(1, ...),)"
-            )
+            what = f"the module {kind} has no example inputs"
+            raise N2D2Error("E008", what, remedy="give example_inputs=(torch.zeros(1, ...),)")
         return _exported(torch, model, example_inputs)
     if example_inputs is not None:
-        raise N2D2Error(
-            "E008", f"example_inputs have no effect on {kind}", remedy="leave them out; only a torch.nn.Module needs them"
-        )
+        what = f"example_inputs have no effect on {kind}"
+        raise N2D2Error("E008", what, remedy="leave them out; only a torch.nn.Module needs them")
     if ir is not None and isinstance(model, ir.Model):
         return ir.serde.serialize_model(model)
     if isinstance(model, onnx.ModelProto):

@@ -81,7 +81,6 @@ class MergedSection:
 
     def _owner(self, key: str) -> Section:
         if key not in self._owners:
-            raise N2D2Error(
-                "E108", f"property '{key}' is missing in the ConfigSection", where=self.location, remedy=f"add {key}=<value>"
-            )
+            what = f"property '{key}' is missing in the ConfigSection"
+            raise N2D2Error("E108", what, where=self.location, remedy=f"add {key}=<value>")
         return self._owners[key]

@@ -127,9 +127,8 @@ class _Expansion:
         where = owner.where(key)
         if label in self._chain:
             chain = " -> ".join(self._chain[self._chain.index(label) :] + [label])
-            raise N2D2Error(
-                "E111", f"the definitions form a cycle: {chain}", where=where, remedy="give one of them a literal value"
-            )
+            what = f"the definitions form a cycle: {chain}"
+            raise N2D2Error("E111", what, where=where, remedy="give one of them a literal value")
         self._chain.append(label)
         value = self.text(owner.raw(key), where)
         self._chain.pop()
@@ -210,9 +209,8 @@ class _Expansion:
             quoted = f"$({_cut(written)})"
             if expanded != written:
                 quoted += f", that is $({_cut(expanded)}),"
-            raise N2D2Error(
-                "E112", f"expression {quoted} has no value: {error}", where=where, remedy="correct the expression"
-            ) from None
+            what = f"expression {quoted} has no value: {error}"
+            raise N2D2Error("E112", what, where=where, remedy="correct the expression") from None
 
     def _reference(self, text: str, start: int, where: Location) -> tuple[str, int]:
         end = text.find("]", start, start + MAX_NAME)

@@ -160,11 +160,8 @@ def _read_enum(kind: Kind, name: str, text: str, choices: tuple[str, ...], remar
     names = DATA_TYPES if kind is Kind.DATATYPE else choices
     if text not in names:
         like = nearest(text, names)
-        raise Unreadable(
-            f"{name}={shorten(text)} is not one of {', '.join(names)}",
-            f"did you mean '{like}'?" if like else f"use one of {', '.join(names)}",
-            "E122",
-        )
+        what = f"{name}={shorten(text)} is not one of {', '.join(names)}"
+        raise Unreadable(what, f"did you mean '{like}'?" if like else f"use one of {', '.join(names)}", "E122")
     return text
 
 

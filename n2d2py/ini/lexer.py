@@ -94,9 +94,8 @@ def _read_bytes(path: Path) -> bytes:
         raise N2D2Error("E101", "the file does not exist", where=str(path), remedy="correct the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise N2D2Error(
-            "E101", f"the file cannot be read: {reason}", where=str(path), remedy="check the path and its permissions"
-        ) from None
+        what = f"the file cannot be read: {reason}"
+        raise N2D2Error("E101", what, where=str(path), remedy="check the path and its permissions") from None
 
 
 def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
@@ -167,9 +166,8 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
     try:
         text = strip_comment(line.text)
     except ValueError:
-        raise N2D2Error(
-            "E103", 'a " has no closing quote on this line', where=where, remedy='close the quotes or remove the "'
-        ) from None
+        what = 'a " has no closing quote on this line'
+        raise N2D2Error("E103", what, where=where, remedy='close the quotes or remove the "') from None
     if not text:
         return None
     if text.startswith("["):

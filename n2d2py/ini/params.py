@@ -232,9 +232,8 @@ class _Text:
             raise N2D2Error("E106", what, where=header.where, remedy="rename or remove one of them")
         self._sections[header.name] = line
         if header.name.startswith("[") or header.template or header.bases:
-            raise N2D2Error(
-                "E121", f"'{self._lines[line - 1][:60]}' is not a section header", where=header.where, remedy="write [layer]"
-            )
+            what = f"'{self._lines[line - 1][:60]}' is not a section header"
+            raise N2D2Error("E121", what, where=header.where, remedy="write [layer]")
 
     def _add_key(self, section: str | None, item: lexer.Assignment) -> None:
         name, line = lexer.unquote(item.name), item.where.line or 0

@@ -18,8 +18,6 @@ from n2d2py.ini.document import Section, wildcard_match
 from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.kinds import Kind, Unreadable, convert, shorten
 
-__all__ = ["REQUIRED", "Key", "Kind", "Schema", "Values", "keys", "merge_config"]
-
 
 class _Required:
     def __repr__(self) -> str:
@@ -244,11 +242,8 @@ def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
     reference = re.search(r"\[([^\]]+)\]\w", text)
     if reference and section.document.section(reference[1]) is None:
         like = nearest(reference[1], [other.name for other in section.document.sections])
-        return Unreadable(
-            f"{problem.what}: section [{reference[1]}] does not exist",
-            f"did you mean [{like}]?" if like else problem.remedy,
-            problem.code,
-        )
+        what = f"{problem.what}: section [{reference[1]}] does not exist"
+        return Unreadable(what, f"did you mean [{like}]?" if like else problem.remedy, problem.code)
     return problem
 
 

@@ -125,11 +125,8 @@ class _Parser:
         }
         if node.kind not in forms:
             like = nearest(node.kind, [*forms, *_CLOSES, "else"])
-            raise self._error(
-                line,
-                f"control word '{node.kind}' is unknown",
-                f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}",
-            )
+            remedy = f"control word '{node.kind}' is unknown"
+            raise self._error(line, remedy, f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}")
         form, correct = forms[node.kind]
         if not correct:
             raise self._error(line, f"{{% {' '.join([node.kind, *words])} %}} is malformed", f"write {form}")
@@ -248,9 +245,8 @@ class Renderer:
         where = Location(file, node.line, self._section)
         self._includes += 1
         if self._includes > MAX_INCLUDES:
-            raise N2D2Error(
-                "E117", f"the template has more than {MAX_INCLUDES} nested includes", where=where, remedy="remove the recursion"
-            )
+            what = f"the template has more than {MAX_INCLUDES} nested includes"
+            raise N2D2Error("E117", what, where=where, remedy="remove the recursion")
         yield from self._file(self._find(node.words[0], where), scope)
         self._includes -= 1
 
@@ -269,9 +265,8 @@ def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
 def _integer(scope: dict[str, Parameter], word: str, where: Location) -> int:
     text = word if _INTEGER.fullmatch(word) else _value(scope, word, where)
     if not _INTEGER.fullmatch(text.strip()):
-        raise N2D2Error(
-            "E120", f"template parameter '{word}' is '{text[:40]}', not an integer", where=where, remedy="give a whole number"
-        )
+        what = f"template parameter '{word}' is '{text[:40]}', not an integer"
+        raise N2D2Error("E120", what, where=where, remedy="give a whole number")
     return int(text)
 
 

@@ -154,13 +154,8 @@ class Stamps:
         if (held != wanted).any():
             at = tuple(np.argwhere(held != wanted)[0])
             holder = self._holder(int(held[at]))
-            self.case.fault(
-                "overwritten",
-                f"line {rows[at[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there",
-                op=op,
-                tensor=source,
-                by=holder,
-            )
+            what = f"line {rows[at[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there"
+            self.case.fault("overwritten", what, op=op, tensor=source, by=holder)
 
     def _holder(self, stamp: int) -> str | None:
         """The tensor whose stamp it is; "scratch" for destroyed bytes, None for bytes never
@@ -184,13 +179,8 @@ class Stamps:
                 self.case.fault("memory", f"scratch at {begin} to {end} is not in one memory", op=op["name"])
             self.arena[begin // self.grain : end // self.grain] = self.total
             if op["output"] not in self.case.outside and self._touches(op["output"], begin, end):
-                self.case.fault(
-                    "overwritten",
-                    f"its scratch lies over its output {op['output']}",
-                    op=op["name"],
-                    tensor=op["output"],
-                    by="scratch",
-                )
+                what = f"its scratch lies over its output {op['output']}"
+                self.case.fault("overwritten", what, op=op["name"], tensor=op["output"], by="scratch")
 
     def _touches(self, name: str, begin: int, end: int) -> bool:
         """True if bytes of a tensor lie at these addresses of the arena."""

@@ -254,12 +254,8 @@ def _check_lifetimes(case: Case, op: dict[str, Any], step: dict[str, Any], now: 
     planes = case.map["tensors"]
     output = planes.get(op["output"], {})
     if not step.get("view") and output.get("alloc", now) > now:
-        case.fault(
-            "lifetime",
-            f"writes {op['output']} at clock {now}, before its alloc {output['alloc']}",
-            op=op["name"],
-            tensor=op["output"],
-        )
+        what = f"writes {op['output']} at clock {now}, before its alloc {output['alloc']}"
+        case.fault("lifetime", what, op=op["name"], tensor=op["output"])
     for name in _reads(op):
         release = planes.get(name, {}).get("release", now)
         if release < now:

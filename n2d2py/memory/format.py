@@ -172,9 +172,8 @@ def read_graph(data: dict[str, Any]) -> MemoryProblem:
         problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops, data.get("states", 0))
         problem.validate()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise N2D2Error(
-            "E602", f"the memory graph has a missing or wrong entry: {error}", remedy="correct the memory graph"
-        ) from error
+        what = f"the memory graph has a missing or wrong entry: {error}"
+        raise N2D2Error("E602", what, remedy="correct the memory graph") from error
     return problem
 
 

@@ -6,6 +6,7 @@ given order, each at the lowest address that its placed neighbours allow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from math import lcm
@@ -105,6 +106,7 @@ class Packing:
         problem, settings = self.buffers.problem, self.buffers.settings
         self.step = address_step(problem, settings)
         self.ops = [op for op in self.buffers.order() if op.name not in self.buffers.views]
+        self._written = {op.output: self.buffers.clock[op.name] for op in self.ops}
         self._collect()
         self.neighbours = self._make_neighbours()
         self._pairs_of: dict[int, list[Pair]] = {}
@@ -307,44 +309,63 @@ class Packing:
     def plan(self, strategy: str, placement: Placement) -> MemoryPlan:
         """The plan of a placement; an operator runs backwards only where that is needed."""
         buffers = self.buffers
-        tensors, clock = buffers.problem.tensors, buffers.clock
-        at = {block.buffer: offset for block, offset in zip(self.blocks, placement.offsets, strict=True)}
+        placed = list(zip(self.blocks, placement.offsets, strict=True))
         backwards = {
-            self.ops[pair.op].name
+            pair.op
             for pair in self.pairs
             for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
             if pair.reach.ahead < distance < pair.reach.source
         }
-        schedule = tuple(ScheduleStep(op.name, clock[op.name]) for op in buffers.order())
-        end = max([len(schedule)] + [step.clock + 1 for step in schedule])
-        writers = {op.output: op.name for op in self.ops}
-        planes = {}
+        scratch = {block.scratch: Scratch(offset, block.size) for block, offset in placed if block.scratch}
+        tops = [offset + (buffers.form(block.buffer).bytes if block.buffer else block.size) for block, offset in placed]
+        schedule = self._schedule()
+        planes = self._planes(placement.offsets, max([len(schedule)] + [step.clock + 1 for step in schedule]))
+        options = {**buffers.settings.by_export_name(), **self._options()}
+        ops = self._op_plans(backwards, scratch)
+        return MemoryPlan(strategy, max(tops, default=0), planes, schedule, ops, options, self.bound)
+
+    def _options(self) -> dict[str, int | str]:
+        """The options of the plan in addition to its settings."""
+        return {"Clock": "op"}
+
+    def _schedule(self) -> tuple[ScheduleStep, ...]:
+        return tuple(ScheduleStep(op.name, self.buffers.clock[op.name]) for op in self.buffers.order())
+
+    def _op_plans(self, backwards: set[int], scratch: dict[str, Scratch]) -> dict[str, OpPlan]:
+        """The execution of operators: `backwards` those of these numbers, with scratch by their names."""
+        views, turned = self.buffers.views, {self.ops[number].name for number in backwards}
+        return {
+            op.name: OpPlan(op.name in views, op.name in turned, scratch=scratch.get(op.name), aliases=op.aliased)
+            for op in self.buffers.order()
+        }
+
+    def _life(self, name: str, end: int) -> tuple[int, int]:
+        """The clocks of the first write and of the last read of a tensor; outputs of the network are read at `end`."""
+        buffer = self.buffers.of[name]
+        return self._written.get(name, buffer.birth), end if buffer.is_output else buffer.death
+
+    def _ring(self, name: str) -> tuple[int, int] | None:
+        """The number of the block that holds some lines of a tensor, and how many; None where it is whole."""
+        return None
+
+    def _planes(self, offsets: Sequence[int], end: int) -> dict[str, Plane]:
+        """The planes of all tensors; the last operator has run at the clock `end`."""
+        buffers, planes = self.buffers, {}
+        at = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
         for name, buffer in buffers.of.items():
-            form, tensor = buffers.geometry(name), tensors[name]
-            alloc = clock[writers[name]] if name in writers else buffer.birth
+            form, size, ring = buffers.geometry(name), buffers.problem.tensors[name].pixel_bytes, self._ring(name)
+            offset = 0
+            if not buffer.external:
+                offset = offsets[ring[0]] if ring else at[buffer] + buffers.offset(name)
             planes[name] = Plane(
-                0 if buffer.external else at[buffer] + buffers.offset(name),
-                tensor.pixel_bytes,
-                tensor.pixel_bytes if buffer.external else form.stride,
+                offset,
+                size,
+                size if buffer.external else form.stride,
                 form.length,
                 form.count,
-                alloc,
-                end if buffer.is_output else buffer.death,
+                *self._life(name, end),
                 external=buffer.external,
+                ring_rows=ring[1] if ring else None,
                 pitch=form.pitch or None,
             )
-        scratch = {
-            block.scratch: Scratch(offset, block.size)
-            for block, offset in zip(self.blocks, placement.offsets, strict=True)
-            if block.scratch
-        }
-        tops = [
-            offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
-            for block, offset in zip(self.blocks, placement.offsets, strict=True)
-        ]
-        ops = {
-            op.name: OpPlan(op.name in buffers.views, op.name in backwards, scratch=scratch.get(op.name), aliases=op.aliased)
-            for op in buffers.order()
-        }
-        options = {**buffers.settings.by_export_name(), "Clock": "op"}
-        return MemoryPlan(strategy, max(tops, default=0), planes, schedule, ops, options, self.bound)
+        return planes

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory.access import Access, Overlay, PoolWindow, TensorSpec, Whole
 
-__all__ = ["MemoryProblem", "OpSpec", "TensorSpec"]
-
 
 @dataclass(frozen=True)
 class OpSpec:

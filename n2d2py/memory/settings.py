@@ -144,12 +144,9 @@ class Settings:
         """Raise E601 for an unknown strategy, E603 for a setting out of range, E608 for two that exclude each other."""
         if self.strategy not in STRATEGIES:
             close = nearest(self.strategy, STRATEGIES)
-            raise N2D2Error(
-                "E601",
-                f"MemoryManagerStrategy={self.strategy} is unknown",
-                where="MemoryManagerStrategy",
-                remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(STRATEGIES)}",
-            )
+            what = f"MemoryManagerStrategy={self.strategy} is unknown"
+            remedy = (f"did you mean {close}? " if close else "") + f"known: {', '.join(STRATEGIES)}"
+            raise N2D2Error("E601", what, where="MemoryManagerStrategy", remedy=remedy)
         for key, value in (("MemoryAlignment", self.alignment), ("BufferAlignment", self.buffer_alignment)):
             if value < 1:
                 raise N2D2Error("E603", f"{key}={value} is below 1", remedy="give 1, 2, 4, 8, ...")
@@ -207,9 +204,8 @@ def _memories(params: Params) -> tuple[Memory, ...]:
     if params["MemoryManagerStrategy"] != DEFAULT_STRATEGY:
         others.append(f"MemoryManagerStrategy={params['MemoryManagerStrategy']}")
     if others:
-        raise N2D2Error(
-            "E608", f"Memories and {others[0]} exclude each other", where="export parameters", remedy="remove one of them"
-        )
+        what = f"Memories and {others[0]} exclude each other"
+        raise N2D2Error("E608", what, where="export parameters", remedy="remove one of them")
     return read_memories(params["Memories"])
 
 

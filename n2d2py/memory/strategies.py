@@ -7,18 +7,141 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, Protocol
 
-from n2d2py.memory.access import LineTable
-from n2d2py.memory.generate import Generation
-from n2d2py.memory.manager import Space
+from n2d2py.memory.access import Concatenated, LineTable, Overlay
+from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place
+from n2d2py.memory.manager import Manager, PlaneLayout, Space, SpacePlane
 from n2d2py.memory.memories import MemoriesPlanner
 from n2d2py.memory.modes import ModePlanner
-from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
+from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.reorder import ReorderPlanner
 from n2d2py.memory.search import OptimalPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 from n2d2py.registry import Registry
+
+
+class Generation:
+    """N2D2's spaces of a problem, level by level, in place and wrapped where it is safe; a buffer becomes one plane of a space; `spaces` are to be placed, then `plan()` reads their offsets."""
+
+    def __init__(self, problem: MemoryProblem, settings: Settings):
+        self.problem = problem
+        self.settings = settings
+        self.unit = max(t.element_bytes for t in problem.tensors.values())
+        self._manager = Manager()
+        self._scratch: dict[str, SpacePlane] = {}
+        self._planes: dict[Buffer, SpacePlane] = {}
+        self.buffers = Buffers(problem, settings, concats_in_place(problem) if settings.no_branch_concat else ())
+        self._generate()
+
+    @property
+    def spaces(self) -> list[Space]:
+        """The spaces, in the order of their allocation."""
+        return self._manager.spaces
+
+    def _generate(self) -> None:
+        buffers, allocate = self.buffers, self._manager.allocate
+        for name in self.problem.inputs:
+            buffer = buffers.of[name]
+            if not buffer.external:
+                self._planes[buffer] = allocate(buffers.form(buffer), -1, buffer.death)
+        for op in buffers.order():
+            clock, buffer = buffers.clock[op.name], buffers.of[op.output]
+            if op.name in buffers.views:
+                continue
+            if buffer not in self._planes and not buffer.external:
+                self._planes[buffer] = self._shared(op, buffer) or allocate(buffers.form(buffer), buffer.birth, buffer.death)
+            if op.scratch_bytes:
+                form = PlaneLayout(op.scratch_bytes, op.scratch_bytes, 1, 1, self.unit)
+                self._scratch[op.name] = allocate(form, clock, clock)
+
+    def _shared(self, op: OpSpec, buffer: Buffer) -> SpacePlane | None:
+        """The output's plane in the space of the largest input that dies at `op`, where that is
+        safe.
+        """
+        concatenates = isinstance(op.access, Concatenated) or (len(buffer.parts) > 1 and buffer.root.name != op.output)
+        if not self.settings.optimize_buffer or concatenates:
+            return None
+        candidates = [name for name in op.operands if self.buffers.belongs_to(name, op)]
+        if not candidates:
+            return None
+        name = max(candidates, key=lambda n: self._planes[self.buffers.of[n]].form.bytes)
+        tensor, output = self.problem.tensors[name], self.problem.tensors[op.output]
+        overlay = op.access.over(tensor, output)
+        source, form = self._plane_of(name), self.buffers.form(buffer)
+        windowed = overlay is Overlay.WINDOW
+        dead = op.dead(tensor) if windowed else (lambda y: 0)
+        needed = None
+        if windowed:
+            needed = _ring_bytes(op, source.form, form, dead)
+        elif overlay is Overlay.POINTWISE:
+            needed = max(source.form.bytes, form.bytes)
+        return self._manager.reallocate(
+            op.name, source, form, (buffer.birth, buffer.death), overlay=overlay, dead=dead, needed=needed
+        )
+
+    def _plane_of(self, name: str) -> SpacePlane:
+        """The plane of a tensor in its buffer's space: its own geometry where it is a reshape."""
+        buffer = self.buffers.of[name]
+        plane = self._planes[buffer]
+        if name not in buffer.reshaped and name not in buffer.columns:
+            return plane
+        form = self.buffers.geometry(name)
+        return SpacePlane(plane.space, form, plane.start, plane.allocated, plane.released)
+
+    def plan(self, strategy: str) -> MemoryPlan:
+        """The plan, once every space has its offset."""
+        clock, views = self.buffers.clock, self.buffers.views
+        order = self.buffers.order()
+        schedule = tuple(ScheduleStep(op.name, clock[op.name]) for op in order)
+        end = max([len(schedule)] + [step.clock + 1 for step in schedule])
+        writers = {op.output: op.name for op in order if op.name not in views}
+        planes = {
+            name: self._final_plane(name, writers.get(name), end) for name in self.problem.tensors if name in self.buffers.of
+        }
+        used = [plane for space in self.spaces for plane in space.planes]
+        arena = max((plane.space.offset + top for plane in used for _, top in plane.intervals), default=0)
+        scratch = {name: Scratch(plane.space.offset, plane.form.size) for name, plane in self._scratch.items()}
+        ops = {op.name: OpPlan(op.name in views, scratch=scratch.get(op.name), aliases=op.aliased) for op in order}
+        return MemoryPlan(strategy, arena, planes, schedule, ops, self.settings.by_export_name())
+
+    def _final_plane(self, name: str, writer: str | None, end: int) -> Plane:
+        """The plane of a tensor at its address in the arena; network outputs are read after the
+        last operator.
+        """
+        buffer, tensor = self.buffers.of[name], self.problem.tensors[name]
+        alloc = buffer.birth if writer is None else self.buffers.clock[writer]
+        release = end if buffer.is_output else buffer.death
+        if buffer.external:
+            return Plane(0, tensor.pixel_bytes, tensor.pixel_bytes, tensor.width, tensor.height, alloc, release, external=True)
+        plane = self._plane_of(name)
+        base, part, form = plane.space.offset, self.buffers.offset(name), plane.form
+        limit = plane.limit
+        wrapped = 0 < limit < form.bytes
+        return Plane(
+            base + part + (plane.start if limit else 0),
+            tensor.pixel_bytes,
+            form.stride,
+            form.length,
+            form.count,
+            alloc,
+            release,
+            limit if wrapped else None,
+            base + part if wrapped else 0,
+            pitch=form.pitch or None,
+        )
+
+
+def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Callable[[int], int]) -> int:
+    """The size of a space in which the output of a window operator may follow its input, wrapping.
+
+    The larger of what is needed, |X| + max over y of ((y+1) output lines - dead(y) input lines) and
+    |Y|, and of N2D2's rule, max(|X|, |Y|) + (1 + floor(top pad / stride)) output lines, so that
+    arenas compare with N2D2's.
+    """
+    needed = source.bytes + max((y + 1) * output.line - dead(y) * source.line for y in range(output.count))
+    rule = max(source.bytes, output.bytes) + (1 + op.access.lead) * output.line
+    return max(needed, rule)
 
 
 def _largest_hole(space: Space) -> int:

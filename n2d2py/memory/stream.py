@@ -13,7 +13,7 @@ from n2d2py.memory.access import Arrival, Joined
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.cut import Cutter, Segment
 from n2d2py.memory.packing import Block, Packing, Placement
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
+from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
 from n2d2py.memory.rows import KnownRows
@@ -111,7 +111,7 @@ class StreamPacking(Packing):
                 self.blocks.append(Block(size, numbers[0], numbers[-1]))
         for buffer in self.buffers.distinct():
             if not buffer.external and buffer.root.name not in self.ring_of:
-                birth, death = self._life(buffer)
+                birth, death = self._segments(buffer)
                 index[buffer] = len(self.blocks)
                 size = self._up(self.buffers.form(buffer).bytes)
                 self.blocks.append(Block(size, birth, death, buffer))
@@ -162,7 +162,7 @@ class StreamPacking(Packing):
         op = self.ops[segment.begin]
         return 0 if segment.rows is not None or isinstance(op.access, Arrival) else op.work(self.buffers.problem.tensors)
 
-    def _life(self, buffer: Buffer) -> tuple[int, int]:
+    def _segments(self, buffer: Buffer) -> tuple[int, int]:
         """First and last segment of a buffer; inputs that do not stream are there from the start."""
         at = [self._segment(p[buffer]) for p in (self.cutter.born, self.cutter.written, self.cutter.read)]
         return at[0], max(at)
@@ -175,59 +175,33 @@ class StreamPacking(Packing):
                 return number
         return len(self.segments)
 
-    def plan(self, strategy: str, placement: Placement) -> MemoryPlan:
-        """The plan of a placement: lines of a segment that follow each other in one step."""
-        buffers, tensors = self.buffers, self.buffers.problem.tensors
-        at = {block.buffer: o for block, o in zip(self.blocks, placement.offsets, strict=True) if block.buffer}
-        backwards = {
-            self.segments[pair.op].begin
-            for pair in self.pairs
-            for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
-            if pair.reach.ahead < distance < pair.reach.source
-        }
-        scratch = {
-            block.scratch: Scratch(offset, block.size)
-            for block, offset in zip(self.blocks, placement.offsets, strict=True)
-            if block.scratch
-        }
-        ops = {name: OpPlan(view=True) for name in buffers.views}
-        for segment in self.segments:
+    def _options(self) -> dict[str, int | str]:
+        return {"Clock": "segment", "StreamInput": int(self.stream_input)}
+
+    def _op_plans(self, backwards: set[int], scratch: dict[str, Scratch]) -> dict[str, OpPlan]:
+        ops = {name: OpPlan(view=True) for name in self.buffers.views}
+        for number, segment in enumerate(self.segments):
             for op in self.ops[segment.begin : segment.end]:
                 if isinstance(op.access, Arrival):
                     continue
                 own = scratch.get(op.name)
                 partial = own.offset + op.scratch_bytes if own is not None and op.name in segment.partial else None
-                turned = segment.rows is None and segment.begin in backwards
+                turned = segment.rows is None and number in backwards
                 ops[op.name] = OpPlan(False, turned, segment.rows is not None, own, partial)
-        planes = {}
-        for name, buffer in buffers.of.items():
-            form, tensor = buffers.geometry(name), tensors[name]
-            ring = self.ring_of.get(name)
-            birth, death = self._life(buffer)
-            offset = 0
-            if not buffer.external:
-                offset = placement.offsets[ring] if ring is not None else at[buffer] + buffers.offset(name)
-            segment = self.segments[birth] if ring is not None else None
-            planes[name] = Plane(
-                offset,
-                tensor.pixel_bytes,
-                tensor.pixel_bytes if buffer.external else form.stride,
-                form.length,
-                form.count,
-                birth,
-                len(self.segments) if buffer.is_output else death,
-                external=buffer.external,
-                ring_rows=segment.rings[name] if segment else None,
-                pitch=form.pitch or None,
-            )
-        tops = [
-            offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
-            for block, offset in zip(self.blocks, placement.offsets, strict=True)
-        ]
-        options = {**buffers.settings.by_export_name(), "Clock": "segment", "StreamInput": int(self.stream_input)}
-        return MemoryPlan(strategy, max(tops, default=0), planes, self._schedule(), ops, options, self.bound)
+        return ops
+
+    def _life(self, name: str, end: int) -> tuple[int, int]:
+        birth, death = self._segments(self.buffers.of[name])
+        return birth, len(self.segments) if self.buffers.of[name].is_output else death
+
+    def _ring(self, name: str) -> tuple[int, int] | None:
+        if name not in self.ring_of:
+            return None
+        birth, _ = self._segments(self.buffers.of[name])
+        return self.ring_of[name], self.segments[birth].rings[name]
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:
+        """Lines of a segment that follow each other in one step."""
         steps: list[ScheduleStep] = []
         for number, segment in enumerate(self.segments):
             ops = self.ops[segment.begin : segment.end]

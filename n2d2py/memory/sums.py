@@ -6,8 +6,8 @@ the sum too stores it exactly over the other operand, which dies at it, and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from n2d2py.memory.access import Pointwise, PoolWindow, Window
 from n2d2py.memory.problem import MemoryProblem
@@ -63,19 +63,3 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
         ):
             found.append(ResidualSum(conv.name, op.name, residual))
     return found
-
-
-def with_sums(problem: MemoryProblem, sums: Sequence[ResidualSum]) -> MemoryProblem:
-    """The problem with each of the sums done by its convolution, whose output then takes the place of the residual: that of the
-    network with such layers, before it has types."""
-    by_conv, gone = {each.conv: each for each in sums}, {each.sum for each in sums}
-    lost = {problem.op(each.conv).output for each in sums}
-    ops = []
-    for op in problem.ops:
-        if op.name in by_conv:
-            each = by_conv[op.name]
-            aliasing = replace(op.access, aliases=len(op.inputs))
-            op = replace(op, access=aliasing, inputs=(*op.inputs, each.residual), output=problem.op(each.sum).output)
-        if op.name not in gone:
-            ops.append(op)
-    return replace(problem, tensors={name: t for name, t in problem.tensors.items() if name not in lost}, ops=tuple(ops))

@@ -17,7 +17,7 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.view import MemoryView
 
-_MOVES = (IndexSelect, Reshape, Transpose, MemoryView)
+MOVES = (IndexSelect, Reshape, Transpose, MemoryView)
 
 _TINY = 1e-12
 _LEAST_GAIN = 1e-30
@@ -133,7 +133,7 @@ def _passed(graph: Graph, reader: Node, tensor: str, numbers: np.ndarray, produc
     """The numbers of the gains that the results of a layer keep of a tensor, which it moves or, with `products`, multiplies by others."""
     if reader.activation is not None or reader.inputs.count(tensor) != 1:
         return None
-    if isinstance(reader.op, _MOVES):
+    if isinstance(reader.op, MOVES):
         return reader.op.run([numbers], reader)[0]
     if products and isinstance(reader.op, ArrayMatMul) and tensor == reader.inputs[-1]:
         return reader.op.column_numbers(numbers)

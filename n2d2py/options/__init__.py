@@ -4,21 +4,3 @@ from n2d2py.options.help import COMMON, help_text, man_page, option_values, opti
 from n2d2py.options.parser import Arguments, parse_arguments
 from n2d2py.options.table import GROUPS, OPTIONS, Option
 from n2d2py.options.typed import checked, python_words, read_command, recorded, run_options
-
-__all__ = [
-    "COMMON",
-    "GROUPS",
-    "OPTIONS",
-    "Arguments",
-    "Option",
-    "checked",
-    "help_text",
-    "man_page",
-    "option_values",
-    "options_page",
-    "parse_arguments",
-    "python_words",
-    "read_command",
-    "recorded",
-    "run_options",
-]

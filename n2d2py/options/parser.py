@@ -44,9 +44,8 @@ def _convert(option: Option, text: str) -> Any:
         value = float(text) if option.kind == "float" else int(text)
     except ValueError:
         kind = "a number" if option.kind == "float" else "an integer"
-        raise _error(
-            "E003", f"-{option.name} requires {kind} instead of '{text}'", f"give -{option.name} {option.metavar}"
-        ) from None
+        remedy = f"-{option.name} requires {kind} instead of '{text}'"
+        raise _error("E003", remedy, f"give -{option.name} {option.metavar}") from None
     refuse(option, value)
     return value
 
@@ -110,9 +109,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if option.kind == "flag":
             values[option.key] = True
             if rest and _NUMBER.fullmatch(rest[0]):
-                raise _error(
-                    "E003", f"-{option.name} takes no value, but is followed by {rest[0]}", f"write -{option.name} alone"
-                )
+                remedy = f"-{option.name} takes no value, but is followed by {rest[0]}"
+                raise _error("E003", remedy, f"write -{option.name} alone")
         elif option.kind == "optional-int":
             values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
         elif option.kind == "optional-text":
@@ -123,11 +121,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
                 refuse(option, rest[0])
             values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
         elif not rest or (not joined and rest[0].lstrip("-") in table and rest[0].startswith("-")):
-            raise _error(
-                "E003",
-                f"-{option.name} requires a value" + (f", but is followed by the option {rest[0]}" if rest else ""),
-                f"give -{option.name} {option.metavar}",
-            )
+            remedy = f"-{option.name} requires a value" + (f", but is followed by the option {rest[0]}" if rest else "")
+            raise _error("E003", remedy, f"give -{option.name} {option.metavar}")
         else:
             value = _convert(option, rest.pop(0))
             values[option.key] = (*values[option.key], value) if option.repeated else value

@@ -103,6 +103,8 @@ weights-text: Write the integer weights as text into weights_export/, in the for
     1,048,576 constants. [integer exports (-nbbits 8 or 16)]
 tune: Time the tile sizes of each convolution over N rounds, 100 by default, and export with the fastest. statistics/tuned.ini
     records them as export parameters. [C++ exports] <how-to/make_it_faster>
+app: Write an application around the network into app/ of the export: camera (with -input-format), microphone (with -audio) or
+    sensor (numbers). [C++ exports] <how-to/application>
 tune-command: Run the timed program with this command, such as an emulator or a script that copies it to a board. {binary} is
     the program, {folder} the export. make reads TARGET, ARCH and CXX from the environment. [runs with -tune]
     <how-to/make_it_faster>
@@ -230,6 +232,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("db-export", "int", -1, _EXPORT, "N", minimum=-1, field="export.stimuli"),
     Option("export-parameters", "text", None, _EXPORT, "FILE", field="load.parameters"),
     Option("weights-text", "text", "auto", _EXPORT, "WHEN", ("auto", "always", "never"), field="export.weights_text"),
+    Option("app", "text", None, _EXPORT, "KIND", ("camera", "microphone", "sensor"), field="export.app"),
     Option("tune", "optional-int", 0, _EXPORT, "N", minimum=1, field="export.tune", omitted=100),
     Option("tune-command", "text", "", _EXPORT, "COMMAND", field="export.tune_command"),
     Option("calib", "int", 0, _QUANT, "N", minimum=-1, field="calibration.stimuli"),

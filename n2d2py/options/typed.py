@@ -232,9 +232,8 @@ def _check_together(a: Arguments) -> None:
         if count and not a.export:
             raise N2D2Error("E007", f"-{name} requires an export", remedy=f"add -export {_an_export()}")
     if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
-        raise N2D2Error(
-            "E007", "-sensitivity requires an integer export", remedy=f"add -export {_an_export()} and -nbbits 8 or 16"
-        )
+        what = "-sensitivity requires an integer export"
+        raise N2D2Error("E007", what, remedy=f"add -export {_an_export()} and -nbbits 8 or 16")
     if a.pre_samples >= 0 and not a.network.endswith(".ini"):
         raise N2D2Error("E007", "-pre-samples requires an INI file", remedy="remove -pre-samples")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):

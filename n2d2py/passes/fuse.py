@@ -19,8 +19,7 @@ from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToC
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
-from n2d2py.passes.fuse_affine import FuseAffine
-from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
+from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding

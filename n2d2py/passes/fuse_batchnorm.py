@@ -5,7 +5,7 @@ With g = scale / sqrt(variance + epsilon) and s = bias - mean * g:
     BatchNorm(Conv(x))  =>  Conv with W' = g W, b' = g b + s         (the same for Deconv, Fc)
     BatchNorm(x)        =>  Affine with weights g, bias s            (elsewhere)
 
-An Affine may then be merged into its neighbours by FuseAffine.
+FuseAffine then merges an Affine into its neighbours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,38 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.linear import gain_and_shift, like, scale_outputs
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Match, Pass, drop
+
+
+class FuseAffine(Pass):
+    """Conv, Deconv, Fc or Affine, then Affine => one layer; an Affine that changes nothing disappears."""
+
+    name = "fuse-affine"
+    summary = "constant gains and shifts merged into the layer before"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Affine):
+            return None
+        gain, shift = gain_and_shift(node)
+        if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
+            return Match("neutral")
+        producer = linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
+        return Match.no(producer) if isinstance(producer, str) else Match(producer)
+
+    def rewrite(self, graph: Graph, node: Node, found: Node | str) -> str:
+        if isinstance(found, str):
+            drop(graph, node)
+            return "Affine that changes nothing removed"
+        gain, shift = gain_and_shift(node)
+        if isinstance(found.op, Affine):
+            first_gain, first_shift = gain_and_shift(found)
+            reference = found.params["weights"]
+            found.params = {"weights": like(gain * first_gain, reference), "bias": like(gain * first_shift + shift, reference)}
+        else:
+            scale_outputs(found, gain, shift)
+        graph.absorb(found, node)
+        found.activation = node.activation
+        return f"gain and shift merged into {found.name}"
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:

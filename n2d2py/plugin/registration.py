@@ -127,19 +127,16 @@ def _converter(made: Any, as_op: Callable[[Any], Any]) -> Callable:
         for one in fields(made):
             given = node.attribute(one.metadata.get("onnx") or one.name)
             if given is None and one.default is MISSING:
-                raise Unsupported(
-                    f"it has no attribute {one.metadata.get('onnx') or one.name}", "give it, or a default in the plug-in"
-                )
+                reason = f"it has no attribute {one.metadata.get('onnx') or one.name}"
+                raise Unsupported(reason, "give it, or a default in the plug-in")
             if given is not None:
                 values[one.name] = _typed(made, one, given)
         known = {one.metadata.get("onnx") or one.name for one in fields(made)}
         for name in node.attribute_names():
             if name not in known:
                 like = nearest(name, known)
-                raise Unsupported(
-                    f"the plug-in's {made.__name__} has no attribute {name}",
-                    f"did you mean {like}?" if like else "declare it in the plug-in",
-                )
+                reason = f"the plug-in's {made.__name__} has no attribute {name}"
+                raise Unsupported(reason, f"did you mean {like}?" if like else "declare it in the plug-in")
         data = count or len(node.inputs) - len(names)
         if len(node.inputs) != data + len(names):
             raise Unsupported(
@@ -191,9 +188,8 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
         count = getattr(made, "inputs", 1)
         tensors = [context.joined()] if count == 1 else [tensor for _, tensor in context.parents]
         if count > 1 and len(tensors) != count:
-            raise context.fail(
-                "E022", f"{made.ini} reads {count} inputs, but Input names {len(tensors)}", "correct Input", "Input"
-            )
+            what = f"{made.ini} reads {count} inputs, but Input names {len(tensors)}"
+            raise context.fail("E022", what, "correct Input", "Input")
         op = as_op(made(**values))
         shapes = [context.graph.shape(tensor) for tensor in tensors]
         params = {

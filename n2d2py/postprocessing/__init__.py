@@ -15,16 +15,3 @@ from n2d2py.postprocessing.contract import (
     recognized,
     with_files,
 )
-
-__all__ = [
-    "KINDS",
-    "Detection",
-    "Detector",
-    "PostKind",
-    "StridedValues",
-    "files_of",
-    "image_size",
-    "parse_post",
-    "recognized",
-    "with_files",
-]

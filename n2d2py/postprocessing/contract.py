@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from n2d2py.arithmetic.detections import ONE, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.choices import read_settings
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.schema import REQUIRED, Key
@@ -143,30 +145,17 @@ def parse_post(text: str, where: Location | None = None) -> Post:
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
     """
-    name, _, settings = text.partition(":")
-    kind = KINDS.get(name)
-    if kind is None:
-        raise _wrong(where, text, f"the kind '{name}' is unknown", f"use {', '.join(KINDS)}")
-    keys = {key.name: key for key in kind.keys}
-    values = {key.name: key.default for key in kind.keys}
-    given: set[str] = set()
-    for setting in filter(None, settings.split(",")):
-        key, _, value = setting.partition("=")
-        if key in given:
-            raise _wrong(where, text, f"{key} is given twice", "give it once")
-        given.add(key)
-        if key not in keys:
-            like = nearest(key, list(keys))
-            raise _wrong(
-                where, text, f"the key '{key}' is unknown", f"did you mean {like}?" if like else f"use {', '.join(keys)}"
-            )
+    wrong = partial(_wrong, where, text)
+    name, given = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
+    values: dict[str, Any] = {}
+    for key in KINDS[name].keys:
         try:
-            values[key], _ = keys[key].read(key, value)
+            values[key.name] = key.read(key.name, given[key.name])[0] if key.name in given else key.default
         except Unreadable as error:
-            raise _wrong(where, text, error.what, error.remedy) from None
-    if missing := next((name for name, value in values.items() if value is REQUIRED), None):
-        raise _wrong(where, text, f"{missing} is missing", f"add {missing}=...")
-    return Post(kind, values)
+            raise wrong(error.what, error.remedy) from None
+        if values[key.name] is REQUIRED:
+            raise wrong(f"{key.name} is missing", f"add {key.name}=...")
+    return Post(KINDS[name], values)
 
 
 def files_of(text: str) -> dict[str, str]:

@@ -77,9 +77,8 @@ def _read(folder: Path) -> SummarizedRun:
         return SummarizedRun.read(_title(folder), summary, options)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         what = "statistics/summary.json is missing" if isinstance(error, FileNotFoundError) else "the figures cannot be read"
-        raise N2D2Error(
-            "E730", f"{what}", where=str(folder), remedy="give a folder written by this version of n2d2py"
-        ) from error
+        remedy = "give a folder written by this version of n2d2py"
+        raise N2D2Error("E730", f"{what}", where=str(folder), remedy=remedy) from error
 
 
 def _title(folder: Path) -> str:

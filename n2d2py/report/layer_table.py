@@ -12,6 +12,9 @@ from n2d2py.report.text import decimal, grouped
 
 _WEAK = 15.0
 """SQNR in dB below which a figure is marked."""
+_UNPACKED = "bytes of weights, biases and tables with a byte or more for each"
+_LIMIT = "share of what the machine's multiplier or its memory would allow"
+_LOSS = "share of all squared errors at the outputs when this layer alone is in integers"
 
 
 @dataclass(frozen=True)
@@ -68,60 +71,25 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> FigureTable:
         cells = [Cell("") if value is None else Cell(form(value), 100 * value / most if most > 0 else None) for value in values]
         return [Column(title, tip, cells, room, total=total)]
 
-    def whole(value: float) -> str:
-        return grouped(int(value))
+    def counts(title: str, tip: str, name: str, room: int, total: bool = True) -> list[Column]:
+        values = [getattr(row, name) for row in rows]
+        return figures(title, tip, values, lambda value: grouped(int(value)), room, grouped(sum(values)) if total else "")
 
-    numbers = range(len(rows))
+    spent = [times[k].median_us if k in times else None for k in range(len(rows))]
+    limits = [times[k].limit if k in times else None for k in range(len(rows))]
     return FigureTable(
         [row.name for row in rows],
         [
             *texts("type", "operator", lambda row: row.type, 2),
             *texts("output", "width × height × channels", lambda row: row.output_dims, 2),
-            *figures("MACs", "multiply-accumulates", [row.macs for row in rows], whole, 2, grouped(sums.macs)),
-            *figures(
-                "flash bytes",
-                "weights, biases and tables as stored",
-                [row.flash_bytes for row in rows],
-                whole,
-                1,
-                grouped(sums.flash_bytes),
-            ),
-            *(
-                figures(
-                    "before packing",
-                    "bytes of weights, biases and tables with a byte or more for each",
-                    [row.parameter_bytes for row in rows],
-                    whole,
-                    2,
-                    grouped(sums.parameter_bytes),
-                )
-                if sums.flash_bytes != sums.parameter_bytes
-                else ()
-            ),
-            *figures("output bytes", "bytes of the output", [row.activation_bytes for row in rows], whole, 3),
-            *figures(
-                "time µs",
-                "median, measured on this machine",
-                [times[k].median_us if k in times else None for k in numbers],
-                lambda value: f"{value:.2f}",
-                1,
-                f"{took:.2f}",
-            ),
-            *figures(
-                "limit %",
-                "share of what the machine's multiplier or its memory would allow",
-                [times[k].limit if k in times else None for k in numbers],
-                lambda value: f"{value:.1f}",
-                3,
-            ),
+            *counts("MACs", "multiply-accumulates", "macs", 2),
+            *counts("flash bytes", "weights, biases and tables as stored", "flash_bytes", 1),
+            *(counts("before packing", _UNPACKED, "parameter_bytes", 2) if sums.flash_bytes != sums.parameter_bytes else ()),
+            *counts("output bytes", "bytes of the output", "activation_bytes", 3, total=False),
+            *figures("time µs", "median, measured on this machine", spent, "{:.2f}".format, 1, f"{took:.2f}"),
+            *figures("limit %", _LIMIT, limits, "{:.1f}".format, 3),
             *_noise([compared[row.name].sqnr_db if row.name in compared else None for row in rows]),
-            *figures(
-                "loss %",
-                "share of all squared errors at the outputs when this layer alone is in integers",
-                [losses.get(row.name) for row in rows],
-                lambda value: f"{value:.1f}",
-                3,
-            ),
+            *figures("loss %", _LOSS, [losses.get(row.name) for row in rows], "{:.1f}".format, 3),
             *texts(
                 "types",
                 "inputs × weights → output",
@@ -130,14 +98,7 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> FigureTable:
             ),
             *texts("input", "width × height × channels", lambda row: row.input_dims, 4),
             *texts("inputs", "layers that are read", lambda row: row.inputs, 4, False),
-            *figures(
-                "parameters",
-                "weights, biases, table entries",
-                [row.parameters for row in rows],
-                whole,
-                4,
-                grouped(sums.parameters),
-            ),
+            *counts("parameters", "weights, biases, table entries", "parameters", 4),
             *texts("kernel", "height × width", lambda row: row.kernel, 4),
             *texts("stride", "vertical × horizontal", lambda row: row.stride, 4),
             *texts("pads", "top left bottom right", lambda row: row.pads, 4),

@@ -63,13 +63,12 @@ class LayerRow:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over the layers; `largest_activation` is the largest single output in bytes."""
+    """Sums over the layers."""
 
     layers: int
     macs: int
     parameters: int
     parameter_bytes: int
-    largest_activation: int
     flash_bytes: int = 0
 
 
@@ -165,7 +164,6 @@ def totals(rows: Sequence[LayerRow]) -> Totals:
         sum(r.macs for r in rows),
         sum(r.parameters for r in rows),
         sum(r.parameter_bytes for r in rows),
-        max((r.activation_bytes for r in rows), default=0),
         sum(r.flash_bytes for r in rows),
     )
 
@@ -213,13 +211,8 @@ _COLUMNS: dict[str, Callable[[LayerRow], str]] = {
 def layers_text(rows: Sequence[LayerRow]) -> str:
     """The columns that fit a wide terminal, then the totals."""
     sums = totals(rows)
-    total = [
-        "total",
-        f"{sums.layers} layers",
-        "",
-        "",
-        *map(grouped, (sums.macs, sums.parameters, sums.parameter_bytes, sums.flash_bytes)),
-    ]
+    figures = (sums.macs, sums.parameters, sums.parameter_bytes, sums.flash_bytes)
+    total = ["total", f"{sums.layers} layers", "", "", *map(grouped, figures)]
     body = [[cell(row) for cell in _COLUMNS.values()] for row in rows]
     body.append([*total, *[""] * (len(_COLUMNS) - len(total))])
     return (
@@ -248,18 +241,14 @@ def describe_text(described: Mapping[str, Any], width: int | None = None) -> str
     def dims(values: list[int]) -> str:
         return "x".join(map(str, values))
 
+    def counts(values: Mapping[str, Any]) -> list[str]:
+        return [grouped(values["macs"]), grouped(values["params"])]
+
     rows = [
-        [
-            layer["name"],
-            layer["type"],
-            dims(layer["input_dims"]),
-            dims(layer["output_dims"]),
-            grouped(layer["macs"]),
-            grouped(layer["params"]),
-        ]
+        [layer["name"], layer["type"], *(dims(layer[key]) for key in ("input_dims", "output_dims")), *counts(layer)]
         for layer in described["layers"]
     ]
-    rows.append(["total", f"{len(rows)} layers", "", "", grouped(described["macs"]), grouped(described["params"])])
+    rows.append(["total", f"{len(rows)} layers", "", "", *counts(described)])
     inputs = ", ".join(f"{name} {dims(shape)}" for name, shape in described["inputs"].items())
     head = f"{described['name']}: inputs {inputs}; outputs {', '.join(described['outputs'])}"
     header = ["layer", "type", "input WxHxC", "output WxHxC", "MACs", "parameters"]

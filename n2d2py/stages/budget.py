@@ -107,13 +107,8 @@ def _fit_memory(
             sizes.append(plan.arena_bytes)
             if plan.arena_bytes <= budget:
                 bits = [tensor.type.bits for tensor in typed[way].tensors.values()]
-                log.notice(
-                    "-ram-budget: %s of %s bytes used, %d of %d tensors in 16 bits",
-                    f"{plan.arena_bytes:,}",
-                    f"{budget:,}",
-                    sum(one == 16 for one in bits),
-                    len(bits),
-                )
+                text = "-ram-budget: %s of %s bytes used, %d of %d tensors in 16 bits"
+                log.notice(text, f"{plan.arena_bytes:,}", f"{budget:,}", sum(one == 16 for one in bits), len(bits))
                 return replace(network, params=params), way
     what = f"-ram-budget {budget} is too small: the smallest arena found has {min(sizes):,} bytes"
     remedy = f"give at least {min(sizes)} bytes, see -memory-report, or use a smaller input"

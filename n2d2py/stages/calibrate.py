@@ -204,12 +204,12 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, in
 
 
 def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.ndarray]) -> None:
-    """W414 where one sample calibrates, or only zeros do."""
-    zeros = bool(samples) and not any(batch.any() for batch in samples)
-    if zeros or count == 1:
+    """W414 where one sample calibrates, or only equal ones do, such as zeros."""
+    equal = bool(samples) and all((batch == samples[0][:1]).all() for batch in samples)
+    if equal or count == 1:
         log.warning(
             "W414",
-            f"the network is calibrated on {'one sample' if count == 1 else f'{count} samples'}{' of zeros' * zeros}, so the ranges of "
+            f"the network is calibrated on {'one sample' if count == 1 else f'{count} equal samples'}, so the ranges of "
             "its values are unknown",
             where=network.place,
             remedy="calibrate on some hundred samples like those in use",

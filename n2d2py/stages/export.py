@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target
+from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target, find_target, target_names
 from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.graph.shapes import Shape, channels, elements, height, width
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
@@ -62,6 +64,31 @@ def check_labels(network: LoadedNetwork, stimuli: Stimuli) -> None:
         _expected(network, target, network.graph.shape(target.tensor), stimuli.labels)
 
 
+def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> None:
+    """Raise E707 where the application `app` is not possible."""
+    if app is None:
+        return
+    graph, source = network.graph, network.data.contract.source
+    possible = "camera" if isinstance(source, FrameSource) else "microphone" if isinstance(source, AudioSource) else "sensor"
+    results = network.options.post or any(elements(graph.shape(name)) == channels(graph.shape(name)) for name in graph.results)
+    able = [name for name in target_names() if find_target(name).has_apps]
+    needs = {"camera": "-input-format and images", "microphone": "-audio and sounds"}
+    problem = (
+        (f"{target.name} contains no applications", f"use -export {' or '.join(able)}")
+        if not target.has_apps
+        else ("the model has several inputs", "choose one by -inputs")
+        if len(graph.fed) != 1
+        else ("no output has one value for each class", "choose one by -outputs, or give -post")
+        if not results
+        else ("the weights are in a separate file", "remove WeightsFile")
+        if network.params["WeightsFile"]
+        else ("", f"give {needs[app]}, or -app {possible}" if app in needs else f"use -app {possible}")
+    )
+    if app != possible or problem[0]:
+        what = problem[0] or f"the input is not that of a {app}"
+        raise N2D2Error("E707", f"-app {app}: {what}", where=network.place, remedy=problem[1])
+
+
 def _expected(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
     """The expected outputs of a target for label ids; E451 beyond its outputs."""
     expected = expected_labels(network, target.name, labels)
@@ -102,6 +129,7 @@ def export_request(
     memory: PlannedNetwork | None,
     stimuli: StoredStimuli,
     recorded: Mapping[str, object],
+    app: str | None = None,
 ) -> ExportRequest:
     """Everything that a target may use; `recorded` are the options of the run by name."""
     params = network.params
@@ -119,6 +147,7 @@ def export_request(
         hashes=network.hashes(),
         contract=network.data.contract,
         post=network.options.post,
+        app=app,
         layer_parameters={name: params.layer(name) for name in params.layer_names()},
     )
 
@@ -129,18 +158,12 @@ def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, tex
     Returns what runs each layer, where the target has a choice.
     """
     request = prepared.request
-    if request.contract.source is not None and not target.converts_inputs:
-        log.warning(
-            "W705",
-            f"{target.name} does not contain the conversion of the input: {request.contract.source.text}",
-            remedy="convert it in the application, or export a C++ project",
-        )
-    if request.post and not target.post_processes:
-        log.warning(
-            "W704",
-            f"the export {target.name} does not contain the post-processing of -post",
-            remedy="choose an export that contains it, or decode the outputs in the application",
-        )
+    source, post = request.contract.source, request.post
+    parts = [f"the conversion of the input ({source.text})"] if source is not None and not target.converts_inputs else []
+    parts += ["the post-processing of -post"] if post and not target.post_processes else []
+    if parts:
+        what = f"the export {target.name} does not contain {' and '.join(parts)}"
+        log.warning("W704", what, remedy="do it in the application, or export a C++ project")
     kernels = target.write(prepared, folder) or []
     if text == "always" or (text == "auto" and not is_big(request.graph)):
         write_weights(request.graph, folder / WEIGHTS_FOLDER)

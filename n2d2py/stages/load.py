@@ -406,11 +406,8 @@ def _opened(
             turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
         how = preprocessing(options, shape, metadata, network, name in integers, kind)
         if turned and how.source is not None:
-            raise N2D2Error(
-                "E417",
-                f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes",
-                remedy="remove it",
-            )
+            what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes"
+            raise N2D2Error("E417", what, remedy="remove it")
         stimuli = open_source(given, taken, how, port)
         reals = not given.is_folder and read_arrays(given)[0].dtype.kind == "f"
         bytes_known = not turned and (not reals or how.told or how.declared is not None)
@@ -451,7 +448,7 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
     from n2d2py.frontend.onnx.dynamic import restore_dynamic
     from n2d2py.frontend.onnx.importer import import_onnx
     from n2d2py.frontend.onnx.states import fix_inputs, take_states
-    from n2d2py.stages.input_sizes import size_inputs
+    from n2d2py.stages.input_options import size_inputs
 
     encodings = None if options.encodings is None else Path(options.encodings)
     model = load_model(path, encodings=encodings, cut=Cut.of(options.inputs, options.outputs))

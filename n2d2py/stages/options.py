@@ -230,6 +230,7 @@ class ExportOptions:
         tune: rounds over which tiles are timed; 0 for none.
         tune_command: what runs the timed program elsewhere.
         weights_text: whether the parameters are written as text too; auto: unless the network is a big one.
+        app: the application around the network that the export contains; None: none.
     """
 
     target: str | None = None
@@ -238,6 +239,7 @@ class ExportOptions:
     tune: int = 0
     tune_command: str = ""
     weights_text: Literal["auto", "always", "never"] = "auto"
+    app: Literal["camera", "microphone", "sensor"] | None = None
 
 
 @dataclass(frozen=True)
@@ -305,9 +307,8 @@ def check_options(options: RunOptions) -> None:
     if chosen.weight_bits and chosen.flash_budget:
         raise N2D2Error("E007", "-wt-bits and -flash-budget exclude each other", remedy="remove one of them")
     if not 0 < chosen.quantile <= 1:
-        raise N2D2Error(
-            "E003", f"-act-quantile-value {chosen.quantile} is not a fraction", remedy="give a number above 0 and at most 1"
-        )
+        what = f"-act-quantile-value {chosen.quantile} is not a fraction"
+        raise N2D2Error("E003", what, remedy="give a number above 0 and at most 1")
     for name, bits in (("input-bits", chosen.input_bits), ("output-bits", chosen.output_bits)):
         if bits not in (0, 8, 16):
             raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")

@@ -104,11 +104,8 @@ def tell_packing(graph: QuantGraph, params: Params) -> None:
     found = few_bits(graph)
     packed, able = [one for one in found if one.packed], [one for one in found if not one.refused]
     if packed:
-        log.notice(
-            "packed activations: %d of %d tensors of at most 4 bits; packing the others would not reduce the arena",
-            len(packed),
-            len(found),
-        )
+        text = "packed activations: %d of %d tensors of at most 4 bits; packing the others would not reduce the arena"
+        log.notice(text, len(packed), len(found))
         return
     if not found:
         why = "no integer tensor has at most 4 bits"

@@ -167,12 +167,8 @@ def _tell_narrow(graph: Graph, bits: int) -> None:
     """Extent of -wt-bits."""
     held, width = weight_counts(graph), {node.name: graph.precision(node).weight_bits for node in graph.nodes}
     reached = [count for name, count in held.items() if width[name] == bits]
-    log.notice(
-        "-wt-bits: %d of %d layers with weights, %.1f %% of the weights",
-        len(reached),
-        len(held),
-        100 * sum(reached) / max(1, sum(held.values())),
-    )
+    text = "-wt-bits: %d of %d layers with weights, %.1f %% of the weights"
+    log.notice(text, len(reached), len(held), 100 * sum(reached) / max(1, sum(held.values())))
 
 
 def _as_computed(graph: QuantGraph, network: LoadedNetwork) -> QuantGraph:

@@ -131,9 +131,8 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
     ErrorList.raise_if(errors)
     goals.sort(key=lambda goal: not goal.loss)  # the first one is validated
     if not goals or not goals[0].loss:
-        raise N2D2Error(
-            "E431", "the network has no target to train", where=network.place, remedy="add a section [<layer>.Target]"
-        )
+        what = "the network has no target to train"
+        raise N2D2Error("E431", what, where=network.place, remedy="add a section [<layer>.Target]")
     return goals
 
 

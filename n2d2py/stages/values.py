@@ -103,9 +103,8 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
         N2D2Error: E513 when there are fewer stimuli.
     """
     if number > len(stimuli):
-        raise N2D2Error(
-            "E513", f"-log-outputs {number} exceeds the {len(stimuli)} test samples", remedy=f"give 1 to {len(stimuli)}"
-        )
+        what = f"-log-outputs {number} exceeds the {len(stimuli)} test samples"
+        raise N2D2Error("E513", what, remedy=f"give 1 to {len(stimuli)}")
     # a call of a network with states comes after those since the last reset
     first = (number - 1) // stimuli.calls * stimuli.calls if stimuli.calls else number - 1
     x = np.stack([stimuli[index] for index in range(first, number)])

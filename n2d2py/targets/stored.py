@@ -41,9 +41,8 @@ class StoredTensors:
             N2D2Error: E455 no such folder, no file, none for a stimulus, or one that is unreadable or of another size.
         """
         if not self.folder.is_dir():
-            raise N2D2Error(
-                "E455", f"DataPath={self.folder} is not a folder", where=self.where, remedy="give the folder with the tensors"
-            )
+            what = f"DataPath={self.folder} is not a folder"
+            raise N2D2Error("E455", what, where=self.where, remedy="give the folder with the tensors")
         files = sorted(path for path in self.folder.iterdir() if path.is_file() and wildcard_match(self.matching, path.name))
         if not files:
             what = f"{self.folder} contains no file {self.matching}"
@@ -92,6 +91,5 @@ def _read(file: Path) -> np.ndarray:
         lines = file.read_text(encoding="utf-8").splitlines()
         return np.array([float(word) for line in lines for word in line.partition("#")[0].split()])
     except (OSError, ValueError, EOFError) as error:
-        raise N2D2Error(
-            "E455", f"{file} is not a readable tensor: {error}", remedy="store numbers as text, .npy or float32 .bin"
-        ) from None
+        what = f"{file} is not a readable tensor: {error}"
+        raise N2D2Error("E455", what, remedy="store numbers as text, .npy or float32 .bin") from None

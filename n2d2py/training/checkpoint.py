@@ -1,15 +1,44 @@
-"""Checkpoints of a training: arrays in an .npz file with a digest. Nothing is unpickled, and everything is checked first. No PyTorch."""
+"""Trained weights as N2D2's folders have them, from which `-w` reads them again, and checkpoints: arrays in an .npz file with a digest.
+
+Nothing is unpickled, and everything is checked first. No PyTorch.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.files import DamagedArray, read_npz
+from n2d2py.files import DamagedArray, file_names, read_npz, write_text
+
+
+def write_weights(folder: Path, layers: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+    """Write <layer>_<name>.syntxt for all arrays of all layers, and weights.npz with them together, instead of the folder.
+
+    A line holds the values of an output; nine digits give each float32 again. An interrupted run leaves the old folder.
+    """
+    beside = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(beside, ignore_errors=True)
+    stems = file_names(layers)
+    for layer, arrays in layers.items():
+        for name, array in arrays.items():
+            lines = (" ".join(f"{value:.9g}" for value in row) for row in array.reshape(len(array), -1))
+            write_text(beside / f"{stems[layer]}_{name}.syntxt", "\n".join(lines) + "\n")
+    np.savez(
+        beside / "weights.npz",
+        **{f"{layer}_{name}": array for layer, arrays in layers.items() for name, array in arrays.items()},  # type: ignore[arg-type]
+    )
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    if folder.exists():
+        folder.rename(old)
+    beside.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
 
 _DIGEST = "digest"
 

@@ -23,8 +23,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.targets.pixels import fitted_labels
-from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint
-from n2d2py.training.folder import write_weights
+from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint, write_weights
 from n2d2py.training.metrics import METRICS
 from n2d2py.training.module import GraphModule
 from n2d2py.training.rates import learning_rate
@@ -107,12 +106,8 @@ class _Solvers:
                 solver = recipes[name].solvers[role] if name in recipes else SolverSettings()
                 groups.setdefault(solver, []).append(parameter)
         if not groups:
-            raise N2D2Error(
-                "E431",
-                "no layer learns",
-                where=module.graph.name,
-                remedy="layers of an ONNX file learn with a section [<ONNX section>:<Type>_def] or one of their name",
-            )
+            remedy = "layers of an ONNX file learn with a section [<ONNX section>:<Type>_def] or one of their name"
+            raise N2D2Error("E431", "no layer learns", where=module.graph.name, remedy=remedy)
         self.groups = groups
         self.names = {parameter: name for name, parameter in module.named_parameters()}
         self.optimizers: list[torch.optim.Optimizer] = []
@@ -305,11 +300,8 @@ def _epoch(
         loss = _total_loss(module, goals, inputs, labels)
         value = float(loss.detach())
         if not np.isfinite(value):
-            raise N2D2Error(
-                "E432",
-                f"the loss is {value} after {progress.seen} stimuli",
-                remedy="use a smaller LearningRate, or add a warm-up (WarmUpDuration)",
-            )
+            what = f"the loss is {value} after {progress.seen} stimuli"
+            raise N2D2Error("E432", what, remedy="use a smaller LearningRate, or add a warm-up (WarmUpDuration)")
         loss.backward()
         steps += 1
         total += value

@@ -145,12 +145,8 @@ def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: Weight
 
 
 def _untrained(node: Node, what: str) -> N2D2Error:
-    return N2D2Error(
-        "E431",
-        f"layer '{node.name}' cannot be trained: {what}",
-        where=node.location,
-        remedy="train elsewhere, and give the weights with -w or an ONNX file",
-    )
+    remedy = "train elsewhere, and give the weights with -w or an ONNX file"
+    return N2D2Error("E431", f"layer '{node.name}' cannot be trained: {what}", where=node.location, remedy=remedy)
 
 
 def _numpy(tensor: Tensor) -> np.ndarray:

@@ -91,11 +91,8 @@ def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: i
         try:
             batch = next(found)
         except RuntimeError as error:
-            raise N2D2Error(
-                "E434",
-                f"a worker process that reads stimuli died: {str(error).splitlines()[0]}",
-                remedy="give a smaller -learn-workers, or 0",
-            ) from None
+            what = f"a worker process that reads stimuli died: {str(error).splitlines()[0]}"
+            raise N2D2Error("E434", what, remedy="give a smaller -learn-workers, or 0") from None
         if isinstance(batch, N2D2Error):
             raise batch
         yield batch[0], batch[1].numpy()

@@ -164,13 +164,13 @@ def test_wrong_input_is_an_error_in_words_of_python(name):
     assert not OPTION.search(str(caught.value)), str(caught.value)
 
 
-def test_one_sample_and_zeros_are_warned_of():
+def test_one_sample_and_equal_ones_are_warned_of():
     found = []
-    for data in (X[:1], np.zeros((5, 2, 6, 6), np.float32), X[:2]):
+    for data in (X[:1], np.zeros((5, 2, 6, 6), np.float32), X[[0, 0, 0]], X[:2]):
         log.setup(quiet=True)
         n2d2py.calibrate(NET, data)
         found.append([one.code for one in log.warnings_seen()])
-    assert found == [["W414"], ["W414"], []]
+    assert found == [["W414"], ["W414"], ["W414"], []]
 
 
 def test_results_are_short_and_tables_of_numbers(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
 FLOORS = """
-errors entry_points error_codes log concurrency files naming registry version
+choices errors entry_points error_codes log concurrency files naming registry version
 executor resources figures ini arithmetic
 graph; operators: base functions windows; targets: target
 frontend.ini: contract convolution fillers inputs keys mapping quantizers recipes trained weights;
@@ -55,13 +55,13 @@ for number, line in enumerate(FLOORS.replace(";\n", ";").split("\n")[1:-1]):
         entries = (".".join(filter(None, ("n2d2py", folder.strip(), name.strip(".")))) for name in names.split())
         FLOOR |= {entry: (number, entry) for entry in entries}
 
-TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
+TOGETHER = {"n2d2py.choices", "n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
 """Entries that see those of their floor: ini finds models/; log prints errors."""
 
 ONNX_ONLY = {
     "onnx": ("exports/onnx/", "frontend/models.py", "frontend/onnx/", "frontend/tflite/", "reference/"),
     "onnxscript": ("frontend/onnx/",),
-    "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_independence.py"),
+    "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_values.py"),
 }
 LATE = ("matplotlib", "PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""

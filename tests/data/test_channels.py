@@ -113,5 +113,5 @@ def test_a_label_that_is_not_there(provide, tmp_path):
     text = _section("Transformation", "LabelFilter", Labels="/c /a")
     line = error_line(lambda: provide(3, text).stimuli("Test"))
     assert line.startswith(
-        f"N2D2-E408: {tmp_path}/net.ini:9 [sp.Transformation]: LabelFilterTransformation: the database has no label '/c'"
+        f"N2D2-E408: {tmp_path}/net.ini:9 [sp.Transformation]: LabelFilterTransformation: label '/c' is not in the database"
     )

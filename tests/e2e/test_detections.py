@@ -6,12 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from support.board_export import SHARED, make, need_core
-from support.detection_cases import reference
+from support.detection_cases import reference, save_detector
 from support.e2e_run import run
 from support.programs import need
 
@@ -26,38 +24,6 @@ from n2d2py.runtime import ArrayError
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
 from n2d2py.stages.score_boxes import detector_of
-
-
-def save_detector(path: str, order: str = "boxes last", two: bool = False, score_activation: bool = True) -> None:
-    """A detector of an image 24 high and 32 wide: 48 boxes of cells of 4 pixels, relative to the image, and scores of 3 classes."""
-    rng = np.random.default_rng(3)
-    rows, columns = np.mgrid[:6, :8]
-    centers = np.stack([(columns + 0.5) / 8, (rows + 0.5) / 6]).reshape(1, 2, 48)
-    grid = np.concatenate([centers, np.full((1, 2, 48), 0.3)], 1).astype(np.float32)
-    kernels = rng.normal(0, 0.8, (7, 3, 4, 4))
-    weights = {"w": kernels - kernels.mean((1, 2, 3), keepdims=True), "grid": grid, "step": np.full((1, 4, 48), 0.2)}
-    initializers = [numpy_helper.from_array(values.astype(np.float32), name) for name, values in weights.items()]
-    initializers.append(numpy_helper.from_array(np.array([0, -1, 48]), "shape"))
-    initializers.append(numpy_helper.from_array(np.array([4, 3]), "sizes"))
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], strides=[4, 4]),
-        helper.make_node("Reshape", ["c", "shape"], ["flat"]),
-        helper.make_node("Split", ["flat", "sizes"], ["b", "s"], axis=1),
-        helper.make_node("Tanh", ["b"], ["t"]),
-        helper.make_node("Mul", ["t", "step"], ["m"]),
-        helper.make_node("Add", ["m", "grid"], ["boxes"]),
-        helper.make_node("Sigmoid", ["s"], ["scores"]) if score_activation else helper.make_node("Identity", ["s"], ["scores"]),
-    ]
-    results = {"boxes": (1, 4, 48), "scores": (1, 3, 48)} if two else {"y": (1, 7, 48)}
-    if not two:
-        nodes.append(helper.make_node("Concat", ["boxes", "scores"], ["y" if order == "boxes last" else "z"], axis=1))
-    if order != "boxes last":
-        nodes.append(helper.make_node("Transpose", ["z"], ["y"], perm=[0, 2, 1]))
-        results = {"y": (1, 48, 7)}
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 24, 32])
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in results.items()]
-    graph = helper.make_graph(nodes, "net", [x], outputs, initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
 
 
 @pytest.fixture

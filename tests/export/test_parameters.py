@@ -31,14 +31,14 @@ _VALUES = """
     OptimizeNoBranchConcat=0 FuseResidualAdd=0 MemoryAlignment=32 BufferAlignment=1024 MemoryManagerStrategy=OptimizeStream
     MemoryMode=Small MemoryBudget=0 Memories=A:1k:1,B:1M:4 MaxExtraMacs=5 PackActivations=1 StreamInput=1 OpenMP=0
     Namespace=other WeightsFormat=string WeightsFile=1 PackWeights=0 PrepackWeights=0 Winograd=0 SmallCode=1 SIMD=none
-    RuntimeDispatch=1 Core=cortex-m0 TestVectors=2 SpeedForFlash=1 SingleFile=1 Fp16Storage=1 RoundBlobs=1 Opset=18 IntegerIO=1
+    RuntimeDispatch=1 Core=cortex-m0 TestVectors=2 SpeedForFlash=1 SingleFile=1 MLPerfTiny=ic01 Fp16Storage=1 RoundBlobs=1 Opset=18 IntegerIO=1
     ExactRange=1 Int4Weights=1 ModelArray=0 Kernels=Reference Accelerator=ethos-u55-32 VelaSystemConfig=A VelaMemoryMode=B
     VelaConfig=C VelaOptimise=Size VelaArenaCacheSize=1
 """
 _OF_NVDLA = "NVDLAConfig=nv_large NVDLAPrecision=fp16 NVDLAFirmware=0.11 NVDLACalibration=table.json NVDLAFallback=1"
 VALUES = {name: value for name, _, value in (word.partition("=") for word in (_VALUES + _OF_NVDLA * HAS_NVDLA).split())}
 """A value for every parameter that is not its default."""
-REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
+REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration"), ("mcu", "MLPerfTiny")}
 OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "PrepackWeights", "WeightsFormat", "Winograd")}
 """Those that are for integers only: in floating point each is warned of."""
 OF_MODELS = {"States", "StateCalls", "Constants"}

@@ -9,8 +9,8 @@ import pytest
 from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.onnx import batch_independence
-from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
+from n2d2py.frontend.onnx import batch_values
+from n2d2py.frontend.onnx.batch_values import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.operators.activation import Activation
@@ -318,7 +318,7 @@ def test_outputs_that_say_something_of_single_stimuli(end, output, refused, mode
 
 def test_models_too_large_to_run_twice_are_taken(model, monkeypatch):
     made = model("float[N,4,3] x => float[N,4,3] y", _ATTENTION.format(read="x"))
-    monkeypatch.setattr(batch_independence, "_MOST_BYTES", 100)
+    monkeypatch.setattr(batch_values, "_MOST_BYTES", 100)
     import_onnx(made)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import helper, parser
 from support.tables import every
 
-from n2d2py.frontend.onnx.layout import nhwc_inputs
+from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
 
 TURN = "Transpose <perm = [0,3,1,2]>"
 ELEMENTWISE = {

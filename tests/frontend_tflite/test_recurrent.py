@@ -22,8 +22,8 @@ HIDDEN, SIZE, BATCH, STEPS = 5, 4, 2, 6
 TANH, RELU, SIGMOID = 4, 1, 5
 
 
-def _variable(m: Small, name: str) -> int:
-    at = m.tensor(name, (BATCH, HIDDEN))
+def _variable(m: Small, name: str, size: int = HIDDEN, batch: int = BATCH) -> int:
+    at = m.tensor(name, (batch, size))
     m.file._tensors[at].isVariable = True
     return at
 
@@ -58,6 +58,34 @@ def _rnn(m: Small, activation: int, time_major: bool = False) -> int:
     return m.add("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, shape, None, "SequenceRNNOptions", **options)
 
 
+def _both(m: Small, code: str, merge: bool = True, auxiliary: bool = False, batch: int = 1, **options) -> int:
+    """Two directions; without `merge` the difference of their results. LiteRT reads beyond its input for several sequences of an LSTM, batch first."""
+    lstm = code.endswith("LSTM")
+
+    def rows(number: int) -> list[int]:
+        return [_real(m, HIDDEN, SIZE) if at < number else _real(m, HIDDEN, HIDDEN) for at in range(2 * number)]
+
+    ways, states = [], []
+    for way in range(2):
+        if lstm:
+            ways += [*rows(4), -1, -1, -1, *(_real(m, HIDDEN) for _ in range(4)), -1, -1]
+            states += [_variable(m, f"{role}{way}", HIDDEN, batch) for role in "hc"]
+        else:
+            ways += [*rows(1), _real(m, HIDDEN), _variable(m, f"h{way}", HIDDEN, batch)]
+    other = m.add("NEG", [m.x], (batch, STEPS, SIZE), None) if auxiliary else -1
+    more = [-1] * (8 if lstm else 2)
+    options = {"fusedActivationFunction": TANH, "timeMajor": False, "mergeOutputs": merge, **options}
+    table = "BidirectionalSequenceLSTMOptions" if lstm else "BidirectionalSequenceRNNOptions"
+    first = (STEPS, batch) if options["timeMajor"] else (batch, STEPS)
+    inputs = [m.x, *ways, *states, other, *more]
+    made = m.add(code, inputs, (*first, 2 * HIDDEN if merge else HIDDEN), None, table, **options)
+    if merge:
+        return made
+    back = m.tensor("back", (*first, HIDDEN))
+    m.file._operators[-1].outputs = np.array([made, back], np.int32)
+    return m.add("SUB", [made, back], (*first, HIDDEN), None, "SubOptions")
+
+
 LAYERS = {
     "LSTM": (_lstm, {}),
     "time first": (_lstm, {"timeMajor": True}),
@@ -67,13 +95,20 @@ LAYERS = {
     "coupled gates, peepholes": (_lstm, {"leave": (1, 5, 9, 12), "peepholes": True, "cellClip": 0.5}),
     "RNN": (_rnn, {"activation": TANH}),
     "RNN, ReLU, time first": (_rnn, {"activation": RELU, "time_major": True}),
+    "LSTM, both ways": (_both, {"code": "BIDIRECTIONAL_SEQUENCE_LSTM"}),
+    "LSTM, both ways, two results": (_both, {"code": "BIDIRECTIONAL_SEQUENCE_LSTM", "merge": False, "cellClip": 0.3}),
+    "LSTM, both ways, time first": (_both, {"code": "BIDIRECTIONAL_SEQUENCE_LSTM", "timeMajor": True, "batch": 2}),
+    "LSTM, both ways, another input": (_both, {"code": "BIDIRECTIONAL_SEQUENCE_LSTM", "auxiliary": True}),
+    "RNN, both ways": (_both, {"code": "BIDIRECTIONAL_SEQUENCE_RNN", "batch": 2}),
+    "RNN, both ways, two results": (_both, {"code": "BIDIRECTIONAL_SEQUENCE_RNN", "merge": False}),
 }
 
 
 @every(("make", "options"), LAYERS.values(), ids=LAYERS)
 def test_real_layers(tmp_path, make, options):
     first = options.get("timeMajor") or options.get("time_major")
-    shape = (STEPS, BATCH, SIZE) if first else (BATCH, STEPS, SIZE)
+    batch = options.get("batch", 1 if make is _both else BATCH)
+    shape = (STEPS, batch, SIZE) if first else (batch, STEPS, SIZE)
     m = Small(shape, None)
     path = written(m, tmp_path, make(m, **options))
     graph = n2d2py.load(path).network.graph
@@ -84,6 +119,21 @@ def test_real_layers(tmp_path, make, options):
         reference.interpreter.invoke()
         wanted = reference.interpreter.get_tensor(reference.outputs[0]["index"])
         (found,) = run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()
+        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=2e-6)
+
+
+def test_an_rnn_keeps_its_states_from_call_to_call(tmp_path):
+    m = Small((1, SIZE), None)
+    inputs = [m.x, _real(m, HIDDEN, SIZE), _real(m, HIDDEN, HIDDEN), _real(m, HIDDEN), _variable(m, "h", batch=1)]
+    path = written(m, tmp_path, m.add("RNN", inputs, (1, HIDDEN), None, "RNNOptions", fusedActivationFunction=TANH))
+    graph, reference = n2d2py.load(path).network.graph, Reference(path, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+    state = np.zeros(graph.shape(graph.inputs[1]))
+    for x in m.rng.normal(size=(4, 1, SIZE)).astype(np.float32):
+        reference.interpreter.set_tensor(reference.inputs[0]["index"], x)
+        reference.interpreter.invoke()
+        wanted = reference.interpreter.get_tensor(reference.outputs[0]["index"])
+        given = {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0])), graph.inputs[1]: state}
+        found, state = run_graph(graph, given).values()
         np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=2e-6)
 
 
@@ -99,6 +149,7 @@ REFUSED = {
     "activation of an RNN": (lambda m: _rnn(m, SIGMOID), "activation"),
     "state": (_begun, "state"),
     "negative limit of cells": (lambda m: _lstm(m, cellClip=-1.0), "cell_clip"),
+    "input of the way back": (lambda m: _both(m, "BIDIRECTIONAL_SEQUENCE_RNN", auxiliary=True, batch=BATCH), "auxiliary"),
     "no state": (lambda m: _lstm(m, leave=(19,)), "is missing"),
     "uneven weights": (lambda m: _lstm(m, more={2: _real(m, HIDDEN, SIZE + 1)}), "shapes"),
     "weights of one axis": (lambda m: _lstm(m, more={at: _real(m, HIDDEN) for at in range(5, 9)}), "shapes"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support import memory_networks as networks
 from support.memory_execute import run
-from support.memory_networks import Net
+from support.memory_networks import Net, with_sums
 from support.tables import every
 
 from n2d2py.exports import load_params
@@ -16,7 +16,7 @@ from n2d2py.memory.checker import check_plan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.sums import residual_sums, with_sums
+from n2d2py.memory.sums import residual_sums
 from n2d2py.stages import memory as stage
 
 # sums; arenas of OptimizeOverlap without and with them, of MemoryMode=Speed without and with them

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import xml.etree.ElementTree as ElementTree
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.board_export import export_for_boards, need_core
 from support.programs import need
 
 from n2d2py.exports.mcu.boards import core
+from n2d2py.quant.simulator import simulate
+from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 ARM = core("cortex-m4")
 
@@ -95,6 +100,81 @@ add_subdirectory({packed} small)
     assert (tmp_path / "build" / "small" / "libcomponent.a").is_file()
 
 
+CC = """use std::{path::PathBuf, process::Command};
+pub struct Build { words: Vec<String>, sources: Vec<PathBuf> }
+impl Build {
+    pub fn new() -> Self { Build { words: Vec::new(), sources: Vec::new() } }
+    pub fn cpp(&mut self, _: bool) -> &mut Self { self }
+    pub fn cpp_link_stdlib(&mut self, _: Option<&str>) -> &mut Self { self }
+    pub fn std(&mut self, name: &str) -> &mut Self { self.flag(&format!("-std={name}")) }
+    pub fn opt_level(&mut self, level: u32) -> &mut Self { self.flag(&format!("-O{level}")) }
+    pub fn define(&mut self, name: &str, value: &str) -> &mut Self { self.flag(&format!("-D{name}={value}")) }
+    pub fn include(&mut self, folder: &str) -> &mut Self { self.flag(&format!("-I{folder}")) }
+    pub fn flag_if_supported(&mut self, flag: &str) -> &mut Self { self.flag(flag) }
+    pub fn flag(&mut self, flag: &str) -> &mut Self { self.words.push(flag.into()); self }
+    pub fn files(&mut self, files: Vec<PathBuf>) -> &mut Self { self.sources.extend(files); self }
+    pub fn compile(&self, name: &str) {
+        let out = PathBuf::from(std::env::var("OUT_DIR").unwrap());
+        let sources: Vec<_> = self.sources.iter().map(|one| std::fs::canonicalize(one).unwrap()).collect();
+        let words: Vec<_> = self.words.iter().map(|one| match one.strip_prefix("-I") {
+            Some(folder) => format!("-I{}", std::fs::canonicalize(folder).unwrap().display()),
+            None => one.clone(),
+        }).collect();
+        assert!(Command::new("g++").current_dir(&out).args(words).arg("-c").args(sources).status().unwrap().success());
+        let objects = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
+        let objects = objects.filter(|path| path.extension().is_some_and(|suffix| suffix == "o"));
+        assert!(Command::new("ar").arg("rcs").arg(out.join(format!("lib{name}.a"))).args(objects).status().unwrap().success());
+        println!("cargo:rustc-link-lib=static={name}\\ncargo:rustc-link-search=native={}", out.display());
+    }
+}
+"""
+"""Stands in for the crate cc, which only a registry has: the functions that build.rs calls, for this machine."""
+RUST = """fn main() {
+    let mut input = [0; small::INPUT_ELEMENTS];
+    for (to, from) in input.iter_mut().zip(std::fs::read(std::env::args().nth(1).unwrap()).unwrap()) {
+        *to = from as small::Input;
+    }
+    let (mut output, mut real, mut arena) = ([0; small::OUTPUT_ELEMENTS], [0.0; small::OUTPUT_ELEMENTS], small::Arena::new());
+    small::forward(&input, &mut output, &mut arena);
+    small::dequantize_output(&output, &mut real);
+    println!("{:?} {:?} {}", output, real, small::best_output(&output));
+    let mut again = [0; small::INPUT_ELEMENTS];
+    let step = small::INPUT_SCALE as f32;
+    small::quantize_input(&input.map(|stored| (stored as i32 - small::INPUT_ZERO_POINT) as f32 * step), &mut again);
+    assert!(again == input);
+}
+"""
+
+
+def test_rust(packed, tmp_path):
+    """The crate on this machine, from a vector of the export to the outputs of Python."""
+    need("cargo", "g++")
+    dependencies = f'small = {{ path = "{packed}" }}\n[patch.crates-io]\ncc = {{ path = "cc" }}\n'
+    head = '[package]\nname = "{0}"\nversion = "1.0.0"\nedition = "2021"\n'
+    files = {
+        "Cargo.toml": head.format("program") + "[dependencies]\n" + dependencies,
+        "src/main.rs": RUST,
+        "cc/Cargo.toml": head.format("cc"),
+        "cc/src/lib.rs": CC,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    vector = packed / "test/vectors/000.bin"
+    printed = run(
+        "cargo", "run", "--offline", "--quiet", "--config", 'build.rustflags="-Dwarnings"', "--", vector, folder=tmp_path
+    )
+    graph = read_graph(packed / GRAPH_FILE)
+    kind, shape = graph.type(graph.inputs[0]), graph.shape(graph.inputs[0])
+    stored = np.fromfile(vector, kind.dtype, int(np.prod(shape))).reshape(1, *shape[2:], shape[1])
+    (output,) = simulate(graph, [np.moveaxis(stored, 3, 1)]).values()
+    outgoing, values = graph.type(graph.outputs[0]), output.reshape(-1).astype(int)
+    real = ((values - outgoing.zero_point) * outgoing.scale).astype(np.float32)
+    integers, reals, best = re.fullmatch(r"(\[.*\]) (\[.*\]) (\d+)\n", printed).groups()  # type: ignore[union-attr]
+    assert json.loads(integers) == values.tolist() and int(best) == values.argmax()
+    assert np.array_equal(np.array(json.loads(reals), np.float32), real)
+
+
 @pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m0", marks=pytest.mark.slow)])
 def test_clang_for_arm(packed, tmp_path, core):
     """The compilers of Arm and IAR are not here; clang stands in for them, without a C++ library."""
@@ -106,6 +186,22 @@ def test_clang_for_arm(packed, tmp_path, core):
     words += ["-nostdinc++", "-DN2D2_NO_LIBRARY=1", "-isystem", headers]
     for portable in ([], ["-DN2D2_ISA_PORTABLE"]):
         run("clang++", *words, *portable, "-c", packed / "src" / "small.cpp", "-o", "small.o", folder=tmp_path)
+
+
+def test_zip(packed):
+    """One file with the sources of each package, and neither boards nor tests."""
+    run("make", "-s", "zip", folder=packed)
+    with zipfile.ZipFile(packed / "small.zip") as file:
+        names = set(file.namelist())
+    assert {
+        "library.properties",
+        "Cargo.toml",
+        "src/small.hpp",
+        "src/lib.rs",
+        "zephyr/module.yml",
+        "n2d2py.small.pdsc",
+    } <= names
+    assert {name.partition("/")[0] for name in names}.isdisjoint({"boards", "test", "stimuli", "build"})
 
 
 def test_big_endian_is_refused(packed, tmp_path):

@@ -93,6 +93,8 @@ NORMS = {
     },
     "RMSNorm": {**SQUARES, "n": "Div (x, s)", "y": "Mul (g, n)"},
     "RMSNorm, gain first": {**SQUARES, "r": "Div (one, s)", "k": "Mul (r, g)", "y": "Mul (x, k)"},
+    "RMSNorm, gain on x": {**SQUARES, "k": "Mul (g, x)", "r": "Div (one, s)", "y": "Mul (k, r)"},
+    "LayerNorm, gain on the difference": {**DEVIATION, "k": "Mul (d, g)", "n": "Div (k, s)", "y": "Add (n, b)"},
     "length + eps": {"s": "ReduceL2 <axes = [-1]> (x)", "w": "Add (s, e)", "y": "Div (x, w)"},
     "root of sum + eps": {"q": "Mul (x, x)", "v": "ReduceSum (q, last)", "w": "Add (v, e)", "s": "Sqrt (w)", "y": "Div (x, s)"},
 }
@@ -141,15 +143,15 @@ def model_of(names: list[str], opset: int = 13) -> ModelProto:
     inputs, outputs, lines = [], [], []
     for index, name in enumerate(names):
         parts = CASES[name]
-        inputs.append(f"float[1,8,3,4] x{index}")
-        outputs.append(f"float y{index}")
+        inputs.append(f"float[1,8,3,4] x_{index}")
+        outputs.append(f"float y_{index}")
         for made in parts:
             text = parts[made]
             head, _, arguments = text.rpartition("(")
             words = [one.strip() for one in arguments.rstrip(") ").split(",")]
-            known = [f"{one}{index}" if one in (*parts, "x") else one for one in words]
-            lines.append(f"{made}{index} = {head}({', '.join(known)})")
-    body = "\n".join(_sorted(lines, [f"x{index}" for index in range(len(names))]))
+            known = [f"{one}_{index}" if one in (*parts, "x") else one for one in words]
+            lines.append(f"{made}_{index} = {head}({', '.join(known)})")
+    body = "\n".join(_sorted(lines, [f"x_{index}" for index in range(len(names))]))
     used = CONSTANTS
     return parser.parse_model(
         f'<ir_version: 8, opset_import: ["": {opset}]> g ({", ".join(inputs)}) => ({", ".join(outputs)}) {used} {{ {body} }}'
@@ -195,7 +197,7 @@ def test_a_spelled_norm_is_one_layer_that_agrees_in_floating_point(name, opset):
     graph = import_onnx(model)
     assert [node.op.kind for node in graph.nodes].count("Normalize") == 1
     (found,) = run_graph(graph, {graph.inputs[0]: samples()}).values()
-    (want,) = reference(model, {"x0": samples()})
+    (want,) = reference(model, {"x_0": samples()})
     np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-6)
 
 

@@ -15,8 +15,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Tanh
 from n2d2py.operators.linear import gain_and_shift, scale_outputs
 from n2d2py.operators.pool import Pool
-from n2d2py.passes.fuse_affine import FuseAffine
-from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
+from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
 from n2d2py.passes.merge_gains import MergeGains
 
 

@@ -17,6 +17,7 @@ from n2d2py import log
 from n2d2py.cli import main
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
+from n2d2py.quant.observe.judged import worst_output
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.quantize import quantize_stage
 
@@ -180,3 +181,10 @@ def test_a_few_quiet_samples_are_no_warning(tmp_path, others, warned):
     log.setup(quiet=True)
     quantize_stage(replace(calibrated, observed=quiet), options.quantization)
     assert [one.code for one in log.warnings_seen() if one.code == "W508"] == ["W508"] * warned
+
+
+def test_rows_of_one_value_count_against_the_value():
+    """An output that calibration saw at one value only has no variance; a step of its type is no reason to warn."""
+    real = {"y": np.full((3, 4, 5), 7, np.float32)}
+    small, large = (worst_output(real, {"y": real["y"] + error}, False, False) for error in (1e-3, 5.0))
+    assert small is not None and large is not None and small.shortfall < 0.01 and large.shortfall > 1

@@ -87,6 +87,19 @@ def test_a_concat_of_integers_gets_16_bits_only_where_ranges_differ(tmp_path):
     assert bits == [[8], [16]]
 
 
+def test_a_concat_at_an_output_has_the_bits_that_are_asked(tmp_path):
+    """In 8 bits its steps are not twice as wide because its parts have 16 bits, which hold twice the largest value."""
+    net = joins.Joins()
+    net.boxes = net.conv("x", 4, 4, 1.0)
+    output = joins.integers(net)
+    found = {}
+    for bits, wide in ((8, ()), (8, (net.boxes, net.scores)), (16, ())):
+        typed, values, expected = quantized(net, output, tmp_path, output_bits=bits, wide=frozenset(wide))
+        assert typed.type(typed.outputs[0]).bits == bits
+        found[bits, bool(wide)] = decibels(values, expected)
+    assert found[8, True] > found[8, False] - 1 and found[16, False] > found[8, False] + 1, found
+
+
 @every(
     "make, options, named",
     [

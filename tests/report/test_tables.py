@@ -105,7 +105,7 @@ def test_packed_weights_count_what_they_take(data):
 def test_totals_add_up(data):
     rows = layer_rows(data.qgraph)
     sums = totals(rows)
-    assert (sums.layers, sums.macs, sums.largest_activation) == (6, 13824 + 4608 + 4096 + 1024 + 512 + 32, 512)
+    assert (sums.layers, sums.macs) == (6, 13824 + 4608 + 4096 + 1024 + 512 + 32)
     assert sums.parameters == 224 + 80 + 72 + 36
     table = list(csv.DictReader(io.StringIO(layers_csv(rows))))
     assert sum(int(row["macs"]) for row in table) == sums.macs

@@ -9,9 +9,9 @@ from dataclasses import replace
 from n2d2py.memory.access import Concatenated, Joined, PoolWindow, Repacked, View
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.sums import residual_sums, with_sums
+from n2d2py.memory.sums import residual_sums
 from support.memory_graphs import random_problem
-from support.memory_networks import Net
+from support.memory_networks import Net, with_sums
 
 
 def settings_of(seed: int) -> Settings:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 
 from n2d2py.memory.format import read_op
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.strategies import PLANNERS
+from n2d2py.memory.sums import ResidualSum
 
 N2D2 = "OptimizeMaxLifetimeMaxSizeFirst"
 """N2D2's default strategy."""
@@ -332,3 +335,19 @@ def two_convs(channels: int = 8) -> MemoryProblem:
     n = Net(16, 16, 3)
     n.conv(n.conv(n.input, channels, 3), channels, 3)
     return n.done()
+
+
+def with_sums(problem: MemoryProblem, sums: Sequence[ResidualSum]) -> MemoryProblem:
+    """The problem with each of the sums done by its convolution, whose output then takes the place of the residual: that of the
+    network with such layers, before it has types."""
+    by_conv, gone = {each.conv: each for each in sums}, {each.sum for each in sums}
+    lost = {problem.op(each.conv).output for each in sums}
+    ops = []
+    for op in problem.ops:
+        if op.name in by_conv:
+            each = by_conv[op.name]
+            aliasing = replace(op.access, aliases=len(op.inputs))
+            op = replace(op, access=aliasing, inputs=(*op.inputs, each.residual), output=problem.op(each.sum).output)
+        if op.name not in gone:
+            ops.append(op)
+    return replace(problem, tensors={name: t for name, t in problem.tensors.items() if name not in lost}, ops=tuple(ops))

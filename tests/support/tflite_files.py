@@ -79,3 +79,21 @@ def rewritten(path: Path, change: Callable[[Any, Any], None], to: Path | None = 
     builder.Finish(model.Pack(builder), b"TFL3")
     (to or path).write_bytes(bytes(builder.Output()))
     return to or path
+
+
+def joined(main: Path, others: list[Path], to: Path) -> Path:
+    """A file of several graphs: that of `main`, and those of `others`, which it runs, as graphs 1, 2, ..."""
+
+    def join(schema, model) -> None:
+        for other in others:
+            more = schema.ModelT.InitFromPackedBuf(other.read_bytes(), 0)
+            graph = more.subgraphs[0]
+            for tensor in graph.tensors:
+                tensor.buffer += len(model.buffers)
+            for operator in graph.operators:
+                operator.opcodeIndex += len(model.operatorCodes)
+            model.buffers += more.buffers
+            model.operatorCodes += more.operatorCodes
+            model.subgraphs.append(graph)
+
+    return rewritten(main, join, to)

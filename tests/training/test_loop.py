@@ -18,7 +18,7 @@ from n2d2py import cli
 from n2d2py.frontend.ini.recipes import SolverSettings
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
-from n2d2py.training.folder import write_weights
+from n2d2py.training.checkpoint import write_weights
 from n2d2py.training.rates import learning_rate
 
 ROOT = Path(__file__).resolve().parents[2]

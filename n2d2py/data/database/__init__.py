@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import annotated, directory, gtsrb, idx, ilsvrc, labelled, numpy_file, random_data, tables  # noqa: F401
+from n2d2py.data.database import annotated, directory, gtsrb, idx, ilsvrc, labelled, numpy_file, random_data, tables
 from n2d2py.data.database.base import Context, Database, JoinedItems, load, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.partition import SETS, Partition, partition
@@ -24,19 +24,6 @@ from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values, resolve_path
 from n2d2py.ini.ignored import COVERED
-
-__all__ = [
-    "SETS",
-    "Context",
-    "Database",
-    "Partition",
-    "database_schemas",
-    "empty_database",
-    "has_database",
-    "partition",
-    "read_database",
-    "register",
-]
 
 
 def database_schemas() -> list[Schema]:
@@ -74,9 +61,8 @@ def read_database(
         names = () if section is None else _label_names(_WITHOUT_TYPE.read(section), document)
         if instead is not None:
             return replace(instead, label_names=names or instead.label_names)
-        log.warning(
-            "W401", "the INI has no [database] with a Type", where=where, remedy="add a [database], or give -calib-data"
-        )
+        what = "the INI has no [database] with a Type"
+        log.warning("W401", what, where=where, remedy="add a [database], or give -calib-data")
         return empty_database(names)
     try:
         database = load(section.text("Type").strip(), section, Context(document, seed, shape))

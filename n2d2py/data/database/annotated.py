@@ -64,9 +64,8 @@ class RegionMaps:
                 ImageDraw.Draw(canvas).polygon(list(shape), fill=255)
                 mask = np.asarray(canvas) > 0
             if mask.shape != labels.shape:
-                raise N2D2Error(
-                    "E402", f"{shape} and {self.items.name(index)} differ in size", remedy="unpack the data set again"
-                )
+                what = f"{shape} and {self.items.name(index)} differ in size"
+                raise N2D2Error("E402", what, remedy="unpack the data set again")
             labels[mask], covered = label, covered | mask
         if self.margin:
             around = Image.fromarray(covered.astype(np.uint8) * 255).filter(ImageFilter.MaxFilter(2 * self.margin + 1))

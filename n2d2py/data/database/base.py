@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -176,6 +176,17 @@ _REFUSED = (
     Key("MultiChannelReplace", Kind.STRINGS, (), "Not supported."),
 )
 _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartitioning=0)"
+
+
+def fraction(name: str, default: object, doc: str) -> Key:
+    """A key of a share of the stimuli, 0 to 1."""
+    return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
+
+
+RAREST_KEYS = (
+    fraction("Learn", REQUIRED, "Learning set: fraction of the images of the rarest label, which is taken of each label."),
+    fraction("Validation", 0.0, "Validation set: defined like Learn. All other images are the test set."),
+)
 PARTITION_KEYS = (
     Key("Learn", Kind.FLOAT, 0.0, f"Learning set: {_FRACTION}."),
     Key("Validation", Kind.FLOAT, 0.0, f"Validation set: {_FRACTION}."),
@@ -189,11 +200,6 @@ PARTITION_KEYS = (
         "Test.",
     ),
 )
-
-
-def fraction(name: str, default: object, doc: str) -> Key:
-    """A key of a share of the stimuli, 0 to 1."""
-    return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
 
 
 def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...] = ()) -> Callable[[Loader], Loader]:
@@ -306,6 +312,19 @@ def partition_of(values: Values) -> Partition:
     )
 
 
+def train_and_test(labels: np.ndarray, trained: int, values: Values, seed: int, **how: bool) -> dict[str, np.ndarray]:
+    """The sets of stimuli of which the first `trained` learn, or validate by the key Validation, and the others test.
+
+    `how`: fields of the partition of the first ones.
+
+    Raises:
+        N2D2Error: E409.
+    """
+    validation = values["Validation"]
+    first = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], **how)
+    return {**partition(labels[:trained], first, seed), "Test": np.arange(trained, len(labels))}
+
+
 @dataclass(frozen=True)
 class StimulusList:
     """A list of stimuli with their label ids, and how it is split; `where` is named in messages."""
@@ -324,16 +343,16 @@ def partitioned(
     Raises:
         N2D2Error: E409.
     """
-    sets: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
-    start = 0
-    for part in parts:
-        split = partition(np.asarray(part.labels, np.int64), part.how, seed, part.where)
-        for name in SETS:
-            sets[name].append(split[name] + start)
-        start += len(part.labels)
+    labels = [np.asarray(part.labels, np.int64) for part in parts]
+    splits = [partition(ids, part.how, seed, part.where) for ids, part in zip(labels, parts, strict=True)]
     items = parts[0].items if len(parts) == 1 else JoinedItems([part.items for part in parts])
-    labels = np.concatenate([np.asarray(part.labels, np.int64) for part in parts])
-    return Database(type_name, items, labels, label_names, {name: np.concatenate(each) for name, each in sets.items()}, maps)
+    return Database(type_name, items, np.concatenate(labels), label_names, _joined_sets(splits, labels), maps)
+
+
+def _joined_sets(splits: Sequence[Mapping[str, np.ndarray]], lists: Sequence[Sized]) -> dict[str, np.ndarray]:
+    """The sets of lists of stimuli, one after the other, from the sets of each."""
+    starts = list(accumulate(map(len, lists), initial=0))
+    return {name: np.concatenate([split[name] + at for split, at in zip(splits, starts, strict=False)]) for name in SETS}
 
 
 @register(
@@ -347,29 +366,18 @@ def _composite(values: Values, context: Context) -> Database:
     parts: list[Database] = []
     for name in values["Databases"]:
         section = context.document.require(name, values.where("Databases"))
-        if (
-            section.name == values.section.name
-            or not section.has("Type")
-            or section.text("Type").strip() == "CompositeDatabase"
-        ):
-            raise values.fail(
-                "E419", f"Databases={name} does not name another database", "name sections with a Type", "Databases"
-            )
-        parts.append(load(section.text("Type").strip(), section, context))
+        kind = section.text("Type").strip() if section.has("Type") else ""
+        if section.name == values.section.name or kind in ("", "CompositeDatabase"):
+            what = f"Databases={name} does not name another database"
+            raise values.fail("E419", what, "name sections with a Type", "Databases")
+        parts.append(load(kind, section, context))
         if parts[-1].maps is not None:
             raise values.fail("E406", f"[{name}] has pixel-wise labels, which are not joined", "use one database", "Databases")
     known: dict[str, int] = {}
-    labels, sets, start = [], {name: [] for name in SETS}, 0
+    labels = []
     for part in parts:
         ids = np.array([*(known.setdefault(name, len(known)) for name in part.label_names), -1])
         labels.append(ids[part.labels])
-        for name in SETS:
-            sets[name].append(part.sets[name] + start)
-        start += len(part.items)
-    return Database(
-        values["Type"].strip(),
-        JoinedItems([part.items for part in parts]),
-        np.concatenate(labels),
-        tuple(known),
-        {name: np.concatenate(each) for name, each in sets.items()},
-    )
+    sets = _joined_sets([part.sets for part in parts], labels)
+    items = JoinedItems([part.items for part in parts])
+    return Database(values["Type"].strip(), items, np.concatenate(labels), tuple(known), sets)

@@ -13,13 +13,13 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.database.base import (
     PARTITION_KEYS,
+    RAREST_KEYS,
     Context,
     Database,
     FileItems,
     Items,
     StimulusList,
     data_path,
-    fraction,
     load_more,
     partition_of,
     partitioned,
@@ -156,12 +156,10 @@ class ChannelItems(FileItems):
         for name in self.channels[index]:
             path = self.root / name
             found.append(read_stimulus(path, name) if path.is_file() else np.zeros_like(first))
-            if found[-1].shape[:2] != first.shape[:2] or found[-1].dtype != first.dtype:
-                raise N2D2Error(
-                    "E402",
-                    f"the channel {name} is {found[-1].shape[1]}x{found[-1].shape[0]} {found[-1].dtype}, unlike {self.files[index]}",
-                    remedy="store all channels of a stimulus in one size and type",
-                )
+            height, width = found[-1].shape[:2]
+            if (height, width) != first.shape[:2] or found[-1].dtype != first.dtype:
+                what = f"the channel {name} is {width}x{height} {found[-1].dtype}, unlike {self.files[index]}"
+                raise N2D2Error("E402", what, remedy="store all channels of a stimulus in one size and type")
         return np.concatenate(found, axis=2)
 
 
@@ -221,13 +219,9 @@ def _listed(folder: _Folder, known: dict[str, int]) -> StimulusList:
     listing = list_directory(folder.root, known, **folder.options)  # type: ignore[arg-type]
     if folder.channels:
         folder.channels.select(listing)
-    if listing.unreadable:
-        log.notice(
-            "%s: ignored %d files that are not stimuli, the first one is %s",
-            folder.root.name,
-            len(listing.unreadable),
-            listing.unreadable[0],
-        )
+    if others := listing.unreadable:
+        told = "%s: ignored %d files that are not stimuli, the first one is %s"
+        log.notice(told, folder.root.name, len(others), others[0])
     if listing.unmatched:
         what = f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}"
         log.warning("W413", what, where=folder.where, remedy="begin it with */: a mask is compared with whole paths")
@@ -312,34 +306,28 @@ def _folder(values: Values, context: Context) -> _Folder:
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
             raise values.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
-    options = {
+    options: dict[str, object] = {
         "depth": values["Depth"],
         "label_name": values["LabelName"],
         "label_depth": values["LabelDepth"],
         "ignore_masks": values["IgnoreMasks"],
         "valid_extensions": values["ValidExtensions"],
     }
-    return _Folder(
-        data_path(values, context, folder=True), partition_of(values), options, values.section.location, _channels(values)
-    )
+    root = data_path(values, context, folder=True)
+    return _Folder(root, partition_of(values), options, values.section.location, _channels(values))
 
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
     @register(
         type_name,
-        fraction(
-            "Learn",
-            REQUIRED,
-            "Learning set: fraction of the images of the rarest label. The same number is taken of each label.",
-        ),
-        fraction("Validation", 0.0, "Validation set: defined like Learn. All other images are the test set."),
+        *RAREST_KEYS,
         Key("IncClutter", Kind.BOOL, False, f"Keep the category {clutter}."),
         Key("DataPath", Kind.PATH, "", f"Folder of the categories. Default: $N2D2_DATA/{default}."),
         accepted=(
             Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),
         ),
-        doc=f"The categories of {type_name.split('_')[0]} in folders. Labels are "
-        "/name." + (f" {', '.join(others)} is excluded." if others else ""),
+        doc=f"The categories of {type_name.split('_')[0]} in folders. Labels are /name."
+        + (f" {', '.join(others)} is excluded." if others else ""),
     )
     def _load(values: Values, context: Context) -> Database:
         return directory_database(

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, fraction, register
+from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, fraction, register, train_and_test
 from n2d2py.data.database.directory import list_directory
-from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.database.selection import SlicedItems, Tile
-from n2d2py.data.text import read_lines
-from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.data.text import parsed_lines, read_lines
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Key, Kind, Values, keys
 
 _TRAINING, _TEST = "Final_Training/Images", "Final_Test/Images"
@@ -74,32 +73,22 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
 def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], list[Tile]]:
     """Files, classes and, where asked for, boxes of the test images."""
     (file_at, class_at, *corners), count = _columns(table, ("Filename", "ClassId", *(_CORNERS if cut else ())))
-    files: list[str] = []
-    labels: list[int] = []
-    boxes: list[Tile] = []
-    errors: list[N2D2Error] = []
-    for number, line in list(read_lines(table))[1:]:
+
+    def parse(line: str, where: Location) -> tuple[str, int, Tile]:
         cells = line.split(";")
         whole = len(cells) == count and cells[class_at].isdigit()
         box = _box([cells[k] for k in corners]) if whole and cut else (0, 0, 0, 0)
-        if whole and box is not None and (folder / _TEST / cells[file_at]).is_file():
-            files.append(f"{_TEST}/{cells[file_at]}")
-            labels.append(int(cells[class_at]))
-            boxes.append(box)
-        elif len(errors) < 10:
-            good = whole and box is not None
-            what = (
-                f"{cells[file_at]} does not exist in {folder / _TEST}"
-                if good
-                else f"'{line}' is not a line of {count} columns with a class" + (" and a box" if cut else "")
-            )
-            errors.append(
-                N2D2Error(
-                    "E401" if good else "E410", what, where=Location(str(table), number), remedy="unpack the data set again"
-                )
-            )
-    ErrorList.raise_if(errors)
-    return files, labels, boxes
+        if not whole or box is None:
+            what = f"'{line}' is not a line of {count} columns with a class" + (" and a box" if cut else "")
+            raise N2D2Error("E410", what, where=where, remedy="unpack the data set again")
+        if not (folder / _TEST / cells[file_at]).is_file():
+            what = f"{cells[file_at]} does not exist in {folder / _TEST}"
+            raise N2D2Error("E401", what, where=where, remedy="unpack the data set again")
+        return f"{_TEST}/{cells[file_at]}", int(cells[class_at]), box
+
+    head = next((number for number, _ in read_lines(table)), 0)
+    rows = parsed_lines(table, parse, skip=head)
+    return [file for file, _, _ in rows], [label for _, label, _ in rows], [box for _, _, box in rows]
 
 
 _TEXTS = """
@@ -133,7 +122,7 @@ def _load(values: Values, context: Context) -> Database:
     """
     folder = data_path(values, context, default="GTSRB", folder=True)
     tables = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
-    validation, cut = values["Validation"], values["ExtractROIs"]
+    cut = values["ExtractROIs"]
     known: dict[str, int] = {}
     found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
     if not found.files:
@@ -142,11 +131,10 @@ def _load(values: Values, context: Context) -> Database:
     labels = [classes[label] for label in found.labels]
     files, test_labels, boxes = _test(tables / _TABLE, folder, cut)
     names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
-    how = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], equivalent=False)
-    split = partition(np.array(labels), how, context.seed, str(folder))
-    split["Test"] = np.arange(len(labels), len(labels) + len(files))
+    every = np.array(labels + test_labels)
+    split = train_and_test(every, len(labels), values, context.seed, equivalent=False)
     paths = [f"{_TRAINING}/{file}" for file in found.files] + files
     items: Items = FileItems(folder, paths)
     if cut:
         items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(tables, found.files) + boxes, np.int64))
-    return Database("GTSRB_DIR_Database", items, np.array(labels + test_labels), names, split)
+    return Database("GTSRB_DIR_Database", items, every, names, split)

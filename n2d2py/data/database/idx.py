@@ -25,8 +25,8 @@ from n2d2py.data.database.base import (
     partition_of,
     partitioned,
     register,
+    train_and_test,
 )
-from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.text import read_lines, unreadable
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
@@ -99,7 +99,7 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
     Raises:
         N2D2Error: E401 a file is missing, E402 a file is damaged, or has other labels than images.
     """
-    folder, validation = data_path(values, context, default=default, folder=True), values["Validation"]
+    folder = data_path(values, context, default=default, folder=True)
     parts = []
     labels = []
     for images_file, labels_file in (_FILES[:2], _FILES[2:]):
@@ -110,11 +110,8 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
             raise N2D2Error("E402", what, remedy="download both files again")
         parts.append(ArrayItems(images_file, images))
         labels.append(ids.astype(np.int64))
-    how = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], per_label=False)
-    split = partition(labels[0], how, context.seed)
-    trained = len(labels[0])
     every = np.concatenate(labels)
-    split["Test"] = np.arange(trained, len(every))
+    split = train_and_test(every, len(labels[0]), values, context.seed, per_label=False)
     count = int(every.max()) + 1 if len(every) else 0
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
@@ -127,9 +124,8 @@ def _existing(folder: Path, name: str) -> Path:
     for candidate in (folder / name, folder / f"{name}.gz"):
         if candidate.is_file():
             return candidate
-    raise N2D2Error(
-        "E401", f"{folder} contains neither {name} nor {name}.gz", remedy=f"put {', '.join(_FILES)} there, plain or .gz"
-    )
+    what = f"{folder} contains neither {name} nor {name}.gz"
+    raise N2D2Error("E401", what, remedy=f"put {', '.join(_FILES)} there, plain or .gz")
 
 
 register("MNIST_IDX_Database", *_KEYS, doc="The IDX files of MNIST, or others of the same names; label id = digit.")(
@@ -151,9 +147,8 @@ def _load_pair(values: Values, context: Context) -> Database:
     files = [data_path(values, context, key, folder=False) for key in ("DataPath", "LabelPath")]
     stimuli, ids = read_idx(files[0], None), read_idx(files[1], 1)
     if len(stimuli) != len(ids):
-        raise N2D2Error(
-            "E402", f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels", remedy="correct LabelPath"
-        )
+        what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
+        raise N2D2Error("E402", what, remedy="correct LabelPath")
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
     part = StimulusList(ArrayItems(files[0].name, stimuli), ids, partition_of(values), values.section.location)
     return partitioned("IDX_Database", [part], names, context.seed)
@@ -186,10 +181,7 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
     if len(labels) and labels.max() >= len(names):
         what = f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names"
         raise N2D2Error("E402", what, remedy="download the data set again")
-    count, validation = len(labels) - len(batches[-1][1]), values["Validation"]
-    how = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], per_label=False)
-    split = partition(labels[:count], how, context.seed)
-    split["Test"] = np.arange(count, len(labels))
+    split = train_and_test(labels, len(labels) - len(batches[-1][1]), values, context.seed, per_label=False)
     if values["UseTestForValidation"]:
         split["Validation"] = np.concatenate([split["Validation"], split["Test"]])
     return Database(values["Type"].strip(), JoinedItems([items for items, _ in batches]), labels, names, split)
@@ -205,9 +197,8 @@ def _batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, n
             raise N2D2Error("E402", what, remedy="download the binary version of the data set again")
         data = np.memmap(path, np.uint8, "r", shape=(size // record, record))
     except OSError as error:
-        raise N2D2Error(
-            "E401", f"{path} cannot be read: {error.strerror}", remedy="set DataPath to the folder of the binary version"
-        ) from None
+        remedy = "set DataPath to the folder of the binary version"
+        raise N2D2Error("E401", f"{path} cannot be read: {error.strerror}", remedy=remedy) from None
     images = data[:, label_bytes:].reshape(-1, 3, 32, 32)
     return ArrayItems(path.name, images, _TO_BGR), data[:, label_byte].astype(np.int64)
 

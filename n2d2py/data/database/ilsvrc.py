@@ -11,8 +11,8 @@ from n2d2py import log
 from n2d2py.data.database.base import Context, Database, FileItems, data_path, fraction, register
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.decode import PICTURES
-from n2d2py.data.text import name_and_label, read_lines
-from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.data.text import name_and_label, parsed_lines, read_lines
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Key, Kind, Values
 
 
@@ -33,25 +33,15 @@ def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
 
 
 def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int]]:
-    files: list[str] = []
-    labels: list[int] = []
-    errors: list[N2D2Error] = []
-    for number, line in read_lines(path):
+    def parse(line: str, where: Location) -> tuple[str, int]:
         parts = name_and_label(line)
-        if parts and parts[1].isascii() and parts[1].isdigit() and int(parts[1]) < count:
-            files.append(f"val/{parts[0]}")
-            labels.append(int(parts[1]) + shift)
-        elif len(errors) < 10:
-            errors.append(
-                N2D2Error(
-                    "E410",
-                    f"line '{line}' is not 'file label' with a label from 0 to {count - 1}",
-                    where=Location(str(path), number),
-                    remedy="use the line numbers of the synsets as labels",
-                )
-            )
-    ErrorList.raise_if(errors)
-    return files, labels
+        if not parts or not (parts[1].isascii() and parts[1].isdigit() and int(parts[1]) < count):
+            what = f"line '{line}' is not 'file label' with a label from 0 to {count - 1}"
+            raise N2D2Error("E410", what, where=where, remedy="use the line numbers of the synsets as labels")
+        return f"val/{parts[0]}", int(parts[1]) + shift
+
+    rows = parsed_lines(path, parse)
+    return [file for file, _ in rows], [label for _, label in rows]
 
 
 @register(

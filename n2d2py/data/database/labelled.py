@@ -16,6 +16,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.database.annotated import REGION_KEYS, Points, RegionMaps, box
 from n2d2py.data.database.base import (
+    RAREST_KEYS,
     ArrayItems,
     Context,
     Database,
@@ -30,7 +31,7 @@ from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
-from n2d2py.ini import REQUIRED, Key, Kind, Values
+from n2d2py.ini import Key, Kind, Values
 from n2d2py.ini.ignored import Ignored
 
 Row = tuple[str, Sequence[tuple[str, Points | None]]]
@@ -41,6 +42,10 @@ def _shares(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
     return fraction("Learn", learn, "Learning set: fraction of the stimuli."), fraction(
         "Validation", validation, "Validation set: fraction of the stimuli."
     )
+
+
+def _flag(name: str, default: bool, doc: str) -> Key:
+    return Key(name, Kind.BOOL, default, doc)
 
 
 def _path(name: str, default: str) -> Key:
@@ -67,9 +72,8 @@ def _database(
     name, listed = values["Type"].strip(), list(rows)
     present = [row for row in listed if (folder / row[0]).is_file()]
     if not present:
-        raise N2D2Error(
-            "E416", f"{folder} contains none of the files that are listed", remedy="set DataPath to the unpacked data set"
-        )
+        what = f"{folder} contains none of the files that are listed"
+        raise N2D2Error("E416", what, remedy="set DataPath to the unpacked data set")
     if len(present) < len(listed):
         log.notice("%s: %d of %d files that are listed are absent", name, len(listed) - len(present), len(listed))
     default: str = values.as_dict().get("DefaultLabel", "")
@@ -107,10 +111,7 @@ _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadnes
 
 @register(
     "CKP_Database",
-    fraction(
-        "Learn", REQUIRED, "Learning set: fraction of the images of the rarest label. The same number is taken of each label."
-    ),
-    fraction("Validation", 0.0, "Validation set: defined like Learn. All other images are the test set."),
+    *RAREST_KEYS,
     Key("NbNeutral", Kind.UINT, 1, "Images at the beginning of a sequence whose label is neutral."),
     _path("DataPath", "cohn-kanade-images"),
     doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7.",
@@ -143,12 +144,7 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
     "CelebA_Database",
     *_shares(1.0),
     Key("InTheWild", Kind.BOOL, True, f"1: img_celeba, whose faces are boxes of {_BOXES}. 0: img_align_celeba."),
-    Key(
-        "WithPartitioning",
-        Kind.BOOL,
-        True,
-        f"1: split as {_PARTS} next to LabelPath says. 0: split each label by Learn and Validation.",
-    ),
+    _flag("WithPartitioning", True, f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation."),
     _path("DataPath", "CelebA/Img"),
     _path("LabelPath", "CelebA/Anno"),
     *REGION_KEYS,
@@ -197,20 +193,10 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
 @register(
     "IMDBWIKI_Database",
     *_shares(1.0),
-    Key("WikiSet", Kind.BOOL, True, "Read wiki.csv."),
-    Key("IMDBSet", Kind.BOOL, False, "Read imdb.csv."),
-    Key(
-        "CropFrame",
-        Kind.BOOL,
-        False,
-        "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes.",
-    ),
-    Key(
-        "UseNameAsLabel",
-        Kind.BOOL,
-        False,
-        "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown.",
-    ),
+    _flag("WikiSet", True, "Read wiki.csv."),
+    _flag("IMDBSet", False, "Read imdb.csv."),
+    _flag("CropFrame", False, "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes."),
+    _flag("UseNameAsLabel", False, "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown."),
     _path("DataPath", "IMDB-WIKI"),
     _path("LabelPath", "IMDB-WIKI/imdb_metadata"),
     *REGION_KEYS,
@@ -220,12 +206,8 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
 def _imdb_wiki(values: Values, context: Context) -> Database:
     folder = data_path(values, context, default="IMDB-WIKI", folder=True)
     tables = data_path(values, context, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
-    rows = [
-        row
-        for part in ("imdb", "wiki")
-        if values["IMDBSet" if part == "imdb" else "WikiSet"]
-        for row in _faces(tables, part, values)
-    ]
+    parts = [part for part, key in (("imdb", "IMDBSet"), ("wiki", "WikiSet")) if values[key]]
+    rows = [row for part in parts for row in _faces(tables, part, values)]
     return _database(values, context, folder, rows, _split(values, values["UseNameAsLabel"] and values["CropFrame"]))
 
 
@@ -303,11 +285,8 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
     *_shares(0.6, 0.2),
     Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
     fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
-    Key(
-        "UseUnlabeledForTest",
-        Kind.BOOL,
-        False,
-        "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: it is what Learn and Validation leave.",
+    _flag(
+        "UseUnlabeledForTest", False, "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave."
     ),
     _path("DataPath", "WISDM_at_v2.0"),
     doc="Accelerations along three axes, of people in motion: stimuli of WindowSize rows and 3 columns. Their label is the activity of most rows.",
@@ -317,9 +296,8 @@ def _actitracker(values: Values, context: Context) -> Database:
     size = values["WindowSize"]
     step = int(size * values["Overlapping"] + 0.5)
     if step < 1:
-        raise values.fail(
-            "E122", f"Overlapping={values['Overlapping']:g} leaves no row between stimuli", "give a larger one", "Overlapping"
-        )
+        what = f"Overlapping={values['Overlapping']:g} leaves no row between stimuli"
+        raise values.fail("E122", what, "give a larger one", "Overlapping")
     more = values["UseUnlabeledForTest"]
     how = Partition(values["Learn"], values["Validation"], 0.0 if more else None, values["RandomPartitioning"], per_label=False)
     tables = {"raw": how} | ({"unlabeled_raw": Partition(per_label=False)} if more else {})
@@ -343,9 +321,8 @@ def _windows(path: Path, size: int, step: int, how: Partition) -> StimulusList:
         raise N2D2Error("E416", f"{path} has {len(values)} rows, too few for two stimuli", remedy="set a smaller WindowSize")
     table, kinds = np.array(values, np.float32), np.array(activities)
     labels = [_most(kinds[start : start + size]) for start in starts]
-    return StimulusList(
-        ArrayItems(path.name, np.stack([table[start : start + size] for start in starts])), labels, how, str(path)
-    )
+    windows = np.stack([table[start : start + size] for start in starts])
+    return StimulusList(ArrayItems(path.name, windows), labels, how, str(path))
 
 
 def _most(kinds: np.ndarray) -> int:

@@ -63,9 +63,8 @@ def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     usual = [key for key in _STIMULI if key in arrays]
     key = usual[0] if usual else others[0] if len(others) == 1 else None
     if key is None:
-        raise N2D2Error(
-            "E414", f"{path} contains no array x, only {', '.join(arrays)}", remedy="store the stimuli as x and the labels as y"
-        )
+        what = f"{path} contains no array x, only {', '.join(arrays)}"
+        raise N2D2Error("E414", what, remedy="store the stimuli as x and the labels as y")
     x = arrays[key]
     check_type(x, path.name)
     if not x.ndim:
@@ -97,9 +96,8 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
     ids = wanted.astype(np.int64)
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
-        raise N2D2Error(
-            "E410", f"{path}: y contains values that are not label ids", remedy="store integers from 0, or -1 for unlabelled"
-        )
+        what = f"{path}: y contains values that are not label ids"
+        raise N2D2Error("E410", what, remedy="store integers from 0, or -1 for unlabelled")
     if ids.max(initial=0) > _LARGEST_ID:
         what = f"{path}: y contains label id {ids.max()}, above the limit of {_LARGEST_ID:,}"
         raise N2D2Error("E410", what, remedy="number the labels from 0")

@@ -14,8 +14,9 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.data.database.base import Database, FileItems, Items, LabelMaps
 from n2d2py.data.database.partition import SETS, listing_order
 from n2d2py.data.decode import PICTURES, picture_size
-from n2d2py.data.transformations import APPLY_TO
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.data.transformations import APPLY_TO, Inapplicable
+from n2d2py.data.transformations.labels import label_id
+from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Section
 
 FILTER_ROIS = Schema(
@@ -46,15 +47,13 @@ def filter_labels(database: Database, section: Section) -> Database:
         N2D2Error: E410 for a label that the database does not have.
     """
     values = FILTER_ROIS.read(section)
-    listed = np.isin(database.labels, [_label(name, database, values.where("Labels")) for name in values["Labels"]])
+    try:
+        listed = np.isin(database.labels, [label_id(name, database.label_names) for name in values["Labels"]])
+    except Inapplicable as problem:
+        raise N2D2Error("E410", problem.what, where=values.where("Labels"), remedy=problem.remedy) from None
     kept = listed if values["FilterKeep"] else ~listed
-    log.notice(
-        "%s: %d of %d stimuli are %s",
-        section.name,
-        int(kept.sum()),
-        len(kept),
-        "kept" if values["RemoveStimuli"] else "labelled",
-    )
+    done = "kept" if values["RemoveStimuli"] else "labelled"
+    log.notice("%s: %d of %d stimuli are %s", section.name, int(kept.sum()), len(kept), done)
     if values["RemoveStimuli"]:
         return _only(database, kept, database.labels, database.label_names)
     return _only(database, np.ones(len(kept), bool), np.where(kept, database.labels, -1), database.label_names)
@@ -71,13 +70,8 @@ def sort_and_drop_labels(database: Database, section: Section) -> Database:
     new_ids = np.full(count + 1, -1, np.int64)  # the last entry is that of label -1
     new_ids[kept] = np.arange(len(kept))
     names = tuple(database.label_names[old] if old < len(database.label_names) else str(old) for old in kept)
-    log.notice(
-        "%s: %d of %d labels are kept: %s",
-        section.name,
-        len(kept),
-        count,
-        ", ".join(names[:10]) + (", ..." if len(names) > 10 else ""),
-    )
+    shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    log.notice("%s: %d of %d labels are kept: %s", section.name, len(kept), count, shown)
     labels = new_ids[database.labels]
     return _only(database, labels >= 0, labels, names)
 
@@ -86,15 +80,6 @@ def _only(database: Database, kept: np.ndarray, labels: np.ndarray, names: tuple
     """The database whose sets hold the kept stimuli only; the list of stimuli is the same."""
     sets = {name: at[kept[at]] for name, at in database.sets.items()}
     return Database(database.type, database.items, labels, names, sets, database.maps)
-
-
-def _label(name: str, database: Database, where: Location) -> int:
-    for candidate in (name, f"/{name}"):
-        if candidate in database.label_names:
-            return database.label_names.index(candidate)
-    like = nearest(name, database.label_names)
-    what = f"label '{name}' is not in the database"
-    raise N2D2Error("E410", what, where=where, remedy=f"did you mean '{like}'?" if like else "correct Labels")
 
 
 SLICING = Schema(
@@ -184,13 +169,9 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
     chosen = APPLY_TO[values["ApplyTo"]]
     how = (values["Width"], values["Height"], values["StrideX"], values["StrideY"], values["Overlapping"])
     used = np.unique(np.concatenate([database.sets[name] for name in chosen]))
-    sizes = dict(
-        zip(
-            used.tolist(),
-            ordered_map(lambda index: _size(database.items, int(index)), log.progress(used, "sizes of the images", len(used))),
-            strict=True,
-        )
-    )
+    progress = log.progress(used, "sizes of the images", len(used))
+    found = ordered_map(lambda index: _size(database.items, int(index)), progress)
+    sizes = dict(zip(used.tolist(), found, strict=True))
     sources: list[int] = []
     boxes: list[Tile] = []
     sets = {}

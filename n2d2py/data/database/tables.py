@@ -22,8 +22,8 @@ from n2d2py.data.database.base import (
     register,
 )
 from n2d2py.data.database.partition import partition
-from n2d2py.data.text import label_ids, name_and_label, read_lines
-from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.data.text import label_ids, name_and_label, parsed_lines, read_lines
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 _SEPARATORS = ",;\t"
@@ -39,14 +39,10 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
             numbers, E416 without rows.
     """
     values = array("f")
-    labels: list[str] = []
-    errors: list[N2D2Error] = []
-    separator = None
-    columns = 0
-    for number, line in read_lines(path):
-        if number <= header_lines:
-            continue
-        where = Location(str(path), number)
+    separator, columns = None, 0
+
+    def parse(line: str, where: Location) -> str:
+        nonlocal separator, columns
         if separator is None:
             separator = next((one for one in _SEPARATORS if one in line), "")
         cells = next(csv.reader([line], delimiter=separator)) if separator else line.split()
@@ -58,13 +54,14 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
         try:
             if len(cells) != columns:
                 raise ValueError(f"a row of {len(cells)} columns, the first one has {columns}")
-            labels.append(cells.pop(label_column).strip())
+            label = cells.pop(label_column).strip()
             values.extend(float(cell) for cell in cells)
         except ValueError as error:
-            errors.append(N2D2Error("E410", str(error), where=where, remedy="correct NbHeaderLines, LabelColumn or this row"))
-            if len(errors) == 10:
-                break
-    ErrorList.raise_if(errors)
+            remedy = "correct NbHeaderLines, LabelColumn or this row"
+            raise N2D2Error("E410", str(error), where=where, remedy=remedy) from None
+        return label
+
+    labels = parsed_lines(path, parse, skip=header_lines)
     if not labels:
         raise N2D2Error("E416", f"{path} contains no row", remedy="correct the file or NbHeaderLines")
     return np.frombuffer(values, np.float32).reshape(len(labels), columns - 1), labels
@@ -99,29 +96,20 @@ def _load(values: Values, context: Context) -> Database:
 
 
 def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
-    files: list[str] = []
-    texts: list[str] = []
-    errors: list[N2D2Error] = []
-    for number, line in read_lines(path, comment="#"):
-        where = Location(str(path), number)
+    def parse(line: str, where: Location) -> tuple[str, str]:
         parts = name_and_label(line)
         if parts is None:
-            errors.append(
-                N2D2Error("E410", f"line '{line}' is not 'file label'", where=where, remedy="write a file, a blank and a label")
-            )
-        elif not (folder / parts[0]).is_file():
-            errors.append(
-                N2D2Error("E401", f"{parts[0]} does not exist in {folder}", where=where, remedy="correct DataPath or the list")
-            )
-        else:
-            files.append(parts[0])
-            texts.append(parts[1])
-        if len(errors) == 10:
-            break
-    ErrorList.raise_if(errors)
-    if not files:
+            what = f"line '{line}' is not 'file label'"
+            raise N2D2Error("E410", what, where=where, remedy="write a file, a blank and a label")
+        if not (folder / parts[0]).is_file():
+            what = f"{parts[0]} does not exist in {folder}"
+            raise N2D2Error("E401", what, where=where, remedy="correct DataPath or the list")
+        return parts
+
+    rows = parsed_lines(path, parse, comment="#")
+    if not rows:
         raise N2D2Error("E416", f"{path} lists no stimulus", remedy="add lines 'file label'")
-    return files, texts
+    return [file for file, _ in rows], [text for _, text in rows]
 
 
 @register(

@@ -1,6 +1,6 @@
 """Transformations of stimuli: one file per group, each type registered by its name in INI files."""
 
-from n2d2py.data.transformations import (  # noqa: F401
+from n2d2py.data.transformations import (
     color,
     crops,
     equalize,
@@ -24,15 +24,3 @@ from n2d2py.data.transformations.base import (
     transformation,
     transformation_schemas,
 )
-
-__all__ = [
-    "APPLY_TO",
-    "Inapplicable",
-    "RandomTransformation",
-    "Range",
-    "Transformation",
-    "applies_to",
-    "read_transformation",
-    "transformation",
-    "transformation_schemas",
-]

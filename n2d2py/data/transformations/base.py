@@ -141,6 +141,21 @@ class RandomTransformation(Transformation):
         raise InternalError(f"{self.type} is applied before it is drawn")
 
 
+def require_bytes(image: np.ndarray, *channels: int) -> None:
+    """Raise Inapplicable unless an image (H, W, C) has 8 bits and, where any are named, one of these numbers of channels."""
+    if image.dtype != np.uint8 or (channels and image.shape[2] not in channels):
+        counts = f" of {' or '.join(map(str, channels))} channels" if channels else ""
+        what = f"it is defined on 8-bit images{counts}, this one is {image.dtype} of {image.shape[2]} channels"
+        raise Inapplicable(what, "put it before the transformations that give real numbers")
+
+
+def require_one_channel(image: np.ndarray) -> None:
+    """Raise Inapplicable for an image (H, W, C) of several channels."""
+    if image.shape[2] != 1:
+        remedy = "use it in a ChannelTransformation, or extract a channel before"
+        raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", remedy)
+
+
 def interval(values: Values, key: str) -> tuple[float, float]:
     """The smallest and largest value of a key of two numbers.
 
@@ -257,7 +272,6 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
             return None
         raise N2D2Error("E406", f"{name}: {problem}", where=section.location, remedy=_REMEDY) from None
     if inference and isinstance(found, RandomTransformation):
-        raise N2D2Error(
-            "E406", f"{name} {found.draws}, and applies to the data of inference", where=section.location, remedy=_REMEDY
-        )
+        what = f"{name} {found.draws}, and applies to the data of inference"
+        raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
     return found

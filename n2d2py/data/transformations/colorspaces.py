@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable
+from n2d2py.data.transformations.base import Inapplicable, require_bytes
 
 _TO_XYZ = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]])
 _FROM_XYZ = np.array([[3.240479, -1.53715, -0.498535], [-0.969256, 1.875991, 0.041556], [0.055648, -0.204043, 1.057311]])
@@ -39,11 +39,7 @@ def bgr(image: np.ndarray) -> np.ndarray:
 
 def _bytes(image: np.ndarray) -> np.ndarray:
     """The first three channels of bytes as int32."""
-    if image.dtype != np.uint8:
-        raise Inapplicable(
-            f"the conversion is defined on 8-bit images, this one is {image.dtype}",
-            "put it before the transformations that give real numbers",
-        )
+    require_bytes(image)
     return bgr(image).astype(np.int32)
 
 

@@ -12,6 +12,8 @@ from n2d2py.data.transformations.base import (
     RandomTransformation,
     Transformation,
     UnsupportedTransformation,
+    require_bytes,
+    require_one_channel,
     transformation,
 )
 from n2d2py.data.transformations.color import gray
@@ -33,8 +35,7 @@ class CentroidCrop(Transformation):
     axis: int = -1
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        if image.shape[2] != 1:
-            raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", "extract a channel before")
+        require_one_channel(image)
         wide = image[:, :, 0].astype(np.float64)
         mass = wide.sum()
         if mass == 0:
@@ -87,10 +88,8 @@ class StripeRemove(Transformation):
             start = self.offset + index * self.step
             size = image.shape[along]
             if start + self.length > size or self.length == size:
-                raise Inapplicable(
-                    f"a stripe of {self.length} at {start} is not inside what is left, {size}",
-                    "check Offset, Length and NbIterations",
-                )
+                what = f"a stripe of {self.length} at {start} is not inside what is left, {size}"
+                raise Inapplicable(what, "check Offset, Length and NbIterations")
             image = np.delete(image, slice(start, start + self.length), axis=along)
         return image
 
@@ -142,11 +141,7 @@ class Trim(Transformation):
         return cls(values["NbLevels"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        if image.dtype != np.uint8:
-            raise Inapplicable(
-                f"it is defined on 8-bit images, this one is {image.dtype}",
-                "put it before the transformations that give real numbers",
-            )
+        require_bytes(image)
         levels = gray(image)[:, :, 0].astype(np.int64)
         if self.levels:
             steps = self.levels - 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, transformation
 from n2d2py.data.transformations.borders import add_border
 from n2d2py.data.transformations.colorspaces import lab, lab_to_bgr
 from n2d2py.ini import Key, Kind
@@ -78,13 +78,7 @@ def _between(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarray, n
 
 @transformation(
     "Equalize",
-    Key(
-        "Method",
-        Kind.ENUM,
-        "Standard",
-        "Standard: equalize the whole image. CLAHE: equalize adaptively.",
-        ("Standard", "CLAHE"),
-    ),
+    Key("Method", Kind.ENUM, "Standard", "Standard: the whole image. CLAHE: adaptively.", ("Standard", "CLAHE")),
     Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0),
     Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024),
     doc="Equalize the histogram of 8-bit images.",
@@ -98,11 +92,7 @@ class Equalize(Transformation):
     grid: int = 8
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        if image.dtype != np.uint8 or image.shape[2] == 2:
-            raise Inapplicable(
-                f"it is defined on 8-bit gray or colour images, this one is {image.dtype} of {image.shape[2]} channels",
-                "put it before the transformations that give real numbers",
-            )
+        require_bytes(image, 1, 3, 4)
         if image.shape[2] == 1:
             return self._plane(image[:, :, 0])[:, :, None]
         converted = lab(image)
@@ -113,9 +103,8 @@ class Equalize(Transformation):
         if self.method == "Standard":
             return equalize(plane)
         if min(plane.shape) < self.grid:
-            raise Inapplicable(
-                f"{self.grid} tiles do not fit {plane.shape[1]}x{plane.shape[0]}", "give a smaller CLAHE_GridSize"
-            )
+            what = f"{self.grid} tiles do not fit {plane.shape[1]}x{plane.shape[0]}"
+            raise Inapplicable(what, "give a smaller CLAHE_GridSize")
         return clahe(plane, self.clip, self.grid)
 
     def map_range(self, bounds: Range) -> Range:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -151,15 +151,7 @@ class SliceExtraction(Transformation):
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
-        fixed = cls(
-            values["Width"],
-            values["Height"],
-            values["OffsetX"],
-            values["OffsetY"],
-            values["AllowPadding"],
-            values["BorderType"],
-            values["BorderValue"],
-        )
+        fixed = cls(*(values[key.name] for key in cls.schema.keys[: len(fields(cls))]))
         keys = tuple(key for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling") if values[key])
         if not keys:
             return fixed
@@ -182,12 +174,8 @@ class SliceExtraction(Transformation):
         right = self.offset_x + (self.width or width) - width
         bottom = self.offset_y + (self.height or height) - height
         if self.offset_x >= width or self.offset_y >= height or (not self.padding and (right > 0 or bottom > 0)):
-            raise Inapplicable(
-                f"the slice {self.width or width}x{self.height or height} at "
-                f"({self.offset_x}, {self.offset_y}) is not inside the {width}x"
-                f"{height} image",
-                "rescale before, or set AllowPadding=1",
-            )
+            what = f"the slice {self.width or width}x{self.height or height} at ({self.offset_x}, {self.offset_y})"
+            raise Inapplicable(f"{what} is not inside the {width}x{height} image", "rescale before, or set AllowPadding=1")
         _check_area(self.height or height, self.width or width)
         return bottom, right
 
@@ -337,9 +325,7 @@ class ReshapeTransformation(Transformation):
         rows, channels = self.rows or image.shape[0], self.channels or image.shape[2]
         columns = self.columns or image.size // (rows * channels)
         if rows * columns * channels != image.size:
-            raise Inapplicable(
-                f"{image.size} values do not make {rows} rows of {channels} channels"
-                + (f" and {columns} columns" if self.columns else ""),
-                "check NbRows, NbCols and NbChannels",
-            )
+            what = f"{image.size} values do not make {rows} rows of {channels} channels"
+            what += f" and {columns} columns" if self.columns else ""
+            raise Inapplicable(what, "check NbRows, NbCols and NbChannels")
         return image.reshape(rows, columns, channels)

@@ -14,17 +14,24 @@ from n2d2py.ini import Key, Kind, Values
 _NONE = -1
 
 
+def label_id(label: str, names: tuple[str, ...]) -> int:
+    """The id of a label, which may be named without its leading slash.
+
+    Raises:
+        Inapplicable: the database does not have it.
+    """
+    for candidate in (label, f"/{label}"):
+        if candidate in names:
+            return names.index(candidate)
+    like = nearest(label, names)
+    raise Inapplicable(f"label '{label}' is not in the database", f"did you mean '{like}'?" if like else "correct Labels")
+
+
 @transformation(
     "LabelFilter",
     Key("Labels", Kind.STRINGS, doc="Names of database labels."),
     Key("Filter", Kind.ENUM, "Remove", "Operation on these labels.", ("Keep", "Remove", "Merge")),
-    Key(
-        "DefaultLabel",
-        Kind.INT,
-        -2,
-        "Label id of removed labels. -1 and -2: unlabelled; such stimuli are not scored.",
-        minimum=-2,
-    ),
+    Key("DefaultLabel", Kind.INT, -2, "Label id of removed labels. -1, -2: unlabelled, which is not scored.", minimum=-2),
     doc="Exclude labels from the score, or merge them.",
 )
 @dataclass(frozen=True)
@@ -45,23 +52,14 @@ class LabelFilter(Transformation):
         return image
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-        ids = [self._id(label, names) for label in self.labels]
+        ids = [label_id(label, names) for label in self.labels]
         if self.default >= len(names):
-            raise Inapplicable(
-                f"DefaultLabel={self.default}, the database has {len(names)} labels", "give the id of a label, or -1"
-            )
+            what = f"DefaultLabel={self.default}, the database has {len(names)} labels"
+            raise Inapplicable(what, "give the id of a label, or -1")
         listed = np.isin(labels, ids)
         if self.filter == "Merge":
             return np.where(listed, ids[0] if ids else _NONE, labels)
         return np.where(listed == (self.filter == "Remove"), self.default, labels)
-
-    @staticmethod
-    def _id(label: str, names: tuple[str, ...]) -> int:
-        for candidate in (label, f"/{label}"):
-            if candidate in names:
-                return names.index(candidate)
-        like = nearest(label, names)
-        raise Inapplicable(f"the database has no label '{label}'", f"did you mean '{like}'?" if like else "check Labels")
 
 
 @transformation("ExpandLabel", doc="Assign the label of the stimulus to each of its pixels.")

@@ -17,22 +17,22 @@ import numpy as np
 from n2d2py.data.decode import read_stimulus
 from n2d2py.data.text import read_bytes
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
+from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.values import OPERATORS
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import Key, Kind, Values, resolve_path
-
-_OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 
 
 @transformation(
     "Affine",
-    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
+    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS)),
     Key(
         "FirstValue",
         Kind.PATH,
         doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
         "`[sp.StimuliData-x]_MeanData`.",
     ),
-    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
+    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(OPERATORS)),
     Key("SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."),
     doc="Apply one or two operations with a matrix of the same size to each value.",
 )
@@ -71,34 +71,26 @@ class AffineTransformation(Transformation):
         return replace(self, matrices=tuple(found))
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        result = image
-        for operator, matrix in zip(
-            (self.first_operator, self.second_operator), self.matrices, strict=False
-        ):  # a second one is optional
-            result = self._operate(result, operator, matrix)
-        return result
+        for operator, matrix in zip((self.first_operator, self.second_operator), self.matrices, strict=False):  # one or two
+            image = self._operate(image, operator, matrix)
+        return image
 
     def _operate(self, image: np.ndarray, operator: str, matrix: np.ndarray) -> np.ndarray:
         if matrix.shape != image.shape:
             told = ["x".join(map(str, (one.shape[1], one.shape[0], one.shape[2]))) for one in (matrix, image)]
-            raise Inapplicable(
-                f"the matrix is {told[0]}, the image {told[1]}", "put a RescaleTransformation before, or give another matrix"
-            )
+            remedy = "put a RescaleTransformation before, or give another matrix"
+            raise Inapplicable(f"the matrix is {told[0]}, the image {told[1]}", remedy)
         if "f" in (image.dtype.kind, matrix.dtype.kind):
             with np.errstate(divide="ignore", invalid="ignore"):
-                return _OPERATORS[operator](image.astype(np.float64), matrix).astype(np.float32)
+                return OPERATORS[operator](image.astype(np.float64), matrix).astype(np.float32)
         if image.dtype != matrix.dtype:
-            raise Inapplicable(
-                f"the matrix is {matrix.dtype}, the image {image.dtype}",
-                "give a matrix of the type of the image, or a real one",
-            )
-        limits = np.iinfo(image.dtype)
+            remedy = "give a matrix of the type of the image, or a real one"
+            raise Inapplicable(f"the matrix is {matrix.dtype}, the image {image.dtype}", remedy)
         if operator == "Divides":
-            quotient = np.divide(image, matrix, where=matrix != 0, dtype=np.float64, out=np.zeros(image.shape))
-            wide = np.rint(quotient)
+            wide = np.divide(image, matrix, where=matrix != 0, dtype=np.float64, out=np.zeros(image.shape))
         else:
-            wide = _OPERATORS[operator](image.astype(np.int64), matrix.astype(np.int64))
-        return np.clip(wide, limits.min, limits.max).astype(image.dtype)
+            wide = OPERATORS[operator](image.astype(np.float64), matrix.astype(np.float64))
+        return saturated(wide, image.dtype)
 
     def map_range(self, bounds: Range) -> Range | None:
         return None
@@ -129,9 +121,8 @@ def read_matrix(path: Path) -> np.ndarray:
             if len(data) - _HEADER.size == rows * columns * channels * dtype.itemsize:
                 values = np.frombuffer(data, dtype, offset=_HEADER.size)
                 return values.reshape(rows, columns, channels).astype(dtype.newbyteorder("="))
-    raise N2D2Error(
-        "E402", f"{path} is not a matrix in the format of N2D2", remedy="write it again, or give an image or a .npy file"
-    )
+    what = f"{path} is not a matrix in the format of N2D2"
+    raise N2D2Error("E402", what, remedy="write it again, or give an image or a .npy file")
 
 
 def write_matrix(path: Path, matrix: np.ndarray) -> None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from n2d2py.data.transformations.base import Range, Transformation, UnsupportedTransformation, transformation
+from n2d2py.data.transformations.borders import saturated
 from n2d2py.ini import Key, Kind, Values
 from n2d2py.ini.ignored import ON_LABELS
 
@@ -65,11 +66,7 @@ def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray
 
 def _difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """first - second, saturated in the type of integers."""
-    if first.dtype.kind == "f":
-        return first - second
-    limits = np.iinfo(first.dtype)
-    wide = first.astype(np.int64) - second.astype(np.int64)
-    return np.clip(wide, limits.min, limits.max).astype(first.dtype)
+    return first - second if first.dtype.kind == "f" else saturated(first.astype(np.float64) - second, first.dtype)
 
 
 _KEYS = (

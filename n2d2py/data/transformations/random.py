@@ -7,12 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, interval, transformation
+from n2d2py.data.transformations.base import (
+    Inapplicable,
+    RandomTransformation,
+    Transformation,
+    interval,
+    require_bytes,
+    transformation,
+)
 from n2d2py.data.transformations.borders import sample, sample_labels, saturated
 from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE
 from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
-from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Values
 
 
@@ -75,17 +81,10 @@ class Distortion(RandomTransformation):
     unlabelled: bool = True
 
     @classmethod
-    def from_values(cls, values: Values) -> Distortion:
+    def from_values(cls, values: Values) -> Transformation:
         if values["ElasticSigma"] <= 0:
             raise values.fail("E417", "ElasticSigma is not positive", "give a value above 0", "ElasticSigma")
-        return cls(
-            values["ElasticGaussianSize"],
-            values["ElasticSigma"],
-            values["ElasticScaling"],
-            values["Scaling"],
-            values["Rotation"],
-            values["IgnoreMissingData"],
-        )
+        return super().from_values(values)
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         height, width = image.shape[:2]
@@ -253,18 +252,10 @@ class RandomResizeCrop(RandomTransformation):
         for name in ("Scale", "Ratio"):
             low, high = values[f"{name}Min"], values[f"{name}Max"]
             if not 0 < low <= high:
-                raise N2D2Error(
-                    "E417",
-                    f"{name}Min={low:g} and {name}Max={high:g} are not an interval above 0",
-                    where=values.where(f"{name}Min") or values.where(f"{name}Max"),
-                    remedy=f"give 0 < {name}Min <= {name}Max",
-                )
-        return cls(
-            values["Width"],
-            values["Height"],
-            (values["ScaleMin"], values["ScaleMax"]),
-            (values["RatioMin"], values["RatioMax"]),
-        )
+                what = f"{name}Min={low:g} and {name}Max={high:g} are not an interval above 0"
+                raise values.fail("E417", what, f"give 0 < {name}Min <= {name}Max", f"{name}Min")
+        ends = ((values[f"{name}Min"], values[f"{name}Max"]) for name in ("Scale", "Ratio"))
+        return cls(values["Width"], values["Height"], *ends)
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         rows, columns = image.shape[:2]
@@ -289,11 +280,7 @@ class _Compressed(Transformation):
     def apply(self, image: np.ndarray) -> np.ndarray:
         from PIL import Image
 
-        if image.dtype != np.uint8 or image.shape[2] not in (1, 3):
-            raise Inapplicable(
-                f"it needs bytes of 1 or 3 channels, the image is {image.dtype} of {image.shape[2]}",
-                "put it before the transformations that give real numbers",
-            )
+        require_bytes(image, 1, 3)
         buffer = io.BytesIO()
         picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else np.ascontiguousarray(image[:, :, ::-1]))
         picture.save(buffer, "JPEG", quality=self.quality)

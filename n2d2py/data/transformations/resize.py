@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from n2d2py.data.transformations.borders import saturated
+
 _ONE = 2048
 
 
@@ -24,10 +26,7 @@ def resize_bilinear(image: np.ndarray, height: int, width: int) -> np.ndarray:
     if image.dtype == np.uint8:
         return _resize_bytes(image, rows, columns)
     result = _resize_float(image.astype(np.float32, copy=False), rows, columns)
-    if image.dtype.kind == "f":
-        return result
-    limits = np.iinfo(image.dtype)
-    return np.clip(np.rint(result.astype(np.float64)), limits.min, limits.max).astype(image.dtype)
+    return result if image.dtype.kind == "f" else saturated(result.astype(np.float64), image.dtype)
 
 
 @lru_cache(maxsize=256)

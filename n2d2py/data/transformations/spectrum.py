@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_one_channel, transformation
 from n2d2py.ini import Key, Kind, Values
 
 WINDOWS = ("Rectangular", "Hann", "Hamming", "Cosine", "Gaussian", "Blackman", "Kaiser")
@@ -59,11 +59,7 @@ def fast_size(size: int) -> int:
 
 def _gray(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The one channel of an image, float64 (rows, columns), zeros at the bottom and right."""
-    if image.shape[2] != 1:
-        raise Inapplicable(
-            f"it needs one channel, the image has {image.shape[2]}",
-            "use it in a ChannelTransformation, or extract a channel before",
-        )
+    require_one_channel(image)
     result = np.zeros((rows, columns))
     result[: image.shape[0], : image.shape[1]] = image[:, :, 0]
     return result
@@ -92,16 +88,14 @@ class Apodization(Transformation):
         key = _PARAMETERS[name][0] if name in _PARAMETERS else None
         parameter = values[f"WindowName.{key}"] if key else None
         if key == "Sigma" and parameter is not None and parameter <= 0:
-            raise values.fail(
-                "E417", f"WindowName.Sigma={parameter:g} is not positive", "give a number above 0", "WindowName.Sigma"
-            )
+            what = f"WindowName.Sigma={parameter:g} is not positive"
+            raise values.fail("E417", what, "give a number above 0", "WindowName.Sigma")
         return cls(values["Size"], name, parameter)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[1] != self.size:
-            raise Inapplicable(
-                f"the window has {self.size} samples, the image is {image.shape[1]} wide", f"set Size={image.shape[1]}"
-            )
+            what = f"the window has {self.size} samples, the image is {image.shape[1]} wide"
+            raise Inapplicable(what, f"set Size={image.shape[1]}")
         factors = window(self.name, self.size, self.parameter)[None, :, None]
         return (image * factors).astype(image.dtype)
 
@@ -109,14 +103,11 @@ class Apodization(Transformation):
         return min(bounds[0], 0.0), max(bounds[1], 0.0)
 
 
+@dataclass(frozen=True)
 class _Transform(Transformation):
     """Shared by DFT and DCT: of each row, or of rows and columns."""
 
-    two_dimensional: bool
-
-    @classmethod
-    def from_values(cls, values: Values) -> Transformation:
-        return cls(values["TwoDimensional"])  # type: ignore[call-arg]
+    two_dimensional: bool = True
 
     def map_range(self, bounds: Range) -> None:
         return None
@@ -139,8 +130,6 @@ class DFT(_Transform):
     number of rows when each row is transformed by itself.
     """
 
-    two_dimensional: bool = True
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         padded = _gray(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
         result = np.fft.fft2(padded) if self.two_dimensional else np.fft.fft(padded, axis=1)
@@ -156,8 +145,6 @@ class DCT(_Transform):
 
     The image is extended by zeros, right and below, to even sizes of the factors 2, 3 and 5.
     """
-
-    two_dimensional: bool = True
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows, columns = (2 * fast_size((size + 1) // 2) for size in image.shape[:2])
@@ -191,10 +178,8 @@ class MagnitudePhase(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 2:
-            raise Inapplicable(
-                f"it needs the real and the imaginary part, the image has {image.shape[2]} channels",
-                "put a DFTTransformation before",
-            )
+            what = f"it needs the real and the imaginary part, the image has {image.shape[2]} channels"
+            raise Inapplicable(what, "put a DFTTransformation before")
         real, imaginary = np.moveaxis(image.astype(np.float64), 2, 0)
         magnitude = np.hypot(real, imaginary)
         if self.log_scale:

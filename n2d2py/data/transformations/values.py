@@ -7,22 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
+from n2d2py.data.transformations.borders import saturated
 from n2d2py.ini import Key, Kind, Values
 
-_OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
+OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 _THRESHOLDS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
 _TINY = float(np.finfo(np.float64).eps)
 
 
 @transformation(
     "RangeAffine",
-    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
-    Key(
-        "FirstValue",
-        Kind.FLOATS,
-        doc="Value of the first operation: one value, or one per channel in the channel order at this point.",
-    ),
-    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
+    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS)),
+    Key("FirstValue", Kind.FLOATS, doc="Value of the first operation: one, or one per channel in the order at this point."),
+    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(OPERATORS)),
     Key("SecondValue", Kind.FLOATS, (), "Value of the second operation. Without it, only the first operation is applied."),
     Key("Truncate", Kind.BOOL, False, "Truncate to integers."),
     doc="Apply one or two operations to each value. The result is float.",
@@ -41,28 +38,25 @@ class RangeAffine(Transformation):
     truncate: bool = False
 
     @classmethod
-    def from_values(cls, values: Values) -> RangeAffine:
+    def from_values(cls, values: Values) -> Transformation:
         steps = (("FirstOperator", "FirstValue"), ("SecondOperator", "SecondValue"))
         for operator, value in steps:
             if values[operator] == "Divides" and 0.0 in values[value]:
                 raise values.fail("E417", f"{value} divides by 0", "give a value other than 0", value)
         if not values["FirstValue"]:
             raise values.fail("E417", "FirstValue is empty", "give one value, or one per channel", "FirstValue")
-        return cls(
-            values["FirstOperator"], values["FirstValue"], values["SecondOperator"], values["SecondValue"], values["Truncate"]
-        )
+        return super().from_values(values)
 
     def _steps(self) -> list[tuple[np.ufunc, tuple[float, ...]]]:
-        steps = [(_OPERATORS[self.first_operator], self.first)]
-        return steps + ([(_OPERATORS[self.second_operator], self.second)] if self.second else [])
+        steps = [(OPERATORS[self.first_operator], self.first)]
+        return steps + ([(OPERATORS[self.second_operator], self.second)] if self.second else [])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         result = image.astype(np.float32)
         for operator, values in self._steps():
             if len(values) not in (1, image.shape[2]):
-                raise Inapplicable(
-                    f"there are {len(values)} values for {image.shape[2]} channels", "give one value, or one per channel"
-                )
+                what = f"there are {len(values)} values for {image.shape[2]} channels"
+                raise Inapplicable(what, "give one value, or one per channel")
             result = operator(result, np.array(values, np.float32))
         return np.trunc(result) if self.truncate else result
 
@@ -136,11 +130,11 @@ class RangeClipping(Transformation):
     high: float | None = None
 
     @classmethod
-    def from_values(cls, values: Values) -> RangeClipping:
+    def from_values(cls, values: Values) -> Transformation:
         low, high = values["RangeMin"], values["RangeMax"]
         if low is not None and high is not None and low >= high:
             raise values.fail("E417", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
-        return cls(low, high)
+        return super().from_values(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)
@@ -183,12 +177,10 @@ class Threshold(Transformation):
             threshold = otsu_threshold(image)
         if image.dtype.kind != "f":
             limits = np.iinfo(image.dtype)
-            threshold = float(np.floor(threshold))
-            maximum = float(np.clip(np.rint(maximum), limits.min, limits.max))
+            threshold, maximum = float(np.floor(threshold)), float(saturated(np.array(maximum), image.dtype))
             if not limits.min <= threshold <= limits.max and self.operation == "Truncate":
-                raise Inapplicable(
-                    f"the threshold {threshold:g} is outside {image.dtype}", "give a threshold within the values of the image"
-                )
+                what = f"the threshold {threshold:g} is outside {image.dtype}"
+                raise Inapplicable(what, "give a threshold within the values of the image")
         high = image > threshold
         low_value, high_value = {
             "Binary": (0, maximum),

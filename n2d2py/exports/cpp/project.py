@@ -114,10 +114,20 @@ class Project(ProjectView):
         once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
         if self.picture:
             once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
+        if self.app:
+            once.append(f"app/{self.app}.cpp")
+        once += self.app_headers
         if self.namespace.lower() != "network":  # whose interface has this name already
             once.append("include/network.hpp")
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
         return [(name, name) for name in once] + interface
+
+    @property
+    def app_headers(self) -> list[str]:
+        """Headers of the application that hosts and boards share."""
+        if not self.app:
+            return []
+        return ["app/app.h", "app/result.h", *(["app/file.h"] if self.app != "sensor" else [])]
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -209,6 +209,16 @@ class ProjectView:
         return ", ".join([*given, f"{self.namespace}_detection* detections", "int max"])
 
     @property
+    def app(self) -> str | None:
+        """The application around the network; None where nobody asked for it."""
+        return self.request.app
+
+    @property
+    def app_rows(self) -> list[PortView]:
+        """The outputs of classes that an application prints."""
+        return [port for port in self.outputs if port.is_row]
+
+    @property
     def contract(self) -> InputContract:
         """Images that the network takes, and names of its classes."""
         return self.request.contract

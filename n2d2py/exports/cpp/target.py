@@ -48,6 +48,7 @@ class CppTarget(Target[Project]):
     keeps_states = True
     converts_inputs = True
     post_processes = True
+    has_apps = True
     quantization = QuantDefaults(file_types=True)
     runner = CompiledExport
     project: type[Project] = Project

@@ -19,6 +19,8 @@ class Board:
         flash, ram: (address, bytes) of the memory that the vector table, code and constants lie in, and of the other.
         constants: the same of a memory for constants alone, where that of the code is too small for many networks.
         slow: the same of a memory for tensors that the first one does not hold (`Memories`).
+        uart: address of its first serial port.
+        counter: address of a counter, and its steps in a microsecond.
         riscv: whether its processor is RISC-V; the others are Arm.
         text: what it is.
     """
@@ -27,6 +29,8 @@ class Board:
     emulator: str
     flash: tuple[int, int]
     ram: tuple[int, int]
+    uart: int
+    counter: tuple[int, int]
     riscv: bool = False
     text: str = ""
     constants: tuple[int, int] | None = None
@@ -64,58 +68,42 @@ class Core:
 _KB, _MB = 1024, 1024 * 1024
 _PSRAM = 0x21000000, 16 * _MB
 
+
+def _mps2(name: str, text: str) -> Board:
+    memories = (0x00000000, 4 * _MB), (0x20000000, 4 * _MB)
+    return Board(name, f"qemu-system-arm -M {name}", *memories, 0x40004000, (0x40028018, 25), slow=_PSRAM, text=text)
+
+
+def _virt(name: str, options: str, text: str) -> Board:
+    emulator, memories = f"qemu-system-riscv32 -M virt {options}-bios none", ((0x80000000, 8 * _MB), (0x80800000, 8 * _MB))
+    return Board(name, emulator, *memories, 0x10000000, (0x0200BFF8, 10), riscv=True, text=text)
+
+
 BOARDS = (
+    _mps2("mps2-an385", "Cortex-M3"),
+    _mps2("mps2-an386", "Cortex-M4F"),
+    _mps2("mps2-an500", "Cortex-M7F"),
     Board(
-        "mps2-an385",
-        "qemu-system-arm -M mps2-an385",
-        (0x00000000, 4 * _MB),
-        (0x20000000, 4 * _MB),
-        slow=_PSRAM,
-        text="Cortex-M3",
-    ),
-    Board(
-        "mps2-an386",
-        "qemu-system-arm -M mps2-an386",
-        (0x00000000, 4 * _MB),
-        (0x20000000, 4 * _MB),
-        slow=_PSRAM,
-        text="Cortex-M4F",
-    ),
-    Board(
-        "mps2-an500",
-        "qemu-system-arm -M mps2-an500",
-        (0x00000000, 4 * _MB),
-        (0x20000000, 4 * _MB),
-        slow=_PSRAM,
-        text="Cortex-M7F",
-    ),
-    Board(
-        "mps2-an505", "qemu-system-arm -M mps2-an505", (0x10000000, 4 * _MB), (0x38000000, 2 * _MB), text="Cortex-M33, secure"
+        "mps2-an505",
+        "qemu-system-arm -M mps2-an505",
+        (0x10000000, 4 * _MB),
+        (0x38000000, 2 * _MB),
+        0x50200000,
+        (0x50302018, 20),
+        text="Cortex-M33, secure",
     ),
     Board(
         "mps3-an547",
         "qemu-system-arm -M mps3-an547",
         (0x00000000, 512 * _KB),
         (0x21000000, 2 * _MB),
+        0x59303000,
+        (0x59302018, 20),
         text="Cortex-M55",
         constants=(0x60000000, 256 * _MB),
     ),
-    Board(
-        "riscv-virt",
-        "qemu-system-riscv32 -M virt -bios none",
-        (0x80000000, 8 * _MB),
-        (0x80800000, 8 * _MB),
-        riscv=True,
-        text="RV32",
-    ),
-    Board(
-        "riscv-vectors",
-        "qemu-system-riscv32 -M virt -cpu rv32,v=true,vlen=128,vext_spec=v1.0 -bios none",
-        (0x80000000, 8 * _MB),
-        (0x80800000, 8 * _MB),
-        riscv=True,
-        text="RV32 with vectors",
-    ),
+    _virt("riscv-virt", "", "RV32"),
+    _virt("riscv-vectors", "-cpu rv32,v=true,vlen=128,vext_spec=v1.0 ", "RV32 with vectors"),
 )
 
 _NANO = ("--specs=nano.specs",)

@@ -14,6 +14,7 @@ from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having, instru
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, Core, board, core, transforming_cores
+from n2d2py.exports.mcu.mlperf import BenchmarkView, benchmark_view
 from n2d2py.exports.mcu.single import single_file as one_file
 from n2d2py.exports.mcu.stack import StackBound, stack_bounds
 from n2d2py.exports.mcu.steady import varying_layers
@@ -29,6 +30,9 @@ _PACKAGES = (
     ("packages/zephyr.cmake", "zephyr/CMakeLists.txt", False),
     ("packages/Kconfig", "zephyr/Kconfig", False),
     ("packages/idf_component.yml", "idf_component.yml", False),
+    ("packages/Cargo.toml", "Cargo.toml", False),
+    ("packages/build.rs", "build.rs", False),
+    ("packages/lib.rs", "src/lib.rs", False),
     ("packages/network.cpp", "src/{0}.cpp", True),
     ("include/interface.h", "src/{0}.h", True),
     ("packages/library.properties", "library.properties", True),
@@ -113,6 +117,8 @@ class McuProject(Project):
             "boards/count.c",
             "boards/cycles.py",
         ]
+        if self.app:
+            once += [*self.app_headers, "app/app.c", "app/board.h", "app/board_qemu.c"]
         packages = [
             (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
         ]
@@ -121,6 +127,8 @@ class McuProject(Project):
         ]
         once += [f"dnn/src/{stem}.cpp" for stem in self.sources]
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
+        if self.mlperf:
+            once += [f"mlperf/{name}" for name in ("submitter_implemented.cpp", "main.cpp", "board.h", "host.py")]
         return [
             *((name, name) for name in once),
             *interface,
@@ -136,12 +144,17 @@ class McuProject(Project):
             self._write_board(one, folder / "boards" / one.name)
 
     def _write_board(self, one: Board, folder: Path) -> None:
-        for template, file in (("boards/board.ld", "board.ld"), ("boards/startup.c", "startup.c")):
-            self._render(template, folder / file, {"board": one})
+        for file in ("board.ld", "startup.c", *(["serial.c"] if self.mlperf else [])):
+            self._render(f"boards/{file}", folder / file, {"board": one})
 
     def _write_stimuli(self, folder: Path) -> None:
         super()._write_stimuli(folder)
         write_vectors(self.request, self.vectors, folder)
+
+    @cached_property
+    def mlperf(self) -> BenchmarkView | None:
+        """The firmware of a benchmark; None where nobody asked for it."""
+        return benchmark_view(self.request)
 
     @property
     def vectors(self) -> int:

@@ -15,6 +15,7 @@ from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.states import bytes_with_states
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.mcu.boards import CORES, DEFAULT_CORE, transforming_cores
+from n2d2py.exports.mcu.mlperf import BENCHMARKS, benchmark_problem, warn_of_negative_results
 from n2d2py.exports.mcu.project import McuProject, winograd_forms
 from n2d2py.exports.mcu.runner import BoardExport
 from n2d2py.exports.mcu.steady import varying_layers
@@ -44,6 +45,8 @@ SpeedForFlash: Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 
     Results stay exact. Transformed weights take 3.6 times the flash, and the stack grows.
 SingleFile: Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files
     of an Arduino library and a CMSIS pack.
+MLPerfTiny: Also write the firmware of this benchmark of MLPerf Tiny for the runner of MLCommons, in mlperf/. Its API is not
+    part of the export (docs/how-to/mlperf_tiny.md).
 """
 PARAMETERS = Schema(
     "export parameters of CPP_MCU",
@@ -59,6 +62,7 @@ PARAMETERS = Schema(
         Key("TestVectors", Kind.UINT, 3, minimum=1, maximum=999),
         Key("SpeedForFlash", Kind.BOOL, False),
         Key("SingleFile", Kind.BOOL, False),
+        Key("MLPerfTiny", Kind.ENUM, "none", choices=("none", *BENCHMARKS)),
     ),
     name="export parameters of CPP_MCU",
 )
@@ -110,7 +114,7 @@ class McuTarget(CppTarget):
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
-        """As for CPP; E704 for a network that computes in floating point."""
+        """As for CPP; E705 for a network that computes in floating point, or does not fit MLPerfTiny."""
         if request.graph.bits < 0:
             error = N2D2Error(
                 "E705",
@@ -118,10 +122,13 @@ class McuTarget(CppTarget):
                 remedy="export with -nbbits 8, or with -export CPP",
             )
             return Prepared(request, [error])
+        if problem := benchmark_problem(request):
+            return Prepared(request, [problem])
         return super().prepare(request)
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
-        """As for CPP; W109 where SpeedForFlash makes no layer faster."""
+        """As for CPP; W109 where SpeedForFlash makes no layer faster; W706 for results that a benchmark does not expect."""
+        warn_of_negative_results(prepared.request)
         forms = winograd_forms(prepared.result)
         if self.trades_flash(prepared.request.parameters) and all(one.values is None for one in forms):
             why = f"no convolution is faster with Winograd ({'; '.join(dict.fromkeys(one.problem for one in forms))})"

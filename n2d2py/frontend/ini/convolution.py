@@ -147,9 +147,8 @@ def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
     for pair in text.split(","):
         start, _, step = pair.strip().partition(":")
         if not (start.isdecimal() and step.isdecimal() and int(step) > 0):
-            raise context.fail(
-                "E232", f"OutputsRemap: '{pair.strip()}' is not start:step", "give pairs such as 1:2,0:2", "OutputsRemap"
-            )
+            what = f"OutputsRemap: '{pair.strip()}' is not start:step"
+            raise context.fail("E232", what, "give pairs such as 1:2,0:2", "OutputsRemap")
         order += range(int(start), outputs, int(step))
         if len(order) > outputs:
             break

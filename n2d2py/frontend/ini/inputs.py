@@ -61,7 +61,6 @@ def require_channels(context: LayerContext, tensor: str) -> int:
     count, outputs = channels(context.graph.shape(tensor)), context.values["NbOutputs"]
     if count != outputs:
         what = "result" if tensor == context.name else "input"
-        raise context.fail(
-            "E216", f"NbOutputs={outputs}, but the {what} has {count} channels", f"set NbOutputs to {count}", "NbOutputs"
-        )
+        remedy = f"set NbOutputs to {count}"
+        raise context.fail("E216", f"NbOutputs={outputs}, but the {what} has {count} channels", remedy, "NbOutputs")
     return count

@@ -54,9 +54,8 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
 def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
     groups, per_group = values["Mapping.NbGroups"], values["Mapping.ChannelsPerGroup"]
     if groups is not None and per_group is not None:
-        raise values.fail(
-            "E213", "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other", "keep one of them", "Mapping.NbGroups"
-        )
+        what = "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other"
+        raise values.fail("E213", what, "keep one of them", "Mapping.NbGroups")
     if groups is not None:
         return _grouped(values, "Mapping.NbGroups", groups, channels, outputs)
     if per_group is not None:
@@ -94,9 +93,8 @@ def _explicit(values: Values, key: str, channels: int, outputs: int) -> np.ndarr
     try:
         numbers = [int(word) for word in values[key].split()]
     except ValueError:
-        raise values.fail(
-            "E213", f"{key} contains values other than 0 and 1", "give one row per input channel and one column per output", key
-        ) from None
+        what = f"{key} contains values other than 0 and 1"
+        raise values.fail("E213", what, "give one row per input channel and one column per output", key) from None
     if len(numbers) != channels * outputs:
         raise values.fail(
             "E213",

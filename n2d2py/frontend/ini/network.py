@@ -114,9 +114,8 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     for layer in layers:
         _build_layer(document, graph, layer, types, weights, seed, attached)
     if not graph.nodes:
-        raise N2D2Error(
-            "E221", "the network has no layers", where=str(document.path), remedy="add sections with Input= and Type="
-        )
+        what = "the network has no layers"
+        raise N2D2Error("E221", what, where=str(document.path), remedy="add sections with Input= and Type=")
     return graph
 
 
@@ -327,9 +326,8 @@ def _rename_outputs(section: Section) -> None:
 
 def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N2D2Error:
     if kind in REFUSED:
-        return N2D2Error(
-            "E226", f"Type={kind} is not supported: {REFUSED[kind]}", where=section.where("Type"), remedy="remove the layer"
-        )
+        what = f"Type={kind} is not supported: {REFUSED[kind]}"
+        return N2D2Error("E226", what, where=section.where("Type"), remedy="remove the layer")
     like = nearest(kind, [*types, "ONNX"])
     known = ", ".join(sorted([*types, "ONNX"]))
     remedy = f"did you mean {like}?" if like else f"known types are {known}"

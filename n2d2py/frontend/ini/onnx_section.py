@@ -259,9 +259,5 @@ def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
             node.params = {**node.params, **found}
             loaded.append(node.name)
     if loaded:
-        log.notice(
-            "%s: loaded the weights of %d layers of the ONNX file from there: %s",
-            weights.path,
-            len(loaded),
-            ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""),
-        )
+        text = "%s: loaded the weights of %d layers of the ONNX file from there: %s"
+        log.notice(text, weights.path, len(loaded), ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""))

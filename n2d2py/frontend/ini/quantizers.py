@@ -133,9 +133,8 @@ def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -
 def positive(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
     """Stored steps or alphas, checked: E425 for one that is not positive."""
     if not (found > 0).all():
-        raise values.fail(
-            "E425", f"'{name}_{role}' is {float(found.min()):g}, but must be above 0", "check the training of the layer"
-        )
+        what = f"'{name}_{role}' is {float(found.min()):g}, but must be above 0"
+        raise values.fail("E425", what, "check the training of the layer")
     return found
 
 

@@ -243,7 +243,6 @@ def _range(text: str, name: str, source: Section | MergedSection) -> tuple[float
         if not found[0] < found[1]:
             raise ValueError
     except ValueError:
-        raise N2D2Error(
-            "E122", f"{name}={text} is not a range", where=source.where(name), remedy="give LOW:HIGH, such as -1.0:1.0"
-        ) from None
+        what = f"{name}={text} is not a range"
+        raise N2D2Error("E122", what, where=source.where(name), remedy="give LOW:HIGH, such as -1.0:1.0") from None
     return found

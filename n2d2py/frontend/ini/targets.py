@@ -162,10 +162,8 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
             read = {name for node in graph.nodes for name in node.inputs}
             graph.outputs = [name for node in graph.nodes for name in node.outputs if name not in read]
         names = "', '".join(graph.outputs)
-        log.notice(
-            "no Target section: the output%s '%s' %s scored",
-            *(("s", names, "are") if len(graph.outputs) > 1 else ("", names, "is")),
-        )
+        text = "no Target section: the output%s '%s' %s scored"
+        log.notice(text, *(("s", names, "are") if len(graph.outputs) > 1 else ("", names, "is")))
         return [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     graph.outputs = list(dict.fromkeys(target.tensor for target in targets))
     return targets

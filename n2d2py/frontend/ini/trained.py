@@ -34,9 +34,8 @@ QUANTIZED_ACTIVATION = _OLDER.of("ActivationFunction.Quantization*", "Activation
 
 def _steps(value: int) -> None:
     if value not in RANGES:
-        raise Unreadable(
-            f"{value} steps do not match a number of bits", f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122"
-        )
+        what = f"{value} steps do not match a number of bits"
+        raise Unreadable(what, f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122")
 
 
 def _positive(value: float) -> None:

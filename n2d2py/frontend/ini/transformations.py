@@ -87,9 +87,8 @@ def _given(context: LayerContext, *names: str) -> list:
     """The values of keys that this transformation needs."""
     for name in names:
         if context.values[name] in (None, ()):
-            raise context.fail(
-                "E234", f"Transformation={context.values['Transformation']} requires {name}", f"add {name}", "Transformation"
-            )
+            what = f"Transformation={context.values['Transformation']} requires {name}"
+            raise context.fail("E234", what, f"add {name}", "Transformation")
     return [context.values[name] for name in names]
 
 
@@ -168,9 +167,8 @@ def _pad_crop(context: LayerContext, tensor: str) -> None:
     h, w = context.graph.shape(tensor)[2:]
     down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
     if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
-        raise context.fail(
-            "E234", f"BorderType={context.values['BorderType']} is not supported in a layer", "use ConstantBorder", "BorderType"
-        )
+        what = f"BorderType={context.values['BorderType']} is not supported in a layer"
+        raise context.fail("E234", what, "use ConstantBorder", "BorderType")
     top, left = -(-down // 2), -(-across // 2)
     context.add(Padding((top, left, down - top, across - left)), [tensor])
 
@@ -231,9 +229,8 @@ def _reshaped(context: LayerContext, tensor: str) -> None:
     _, count, h, w = context.graph.shape(tensor)
     columns = context.values["NbCols"] or h * w // max(rows, 1)
     if rows * columns != h * w:
-        raise context.fail(
-            "E234", f"{h * w} positions cannot form {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows"
-        )
+        what = f"{h * w} positions cannot form {rows} rows of {columns}"
+        raise context.fail("E234", what, "correct NbRows and NbCols", "NbRows")
     context.add(Reshape((count, rows, columns)), [tensor])
 
 

@@ -84,9 +84,8 @@ class WeightStore:
             remedy = "transpose the array into this axis order; WeightsExportFormat sets the order of the file"
             raise N2D2Error("E423", what, where=where, remedy=remedy)
         if array.dtype.kind not in "biuf":
-            raise N2D2Error(
-                "E422", f"{source} contains {array.dtype} instead of numbers", where=where, remedy="store float32 values"
-            )
+            what = f"{source} contains {array.dtype} instead of numbers"
+            raise N2D2Error("E422", what, where=where, remedy="store float32 values")
         if not np.isfinite(array).all():
             raise N2D2Error("E424", f"{source} contains NaN or infinity", where=where, remedy="check the training")
         return array.astype(np.float32).reshape(initial.shape)
@@ -192,7 +191,6 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
         remedy = "give an existing folder or .npz file, or use -w /dev/null"
         raise N2D2Error("E420", f"the weights {option} do not exist", where=Location(option), remedy=remedy)
     if not path.is_file() and not path.is_dir() and not path.samefile(os.devnull):
-        raise N2D2Error(
-            "E422", "no regular file", where=Location(option), remedy="give a folder or .npz file, or use -w /dev/null"
-        )
+        remedy = "give a folder or .npz file, or use -w /dev/null"
+        raise N2D2Error("E422", "no regular file", where=Location(option), remedy=remedy)
     return WeightStore(path, ignore_missing=ignore_missing)

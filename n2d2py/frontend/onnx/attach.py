@@ -12,7 +12,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.frontend.onnx.layout import nhwc_inputs
+from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
@@ -63,9 +63,8 @@ def attach_onnx(
 
 def used_twice(name: str, where: Location) -> N2D2Error:
     """Error for a layer of the INI with the name of one of the file."""
-    return N2D2Error(
-        "E312", f"layer name '{name}' is used by both the INI and the ONNX graph", where=where, remedy="rename the section"
-    )
+    what = f"layer name '{name}' is used by both the INI and the ONNX graph"
+    return N2D2Error("E312", what, where=where, remedy="rename the section")
 
 
 def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:

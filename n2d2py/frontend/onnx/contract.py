@@ -25,20 +25,6 @@ from n2d2py.registry import Registry
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-__all__ = [
-    "ARRAY_CONVERTERS",
-    "CONVERTERS",
-    "IMAGE_CONVERTERS",
-    "Builder",
-    "Converter",
-    "OnnxNode",
-    "Unsupported",
-    "find_array_converter",
-    "find_converter",
-    "onnx",
-    "operator_key",
-]
-
 
 ROUNDING = "n2d2py.rounding"
 """Metadata of nodes that stand for operators of another format: `Node.rounding`."""
@@ -236,9 +222,8 @@ class Builder(Tensors):
         if axis == 0 and not allowed and is_free and name not in self.constants:
             dims = self.dims_of(name)
             if len(dims) > 1 and dims[0] == 1:
-                raise Unsupported(
-                    f"it {verb} the batch axis", "export the model with batch 1, or give -input-shape with a 1 in front"
-                )
+                reason = f"it {verb} the batch axis"
+                raise Unsupported(reason, "export the model with batch 1, or give -input-shape with a 1 in front")
 
 
 Converter = Callable[[OnnxNode, Builder], None]

@@ -72,25 +72,18 @@ def _load(tensor: TensorProto, path: Path) -> None:
         raise _error(path, f"the data offset of {_name(tensor)} is not a number", "export the model again")
     offset, length = map(int, places)
     if length > needed:
-        raise _error(
-            path, f"{_name(tensor)} requires {needed:,} bytes, but the file provides {length:,}", "export the model again"
-        )
+        remedy = f"{_name(tensor)} requires {needed:,} bytes, but the file provides {length:,}"
+        raise _error(path, remedy, "export the model again")
     try:
         with open_regular(target) as file:
             if file.seek(0, 2) < offset + length:
-                raise _error(
-                    path,
-                    f"'{location}' ends before the data of {_name(tensor)}",
-                    "copy the complete data file next to the model",
-                )
+                remedy = f"'{location}' ends before the data of {_name(tensor)}"
+                raise _error(path, remedy, "copy the complete data file next to the model")
             file.seek(offset)
             data = file.read(length)
     except OSError as error:
-        raise _error(
-            path,
-            f"the data of {_name(tensor)} cannot be read from '{location}' ({error.strerror})",
-            "put the data file next to the model",
-        ) from None
+        remedy = f"the data of {_name(tensor)} cannot be read from '{location}' ({error.strerror})"
+        raise _error(path, remedy, "put the data file next to the model") from None
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
@@ -104,11 +97,8 @@ def _target(location: str, tensor: TensorProto, path: Path) -> Path:
     except (ValueError, OSError, RuntimeError):  # NUL, a name that is too long, a circle of links
         target = folder
     if Path(location).is_absolute() or folder not in target.parents:
-        raise _error(
-            path,
-            f"the data of {_name(tensor)} are in '{location}', outside the folder of the model",
-            "put the data file next to the model and refer to it by a relative path",
-        )
+        remedy = f"the data of {_name(tensor)} are in '{location}', outside the folder of the model"
+        raise _error(path, remedy, "put the data file next to the model and refer to it by a relative path")
     return target
 
 
@@ -118,13 +108,11 @@ def _bytes_needed(tensor: TensorProto, path: Path) -> int:
     try:
         bits = _PACKED.get(tensor.data_type) or 8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError):
-        raise _error(
-            path, f"{_name(tensor)} has a type that is not allowed for external data", "export the model again"
-        ) from None
+        remedy = f"{_name(tensor)} has a type that is not allowed for external data"
+        raise _error(path, remedy, "export the model again") from None
     if count > MAX_ELEMENTS:
-        raise _error(
-            path, f"{_name(tensor)} has {count:,} elements, more than the limit of {MAX_ELEMENTS:,}", "reduce its dimensions"
-        )
+        remedy = f"{_name(tensor)} has {count:,} elements, more than the limit of {MAX_ELEMENTS:,}"
+        raise _error(path, remedy, "reduce its dimensions")
     return -(-count * bits // 8)
 
 

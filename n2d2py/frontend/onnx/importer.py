@@ -17,8 +17,7 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
-from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
-from n2d2py.frontend.onnx.batch_values import BatchValues
+from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_stimuli
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
     MOVES,

@@ -1,4 +1,4 @@
-"""Inputs and outputs of a model."""
+"""Inputs and outputs of a model, and the order of axes of its images."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from math import prod
 
 import numpy as np
+import onnx
 from onnx import TensorProto
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import Builder
-from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Node, Tensor
 from n2d2py.graph.port import FilePort
@@ -21,6 +21,31 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.transpose import Transpose
+
+_ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", "QuantizeLinear", "DequantizeLinear")
+
+
+def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
+    """The inputs that reach, through element-wise nodes only, nothing but transpositions NHWC -> NCHW."""
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    outputs = {value.name for value in graph.output}
+    found: set[str] = set()
+    # nodes are in topological order, so the readers of a tensor are judged before it
+    for name in [
+        *(node.output[0] for node in reversed(graph.node) if node.op_type in _ELEMENTWISE),
+        *(value.name for value in graph.input),
+    ]:
+        nodes = readers.get(name, [])
+        if nodes and name not in outputs and all(_to_nchw(node) or not found.isdisjoint(node.output) for node in nodes):
+            found.add(name)
+    return found.intersection(value.name for value in graph.input)
+
+
+def _to_nchw(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Transpose" and any(a.name == "perm" and list(a.ints) == [0, 3, 1, 2] for a in node.attribute)
 
 
 def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
@@ -64,12 +89,8 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             )
         )
         if is_nhwc:
-            log.notice(
-                "%s: the input '%s' is height, width, channels (%s)",
-                builder.model.path,
-                value.name,
-                "x".join(map(str, declared[1:])),
-            )
+            text = "%s: the input '%s' is height, width, channels (%s)"
+            log.notice(text, builder.model.path, value.name, "x".join(map(str, declared[1:])))
             name = builder.fresh(f"{value.name}_nhwc")
             builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
             builder.names[value.name] = name
@@ -148,9 +169,8 @@ def set_outputs(builder: Builder) -> None:
             builder.graph.outputs.append(_constant_output(builder, name))
             continue
         what = "is a constant" if name in builder.constants else "is not produced by any node"
-        raise N2D2Error(
-            "E311", f"output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
-        )
+        remedy = "remove this output from the model"
+        raise N2D2Error("E311", f"output '{name}' {what}", where=builder.model.place(), remedy=remedy)
     _separate(builder)
 
 

@@ -22,6 +22,8 @@ _MOST_BYTES = 2**31
 _MOST_TABLES = 100_000
 _MOST_DIMENSIONS = 8
 _MOST_ELEMENTS = 2**31
+CALLS = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,)}
+"""By operator the slots of its options that name the graphs that it runs."""
 _WITHOUT_RESULT = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE"})
 
 
@@ -40,6 +42,7 @@ class TfliteTensor:
         scale, zero_point: of stored integers, one or one for each index of `axis`; both empty without.
         values: of a constant; 4 bits are unpacked to int8.
         refusal: why it cannot be used, "" where it can.
+        is_open: True if the file leaves a size open, for which `shape` has a default.
     """
 
     name: str
@@ -50,16 +53,60 @@ class TfliteTensor:
     axis: int = 0
     values: np.ndarray | None = None
     refusal: str = ""
+    is_open: bool = False
 
     @property
     def is_quantized(self) -> bool:
         """True if its integers stand for real numbers."""
         return self.scale.size > 0 and self.dtype.kind in "iu"
 
+    def real_values(self) -> np.ndarray:
+        """The real numbers of a constant, float32.
+
+        Raises:
+            RefusedOperator: for a tensor that is computed.
+        """
+        if self.values is None:
+            raise RefusedOperator(f"'{self.name}' is computed at run time")
+        if not self.is_quantized:
+            return self.values.astype(np.float32)
+        shape = [-1 if at == self.axis else 1 for at in range(self.values.ndim)]
+        shape = shape if self.scale.size > 1 else [1] * self.values.ndim
+        zero, scale = (array.reshape(shape) for array in (self.zero_point, self.scale))
+        return ((self.values.astype(np.int64) - zero) * scale).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentCell:
+    """A recurrent cell.
+
+    Attributes:
+        kind: LSTM, GRU or RNN of ONNX.
+        x, counter: the loop's variables that the input of a step is read from, and its position.
+        h, c: those of its states; c is -1 without one.
+        weights, recurrent, biases: one for each gate in ONNX's order, (gates, hidden, size), (gates, hidden, hidden), (gates, hidden).
+        recurrent_bias: of the last gate of a GRU, next to its recurrent weights; None where the reset gate comes before the product.
+        activation: of an RNN.
+    """
+
+    kind: str
+    x: int
+    counter: int
+    h: int
+    c: int
+    weights: np.ndarray
+    recurrent: np.ndarray
+    biases: np.ndarray
+    recurrent_bias: np.ndarray | None = None
+    activation: str = "Tanh"
+
 
 @dataclass(frozen=True)
 class TfliteOperator:
-    """An operator: its position and name, the indexes of its tensors (-1: left out), its options; the bytes of a custom one are `given`."""
+    """An operator: its position and name, the indexes of its tensors (-1: left out), its options; the bytes of a custom one are `given`.
+
+    `cell`: of a loop that is a recurrent layer.
+    """
 
     index: int
     code: str
@@ -68,6 +115,7 @@ class TfliteOperator:
     options: FlatTable | None
     custom: bool = False
     given: bytes = b""
+    cell: RecurrentCell | None = None
 
     @property
     def input(self) -> int:
@@ -100,7 +148,12 @@ class TfliteOperator:
 
 @dataclass(frozen=True)
 class TfliteFile:
-    """The main graph of a file; `initial`: by name the values of its variables before the first call, which other graphs give."""
+    """A graph of a file, and what it needs of others.
+
+    Attributes:
+        initial: by name the values of its variables before the first call.
+        graphs: those that WHILE, IF and CALL run, by their indexes.
+    """
 
     path: str
     tensors: tuple[TfliteTensor, ...]
@@ -108,6 +161,7 @@ class TfliteFile:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     initial: Mapping[str, TfliteTensor] = field(default_factory=dict)
+    graphs: Mapping[int, TfliteFile] = field(default_factory=dict)
 
     def place(self, operator: TfliteOperator) -> Location:
         """An operator, for messages."""
@@ -126,12 +180,21 @@ class TfliteFile:
             if operator.code == "VAR_HANDLE" and operator.options is not None
         }
 
+    def called(self) -> set[int]:
+        """The indexes of the graphs that its operators run."""
+        return {
+            operator.options.integer(slot)
+            for operator in self.operators
+            if operator.options is not None and not operator.custom
+            for slot in CALLS.get(operator.code, ())
+        }
+
 
 def read_tflite(path: Path) -> TfliteFile:
     """The tensors and operators of a file.
 
     Raises:
-        N2D2Error: E301 unreadable, E302 damaged or no .tflite file, E310 several graphs that do more than initialize variables.
+        N2D2Error: E301 unreadable, E302 damaged or no .tflite file, E310 graphs of no use to the first one.
     """
     name = str(path)
     try:
@@ -176,17 +239,22 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
         for operator in main.operators
         if operator.code == "CALL_ONCE" and operator.options is not None
     }
-    if once != set(range(1, len(graphs))):
+    others = {index: reader.graph(graphs[index]) for index in range(1, len(graphs))}
+    called, more = set(), main.called() & set(others)
+    while more:
+        called |= more
+        more = {index for each in more for index in others[each].called() if index in others} - called
+    if once | called != set(others):
         raise _refused_graphs(path, len(graphs))
     initial: dict[str, TfliteTensor] = {}
     for index in sorted(once):
-        initial.update(_initial_values(reader.graph(graphs[index]), index))
-    return replace(main, initial=initial)
+        initial.update(_initial_values(others[index], index))
+    return replace(main, initial=initial, graphs={index: others[index] for index in called})
 
 
 def _refused_graphs(path: str, count: int) -> N2D2Error:
-    what = f"the file has {count} graphs; supported are one graph and graphs that initialize variables"
-    remedy = "convert the model without control flow and with one signature"
+    what = f"the file has {count} graphs; supported are one graph, and others that it runs or that initialize variables"
+    remedy = "convert the model with one signature"
     return N2D2Error("E310", what, where=Location(path), remedy=remedy)
 
 
@@ -301,6 +369,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
         scale, zero = scale[:0], zero[:0]
     if refusal:
         return TfliteTensor(made, shape, dtype, scale, zero, refusal=refusal)
+    is_open = bool(np.any(entry.vector(7, "<i4") < 0))
     sparsity = entry.table(6)
     if sparsity is not None:
         if kind == INT4:
@@ -308,7 +377,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
         listed = _values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
         return TfliteTensor(made, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, made))
     values = _values(made, shape, dtype, stored, kind == INT4) if stored.size else None
-    return TfliteTensor(made, shape, dtype, scale, zero, axis, values)
+    return TfliteTensor(made, shape, dtype, scale, zero, axis, values, is_open=is_open)
 
 
 def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:

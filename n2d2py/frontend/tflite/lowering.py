@@ -20,9 +20,9 @@ def option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int =
     return default if operator.options is None else operator.options.integer(slot, kind, default)
 
 
-def flag(operator: TfliteOperator, slot: int) -> bool:
+def flag(operator: TfliteOperator, slot: int, default: bool = False) -> bool:
     """A truth value of the options."""
-    return operator.options is not None and operator.options.flag(slot)
+    return default if operator.options is None else operator.options.flag(slot, default)
 
 
 def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:

@@ -10,6 +10,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
+from n2d2py.frontend.tflite.control_flow import flattened
 from n2d2py.frontend.tflite.file import TfliteFile, damaged, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
@@ -30,17 +31,17 @@ def load_tflite(
             operators that cannot be translated.
     """
     file = read_tflite(Path(path))
-    translation = Translation(file)
     try:
+        file = flattened(file)
+        translation = Translation(file)
         proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged(file.path, damage) from None
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
-        log.notice(
-            "%s: images are stored as height, width, channels; the exported model takes channels, height, width", model.path
-        )
+        text = "%s: images are stored as height, width, channels; the exported model takes channels, height, width"
+        log.notice(text, model.path)
     for tensor in (file.tensors[index] for index in file.inputs):
         if len(tensor.shape) == 3 and min(tensor.shape[1:]) > 1:
             rows, columns = tensor.shape[1:]

@@ -122,11 +122,15 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
     chosen = t.tensor(operator.inputs[1])
     indexes, axis = t.numbers(operator.inputs[1], "indices"), option(operator, 0)
     place = moved_axis(axis, len(shape))
-    if option(operator, 1) or len(chosen.shape) != 1:
+    if option(operator, 1) or len(chosen.shape) > 1:
         raise RefusedOperator(f"its indices have rank {len(chosen.shape)}, or differ between samples")
     axis %= len(shape)
     if any(not 0 <= index < shape[axis] for index in indexes):
         raise RefusedOperator(f"its indices are out of range for an axis of {shape[axis]}")
+    if not chosen.shape:
+        begins, ends = [0] * len(shape), list(shape)
+        begins[axis], ends[axis] = indexes[0], indexes[0] + 1
+        return slices(t, operator, begins, ends, [1] * len(shape), {axis})
     t.expect(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
     positions = t.constant("positions", np.array(indexes, np.int64))
     layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)

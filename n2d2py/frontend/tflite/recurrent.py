@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import CELL_LIMIT
+from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import flag, fused, option
 from n2d2py.frontend.tflite.translation import Lowering, Translation
@@ -39,7 +44,7 @@ def _begins_with_zeros(t: Translation, operator: TfliteOperator, at: int) -> Non
         raise RefusedOperator("an initial state other than 0 is not supported")
 
 
-def _sequence(
+def _layer(
     t: Translation,
     operator: TfliteOperator,
     kind: str,
@@ -47,31 +52,28 @@ def _sequence(
     major: bool,
     peepholes: np.ndarray | None = None,
     **attributes: object,
-) -> None:
-    """A node of ONNX over (batch, steps, size), or (steps, batch, size) if time is the `major` axis; `constants`: weights, recurrent weights, biases."""
+) -> tuple[str, int]:
+    """The states of a layer, and their size, over (batch, steps, size), or (steps, batch, size) if time is the `major` axis, in the same order.
+
+    `constants`: weights, recurrent weights and biases, as (1, rows, ...).
+    """
     weights, recurrent, biases = constants
-    shape, hidden = t.tensor(operator.inputs[0]).shape, recurrent.shape[2]
-    if len(shape) != 3:
-        raise RefusedOperator(f"its input has rank {len(shape)}, not 3")
-    t.expect(operator.output, (*shape[:2], hidden))
-    name = t.tensor(operator.output).name
+    x = operator.inputs[0]
+    if len(t.tensor(x).shape) != 3:
+        raise RefusedOperator(f"its input has rank {len(t.tensor(x).shape)}, not 3")
+    name = t.tensor(operator.outputs[0]).name
     both = np.concatenate([biases, np.zeros_like(biases)], axis=1)
-    given = [t.real(operator.inputs[0]), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
+    given = [t.real(x), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
     if peepholes is not None:
         given += ["", "", "", t.constant(f"{name}_peepholes", peepholes)]
-
-    def made(output: str) -> None:
-        states = t.emit(kind, given, t.fresh(f"{name}_states"), hidden_size=hidden, layout=int(not major), **attributes)
-        axes = t.constant(f"{name}_axes", np.array([1 if major else 2]))
-        t.emit("Squeeze", [states, axes], output)
-
-    t.result(operator.output, made)
+    attributes |= {"hidden_size": recurrent.shape[2], "layout": int(not major)}
+    states = t.emit(kind, given, t.fresh(f"{name}_states"), **attributes)
+    axes = t.constant(f"{name}_axes", np.array([1 if major else 2]))
+    return t.emit("Squeeze", [states, axes], t.fresh(f"{name}_sequence")), recurrent.shape[2]
 
 
-def _lstm(t: Translation, operator: TfliteOperator) -> None:
+def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
     """Inputs: x; weights of i, f, c, o; of states; peepholes of i, f, o; biases of i, f, c, o; projection and its bias; states h, c; norms."""
-    if not 20 <= len(operator.inputs) <= 24 or len(operator.outputs) != 1:
-        raise operator.has_other_ends()
     if _has(operator, 16) or _has(operator, 17):
         raise RefusedOperator("a projection of the states is not supported")
     if any(_has(operator, at) for at in range(20, 24)):
@@ -83,10 +85,10 @@ def _lstm(t: Translation, operator: TfliteOperator) -> None:
     coupled = not _has(operator, 1)
     # ONNX derives f from i where gates are coupled, TFLite i from f: i = 1 - sigmoid(s) = sigmoid(-s)
     shift, signs = (1, (-1, 1, -1, 1)) if coupled else (0, (1, 1, 1, 1))
-    weights, recurrent, biases = (
+    constants = [
         _rows(t, operator, (base + shift, base + 3, base + 1, base + 2), axes, signs)
         for base, axes in ((1, 2), (5, 2), (12, 1))
-    )
+    ]
     seen = _rows(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
     state, clip = t.file.tensors[operator.inputs[19]], 0.0 if operator.options is None else operator.options.real(1)
     if not 0 <= clip < np.inf:
@@ -94,19 +96,109 @@ def _lstm(t: Translation, operator: TfliteOperator) -> None:
     held = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
     if limits := [limit for limit in (clip, held) if limit]:
         t.note(CELL_LIMIT, repr(min(limits)))
-    _sequence(t, operator, "LSTM", [weights, recurrent, biases], flag(operator, 3), seen, input_forget=int(coupled))
+    return _layer(t, operator, "LSTM", constants, major, seen, direction=direction, input_forget=int(coupled))
 
 
-def _rnn(t: Translation, operator: TfliteOperator) -> None:
+def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
     """Inputs: x; weights; those of states; biases; states."""
-    if len(operator.inputs) != 5 or len(operator.outputs) != 1:
-        raise operator.has_other_ends()
-    function = _ACTIVATIONS.get(option(operator, 1, "<b"), "")
-    if not function:
-        raise RefusedOperator(f"activation number {option(operator, 1, '<b')} is not supported, only tanh and ReLU")
     _begins_with_zeros(t, operator, 4)
     constants = [_rows(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
-    _sequence(t, operator, "RNN", constants, flag(operator, 0), activations=[function])
+    return _layer(t, operator, "RNN", constants, major, direction=direction, activations=[_activation(operator, 1)])
+
+
+def _loop(t: Translation, operator: TfliteOperator) -> None:
+    """All steps of a loop: its inputs are x (steps, batch, size) and the first states, its results all h and the last c."""
+    cell, output, rest = operator.cell, operator.outputs[0], operator.outputs[1:]
+    if cell is None:
+        raise operator.has_other_ends()
+    name, recurrent = t.tensor(output).name, np.zeros_like(cell.biases)
+    attributes: dict[str, object] = {"hidden_size": cell.biases.shape[1]}
+    if cell.recurrent_bias is not None:
+        recurrent[-1] = cell.recurrent_bias
+        attributes["linear_before_reset"] = 1
+    if cell.kind == "RNN":
+        attributes["activations"] = [cell.activation]
+    constants = [np.concatenate(list(each))[None] for each in (cell.weights, cell.recurrent, [*cell.biases, *recurrent])]
+    given = [t.real(operator.inputs[0]), *(t.constant(f"{name}_constant", each) for each in constants), ""]
+    for at in operator.inputs[1:]:
+        first = t.tensor(at)
+        zeros = first.values is not None and not first.values.any()
+        given.append("" if zeros else t.reshaped(t.real(at), first.shape, (1, *first.shape)))
+    wanted = [at for at in rest if any(at in other.inputs for other in t.file.operators) or at in t.file.outputs]
+    made = [t.fresh(f"{name}_states"), *(each for _ in wanted for each in ("", t.fresh(f"{name}_cells")))]
+    t.emit_many(cell.kind, given, made, **attributes)
+    for at, source, axis in zip((output, *wanted), made[::2], (1, 0), strict=False):
+        axes = t.constant(f"{name}_axes", np.array([axis]))
+        t.result(at, lambda to, source=source, axes=axes: t.emit("Squeeze", [source, axes], to))
+
+
+def _activation(operator: TfliteOperator, slot: int) -> str:
+    function = _ACTIVATIONS.get(option(operator, slot, "<b"), "")
+    if not function:
+        raise RefusedOperator(f"activation number {option(operator, slot, '<b')} is not supported, only tanh and ReLU")
+    return function
+
+
+def _sequence(
+    cell: Callable[..., tuple[str, int]], counts: range, time_major: tuple[int, bool], t: Translation, operator: TfliteOperator
+) -> None:
+    """A layer over a sequence; `counts`: numbers of inputs, `time_major`: the slot of this option, and its default."""
+    if len(operator.inputs) not in counts or len(operator.outputs) != 1:
+        raise operator.has_other_ends()
+    _declare(t, operator, operator.output, [cell(t, operator, flag(operator, *time_major))])
+
+
+def _both_ways(
+    cell: Callable[..., tuple[str, int]],
+    parts: tuple[Sequence[int], Sequence[int], int, int],
+    time_major: tuple[int, bool],
+    merge: int,
+    t: Translation,
+    operator: TfliteOperator,
+) -> None:
+    """Two layers over a sequence, one from its end.
+
+    `parts`: the inputs of each after x, the one that the second reads instead of x if it is present, and the first that is not supported;
+    `merge`: the slot of the option that joins both results.
+    """
+    forward, backward, auxiliary, unsupported = parts
+    merged, count = flag(operator, merge), len(operator.inputs)
+    if count <= max(backward) or len(operator.outputs) != 2 - merged:
+        raise operator.has_other_ends()
+    if any(_has(operator, at) for at in range(unsupported, count)):
+        raise RefusedOperator("its auxiliary input is not supported")
+    made = []
+    for places, x, direction in ((forward, 0, "forward"), (backward, auxiliary if _has(operator, auxiliary) else 0, "reverse")):
+        inputs = tuple(operator.inputs[at] for at in (x, *places))
+        made.append(cell(t, replace(operator, inputs=inputs), flag(operator, *time_major), direction))
+    for output, states in zip(operator.outputs, [made] if merged else [[each] for each in made], strict=True):
+        _declare(t, operator, output, states)
+
+
+def _declare(t: Translation, operator: TfliteOperator, output: int, states: list[tuple[str, int]]) -> None:
+    """A result of states, each with its size, next to each other."""
+    names, sizes = zip(*states, strict=True)
+    t.expect(output, (*t.tensor(operator.inputs[0]).shape[:2], sum(sizes)))
+    kind, attributes = ("Identity", {}) if len(names) == 1 else ("Concat", {"axis": 2})
+    t.result(output, lambda name: t.emit(kind, names, name, **attributes))
+
+
+def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
+    """Inputs: x (batch, size) of one step; weights; those of states; biases; states, which are kept from call to call."""
+    if len(operator.inputs) != 5 or len(operator.outputs) != 1:
+        raise operator.has_other_ends()
+    x, weights, recurrent, bias, state = operator.inputs
+    name = t.tensor(operator.output).name
+
+    def stepped(old: str) -> str:
+        matrices = [t.parameter(t.tensor(index), lambda values: values, 0) for index in (weights, recurrent, bias)]
+        read = t.emit("Gemm", [t.real(x), matrices[0], matrices[2]], t.fresh(f"{name}_read"), transB=1)
+        kept = t.emit("Gemm", [old, matrices[1]], t.fresh(f"{name}_kept"), transB=1)
+        sums = t.emit("Add", [read, kept], t.fresh(f"{name}_sums"))
+        return t.emit(_activation(operator, 0), [sums], t.fresh(f"{name}_state"))
+
+    made = t.state(state, stepped)
+    t.result(operator.output, lambda output: t.emit("Identity", [made], output))
 
 
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
@@ -153,7 +245,13 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
 
 RECURRENT_LOWERINGS: dict[str, Lowering] = {
     "SVDF": _svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
-    "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": partial(_sequence, _lstm, range(20, 25), (3, False)),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": partial(
+        _both_ways, _lstm, ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40), (4, True), 3
+    ),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": partial(_sequence, _rnn, range(5, 6), (0, False)),
+    "BIDIRECTIONAL_SEQUENCE_RNN": partial(_both_ways, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2),
+    "RNN": _rnn_step,
+    RECURRENT_LOOP: _loop,
 }
 """Translations of recurrent operators by name."""

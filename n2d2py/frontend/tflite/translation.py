@@ -278,17 +278,16 @@ class Translation:
 
     def real_values(self, index: int) -> np.ndarray:
         """The real numbers of a constant, float32, in the order of the file."""
-        tensor, values = self.tensor(index), self.values(index, "input")
-        if not tensor.is_quantized:
-            return values.astype(np.float32)
-        shape = [-1 if at == tensor.axis else 1 for at in range(values.ndim)] if tensor.scale.size > 1 else [1] * values.ndim
-        zero, scale = (array.reshape(shape) for array in (tensor.zero_point, tensor.scale))
-        return ((values.astype(np.int64) - zero) * scale).astype(np.float32)
+        return self.tensor(index).real_values()
 
     # ---- shapes ---------------------------------------------------------------------------------
     def expect(self, index: int, shape: Sequence[int]) -> None:
-        """Refuses a result that is declared in another shape than it has."""
-        declared = self.tensor(index).shape
+        """Refuses a result that is declared in another shape than it has; a size that the file leaves open becomes that."""
+        tensor = self.tensor(index)
+        if tensor.is_open:
+            self._known[index] = replace(tensor, shape=tuple(shape), is_open=False)
+            return
+        declared = tensor.shape
         if tuple(shape) != declared:
             texts = [" x ".join(map(str, dims)) for dims in (tuple(shape), declared)]
             raise RefusedOperator(f"its result is {texts[0]}, but is declared as {texts[1]}")

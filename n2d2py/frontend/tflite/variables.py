@@ -88,12 +88,8 @@ class Variables:
                 self._need_same(index, value, name)
                 found.append(self._t.given(value, value in known))
             except RefusedOperator as reason:
-                raise N2D2Error(
-                    "E310",
-                    str(reason),
-                    where=Location(self._t.file.path),
-                    remedy="convert the model with a variable that keeps its value",
-                ) from None
+                remedy = "convert the model with a variable that keeps its value"
+                raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None
             known.add(value)
             self.states.append((given.name, found[-1].name))
         self.inputs += [source for source, _ in self._own]

@@ -1,7 +1,7 @@
 """Normalisations that exporters spell out are one layer: LayerNorm before opset 17, RMSNorm, what PyTorch's `normalize` and TensorFlow's
 `l2_normalize` become. They are recognised at their last node.
 
-x / divisor, x * (1 / divisor), x * (g / divisor) with constants g     also where x is y - mean(y), over the axes of the divisor
+x / divisor, x * (1 / divisor), x * (g / divisor), g * x / divisor     also where x is y - mean(y), over the axes of the divisor; g constant
 y * r + (b - mean(y) * r), r = g / divisor                             the same, as TensorFlow has it
 
 The divisor is the root of k * mean(x * x) + epsilon over any axes, kept, or that plus a constant; k is the number of elements where it is
@@ -111,13 +111,16 @@ def _quotients(a: Arrays) -> Iterator[_Quotient]:
     x, other = a.node.inputs
     if a.node.type == "Div":
         divisor = _divisor(a, other)
-        if divisor is not None:
-            yield x, divisor, None, None
-        return
-    for source, factor in ((x, other), (other, x)):
-        found = _inverse(a, factor)
-        if found is not None:
-            yield source, *found, None
+        found = [] if divisor is None else [(x, divisor, None)]
+    else:
+        pairs = ((source, _inverse(a, factor)) for source, factor in ((x, other), (other, x)))
+        found = [(source, *inverse) for source, inverse in pairs if inverse is not None]
+    for source, divisor, gain in found:
+        yield source, divisor, gain, None
+        product = None if gain else _maker(a, source, "Mul")
+        if product is not None and product.is_constant(0) != product.is_constant(1):
+            index = 0 if product.is_constant(0) else 1
+            yield product.inputs[1 - index], divisor, product.inputs[index], None
 
 
 def _shifted(a: Arrays) -> Iterator[_Quotient]:

@@ -9,7 +9,7 @@ G. Xiao et al., "SmoothQuant", ICML 2023.
 
 The first layer is a normalisation of lines, whose gains and shifts take the factors, or a convolution or fully connected: with a rectifier,
 or linear before products with other tensors, such as values before attention and the projection next to a gate. A clipping rectifier becomes
-one with a limit for each channel, whose lowest limit no range may exceed.
+one with a limit for each channel, whose lowest limit no range may exceed. Queries and keys: quant/correct/projections.py.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_readers
 from n2d2py.operators.normalize import Normalize
 from n2d2py.quant.correct.equalize import takes_channels
+from n2d2py.quant.correct.projections import LARGEST, Projection, compensate, find_projections, score_factors, with_one_range
 from n2d2py.reference.engine import FloatEngine
 
 _EXPONENTS = (0.0, 0.25, 0.5)
@@ -40,8 +41,6 @@ _NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
 """Of a normalisation, whose values do not grow with those of its input."""
 _GAIN, _NORM_GAIN = 0.98, 0.7
 """Share of the expected error that is left where equalization pays; values of a normalisation that samples do not show are clipped."""
-_LARGEST = 256.0
-"""No channel becomes finer than this."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
 """Steps of an activation, of a signed one and a weight."""
 
@@ -79,6 +78,10 @@ class _Scalable:
             params["bias"] = (bias * factors).astype(bias.dtype)
             if isinstance(node.activation, Clip) and node.activation.high != np.inf:
                 node.activation = ChannelClip(0.0, tuple(float(v) for v in node.activation.high * factors))
+        self.unscale(factors)
+
+    def unscale(self, factors: np.ndarray) -> None:
+        """Divide what reads the channels."""
         for reader, numbers in self.readers:
             scale_inputs(reader, 1.0 / factors[numbers])
 
@@ -143,16 +146,16 @@ def _of_rectified(graph: Graph, node: Node) -> WeightedReaders:
 
 def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Tensor name -> factors (C), at least 1, for the tensors of a float graph that gain by them."""
-    scalables = _scalables(graph)
-    if not scalables or not batches:
+    scalables, projections = _scalables(graph), find_projections(graph)
+    if not (scalables or projections) or not batches:
         return {}
-    names = [one.node.output for one in scalables]
-    engine = FloatEngine(graph, taps=[one.read for one in scalables], threads=1)
+    measured = [*scalables, *(part for one in projections for part in _parts(one))]
+    engine = FloatEngine(graph, taps=list(dict.fromkeys(one.read for one in measured)), threads=1)
 
     def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int]]:
         values = engine.run(batch)
         found = []
-        for one in scalables:
+        for one in measured:
             rows = one.by_channel(values[one.read])
             power = np.einsum("nc,nc->c", rows, rows).astype(np.float64)
             largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_signed else rows.max(axis=0)
@@ -161,13 +164,45 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
 
     parts = list(ordered_map(measure, batches))
 
-    def choose(index: int) -> np.ndarray | None:
+    def summarize(index: int) -> tuple[np.ndarray, np.ndarray]:
         largest = np.max([part[index][0] for part in parts], axis=0)
-        power = np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
-        return _factors(scalables[index], largest, power)
+        return largest, np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
 
-    chosen = zip(names, ordered_map(choose, range(len(scalables))), strict=True)
-    return {name: factors for name, factors in chosen if factors is not None}
+    def choose(index: int) -> np.ndarray | None:
+        return _factors(scalables[index], *summarize(index))
+
+    chosen = zip(scalables, ordered_map(choose, range(len(scalables))), strict=True)
+    found = {one.node.output: factors for one, factors in chosen if factors is not None}
+    ranges = iter([summarize(index) for index in range(len(scalables), len(measured))])
+    return {**found, **_projection_factors(projections, [[next(ranges) for _ in _parts(one)] for one in projections])}
+
+
+def _parts(projection: Projection) -> list[_Scalable]:
+    """The channels of a projection, and each part of them that is values."""
+    whole = _Scalable(projection.node, [], projection.node.output)
+    return [whole, *(_Scalable(projection.node, part.readers, part.read) for part in projection.values)]
+
+
+def _projection_factors(
+    projections: list[Projection], ranges: list[list[tuple[np.ndarray, np.ndarray]]]
+) -> dict[str, np.ndarray]:
+    """Tensor name -> factors (C) of the projections that gain by them; `ranges`: largest values and mean squares of `_parts`."""
+    found = {one.node.output: np.ones(len(known[0][0])) for one, known in zip(projections, ranges, strict=True)}
+    sides = {}
+    for one, ((largest, power), *values) in zip(projections, ranges, strict=True):
+        for key, channels in one.sides.items():
+            sides[key] = one.node.output, channels, (largest[channels], power[channels])
+        for part, scalable, known in zip(one.values, _parts(one)[1:], values, strict=True):
+            factors = _factors(scalable, *known)
+            if factors is not None:
+                found[one.node.output][part.channels] *= factors
+    for name in dict.fromkeys(name for name, _ in sides):
+        (queries, left, known), (keys, right, others) = sides[name, 0], sides[name, 1]
+        for tensor, channels, factors in zip((queries, keys), (left, right), score_factors(known, others), strict=True):
+            found[tensor][channels] *= factors
+    for one, ((largest, _), *_) in zip(projections, ranges, strict=True):
+        found[one.node.output] = with_one_range(one.parts, found[one.node.output], largest)
+    return {name: factors for name, factors in found.items() if (factors != 1).any()}
 
 
 def _factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.ndarray | None:
@@ -178,7 +213,7 @@ def _factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.
     ranges = np.sqrt(power) if scalable.is_signed else largest
     if not (0 < largest.max() < np.inf and np.isfinite(power).all()):
         return None
-    wanted = np.clip(np.divide(ranges.max(), ranges, out=np.ones_like(ranges), where=ranges > 0), 1.0, _LARGEST)
+    wanted = np.clip(np.divide(ranges.max(), ranges, out=np.ones_like(ranges), where=ranges > 0), 1.0, LARGEST)
     candidates = [wanted**exponent for exponent in (_NORM_EXPONENTS if scalable.is_signed else _EXPONENTS)]
     steps = [float((largest * factors).max()) / (_SIGNED if scalable.is_signed else _UNSIGNED) for factors in candidates]
     errors = [
@@ -216,9 +251,17 @@ def _expected_error(reader: Node, factors: np.ndarray, step: float, power: np.nd
 def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:
     """A copy of the graph, equal to it, in which these tensors are scaled channel by channel."""
     result = graph.copy()
-    for one in _scalables(result):
+    scalables, projections = _scalables(result), find_projections(result)
+    for one in scalables:
         if one.node.output in factors:
             one.scale(factors[one.node.output])
+    for one in projections:
+        if one.node.output in factors:
+            whole, *values = _parts(one)
+            whole.scale(factors[one.node.output])
+            for part, scalable in zip(one.values, values, strict=True):
+                scalable.unscale(factors[one.node.output][part.channels])
+    compensate(result, projections, factors)
     if factors:
         log.notice("equalization of activation ranges: %d tensors", len(factors))
     return result

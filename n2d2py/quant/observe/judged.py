@@ -21,6 +21,8 @@ _CLEAR = 0.1
 """Largest values no further above another than this share of the deviation of all decide nothing, nor do scores this near to one half."""
 _SCORE_STEP = 1 / 128
 """Errors of scores between 0 and 1 that are never counted."""
+_CONSTANT = 1e-12
+"""Variance by the mean square below which a row is one value, whose error counts against the value: that of float32 is 1e-15."""
 _VALUES = 8
 """Fewest values of a row of which a variance is known."""
 
@@ -94,7 +96,8 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
     together = noise or is_state
     axis = _row_axis(real.shape)
     rows, found = in_rows(real), in_rows(restored.astype(np.float64))
-    variance = np.array([np.square(row).mean() if together else row.var() for row in rows])
+    variance, power = rows.var(axis=(1, 2)), np.square(rows).mean(axis=(1, 2))
+    variance = np.where(together | (variance < _CONSTANT * power), power, variance)
     error = np.array([np.square(row - one).mean() for row, one in zip(rows, found, strict=True)])
     low, high = rows.min(axis=(1, 2)), rows.max(axis=(1, 2))
     scored = (low >= 0) & (low < _CLEAR) & (high <= 1)

@@ -97,7 +97,7 @@ def type_concats(
 ) -> list[CoarseJoin]:
     """Give each Concat output the widest range of its inputs, and that type to inputs that come near it.
 
-    `seen` are the largest values of tensors. An output of parts whose ranges are far apart ends at the largest one: headroom would be
+    `seen` are the largest values of tensors; 8 bits do not take over the headroom that 16 have. An output of parts whose ranges are far apart ends at the largest one: headroom would be
     taken from the steps of the smallest. Its steps part at one half where it holds scores. Returns the Concats that stay too coarse for one of their inputs.
     """
     coarse, zero = [], {name for name, largest in seen.items() if largest == 0}
@@ -113,16 +113,20 @@ def type_concats(
         parts[node.output] = reaches
         reach = max(reaches.values())
         finest = min((value for name, value in reaches.items() if name not in zero), default=reach)
-        if any(name in graph.outputs for name in held) and _is_coarse(NumType(8), finest / reach):
-            reach = max(min(value, seen.get(name) or value) for name, value in reaches.items())
+        is_output = any(name in graph.outputs for name in held)
+        ends = max(min(value, seen.get(name) or value) for name, value in reaches.items())
+        if is_output and _is_coarse(NumType(8), finest / reach):
+            reach = ends
         asked = asked_bits(graph, held)
         states = options.bits == 8 and options.wide_joins and is_sequence(graph, node.output)
-        wide = node.output in options.wide or states
+        wide = node.output in options.wide or states or (is_output and options.output_bits == 16)
         kind = NumType(asked or (16 if wide else options.bits), node.output not in positive)
         if _is_coarse(kind, finest / reach) and asked is None and _may_widen(graph, held, options):
             kind = replace(kind, bits=16)
+        if kind.bits == 8:
+            reach = max(min(value, ends) if types[name].bits == 16 else value for name, value in reaches.items())
         step = reach / kind.qmax
-        if any(name in graph.outputs for name in held) and any(_are_scores(name, positive, seen) for name in reaches):
+        if is_output and any(_are_scores(name, positive, seen) for name in reaches):
             step = _parting(step)
         kind = _joined(kind.with_scale(step), [types[origin] for origin in origins], graph, held, options)
         types[node.output] = kind

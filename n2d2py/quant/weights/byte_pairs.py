@@ -15,8 +15,6 @@ import numpy as np
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, Rescale, StepRescale
 from n2d2py.quant.weights.file_rounding import sum_results
 
-__all__ = ["ByteForm", "byte_form"]
-
 _BITS = (20, 21, 22, 23)
 """Bits of the larger multiplier that are tried: fewer hardly ever agree with all pairs, more do not fit."""
 _FAR = 12

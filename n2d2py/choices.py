@@ -1,0 +1,37 @@
+"""Values of options that name a kind and its settings: KIND:KEY=VALUE,KEY=VALUE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from n2d2py.errors import N2D2Error, nearest
+
+Wrong = Callable[[str, str], N2D2Error]
+"""The error for what is wrong with a text, and a remedy."""
+
+
+def require_known(what: str, name: str, known: Collection[str], wrong: Wrong) -> None:
+    """Raise the error of `wrong` unless `name` is known; `what` says of which sort it is."""
+    if name not in known:
+        like = nearest(name, known)
+        raise wrong(f"the {what} '{name}' is unknown", f"did you mean {like}?" if like else f"use {', '.join(known)}")
+
+
+def read_settings(text: str, kinds: Mapping[str, Collection[str]], wrong: Wrong) -> tuple[str, dict[str, str]]:
+    """The kind and the settings of `text`; `kinds` has the keys of each kind.
+
+    Raises:
+        N2D2Error: that of `wrong`, for an unknown kind or key, and for a key that is given twice or without a value.
+    """
+    kind, _, rest = text.partition(":")
+    require_known("kind", kind, kinds, wrong)
+    given: dict[str, str] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise wrong(f"'{part}' is not KEY=VALUE", "write KEY=VALUE")
+        if key in given:
+            raise wrong(f"{key} is given twice", "give it once")
+        require_known("key", key, kinds[kind], wrong)
+        given[key] = value
+    return kind, given

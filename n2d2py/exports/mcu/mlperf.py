@@ -1,0 +1,120 @@
+"""MLPerf Tiny: the benchmarks whose firmware an export can contain, and the conversion of their samples to the network's input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.cpp.frame import byte_tables
+from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.shapes import Shape, channels, elements, height, width
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark, as the runner of https://github.com/mlcommons/tiny has it.
+
+    Attributes:
+        shape: of the input, (C, H, W) or (F,); three channels are RGB.
+        outputs: number of values of the output.
+        sample: type of the elements of a sample, which arrive channels-last.
+        factor, offset: factor * element + offset is the real value of the reference model's input.
+        baud: of the serial line in performance and accuracy mode.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    outputs: int
+    sample: type[np.generic] = np.uint8
+    factor: float = 1.0
+    offset: float = 0.0
+    baud: int = 115200
+
+    @property
+    def reconstructs(self) -> bool:
+        """True if the result is the mean squared error of the output against the input."""
+        return self.outputs == elements((1, *self.shape))
+
+
+_KEYWORD_SCALE = 0.5847029089927673
+"""Of the input of kws_ref_model.tflite, whose zero point is 83; the samples are quantized with both."""
+BENCHMARKS = {
+    one.name: one
+    for one in (
+        Benchmark("ic01", (3, 32, 32), 10),
+        Benchmark("vww01", (3, 96, 96), 2, factor=1 / 255),
+        Benchmark("kws01", (1, 49, 10), 12, np.int8, _KEYWORD_SCALE, -83 * _KEYWORD_SCALE),
+        Benchmark("ad01", (640,), 640, np.float32, baud=921600),
+    )
+}
+"""By name. sww01 is not among them: its firmware receives sound over I2S by drivers of the board."""
+
+
+@dataclass(frozen=True)
+class BenchmarkView:
+    """A benchmark as the templates see it.
+
+    Attributes:
+        tables: literals of the stored values of the bytes of a sample, by channel or once for all; () where bytes stay unchanged.
+        order: the channel of a sample that each channel of the input is.
+    """
+
+    benchmark: Benchmark
+    tables: tuple[str, ...]
+    order: tuple[int, ...]
+
+
+def benchmark_view(request: ExportRequest) -> BenchmarkView | None:
+    """The benchmark of the parameter MLPerfTiny, for a network that fits it; None without one.
+
+    The byte of an image means the same as in the calibration data where that is known, else the same as for the reference model.
+    """
+    found = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
+    if found is None:
+        return None
+    if found.sample == np.float32:
+        return BenchmarkView(found, (), ())
+    count = 3 if found.shape[0] == 3 else 1
+    pixels = request.contract.pixels if count == 3 else None
+    pixels = pixels or PixelMap((found.factor,) * count, (found.offset,) * count, tuple(range(count)))
+    elements_of_bytes = np.arange(256, dtype=np.uint8).view(found.sample).astype(int)
+    return BenchmarkView(found, byte_tables(pixels, elements_of_bytes, request.graph.type(request.graph.fed[0])), pixels.order)
+
+
+def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
+    """E705 for a network that does not fit the benchmark of the parameter MLPerfTiny."""
+    found, graph = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none")), request.graph
+    if found is None:
+        return None
+    given = [graph.shape(name) for name in graph.fed]
+    made = [elements(graph.shape(name)) for name in graph.results]
+    if [_planes(shape) for shape in given] == [_planes((1, *found.shape))] and made == [found.outputs] and not graph.states:
+        return None
+    inputs, outputs = " and ".join(map(_text, given)), " and ".join(map(str, made))
+    return N2D2Error(
+        "E705",
+        f"MLPerfTiny={found.name} requires one input of {_text((1, *found.shape))} and one output of {found.outputs} values; "
+        f"the model has {inputs} and {outputs}{', and states' if graph.states else ''}",
+        remedy="correct MLPerfTiny, or export the model of the benchmark",
+    )
+
+
+def warn_of_negative_results(request: ExportRequest) -> None:
+    """W706 where outputs can be negative: MLCommons' runner divides the results of a sample by their sum."""
+    found = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
+    kind = request.graph.type(request.graph.results[0])
+    if found is not None and not found.reconstructs and kind.qmin < kind.zero_point:
+        what = "results can be negative, which the score of MLCommons' runner does not expect: it divides them by their sum"
+        log.warning("W706", f"MLPerfTiny={found.name}: {what}", remedy="end the model with Softmax")
+
+
+def _planes(shape: Shape) -> tuple[int, int, int]:
+    return channels(shape), height(shape), width(shape)
+
+
+def _text(shape: Shape) -> str:
+    return "x".join(map(str, shape[1:]))

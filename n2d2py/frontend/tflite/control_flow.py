@@ -1,0 +1,241 @@
+"""WHILE, IF and CALL of a .tflite file, whose conditions are constants, as the operators of the graphs that they run.
+
+Keras writes an LSTM or GRU as a WHILE over its steps. Numbers that only constants and shapes decide, such as its counter, are computed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.tflite.cells import RECURRENT_LOOP, recognize_cell
+from n2d2py.frontend.tflite.file import CALLS, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.flatbuffer import DamagedFile
+from n2d2py.frontend.tflite.known_values import compute_values
+from n2d2py.naming import numbered_name
+
+_MOST_CALLS = 4096
+"""Calls of graphs, whose operators all become layers of the network."""
+_MOST_DEPTH = 16
+
+
+def flattened(main: TfliteFile) -> TfliteFile:
+    """The main graph of a file without WHILE, IF and CALL.
+
+    Raises:
+        DamagedFile: for a graph that is not there, or takes another number of tensors.
+        N2D2Error: E310 where a condition depends on the inputs of the network, or a loop does not end.
+    """
+    flat = _Flat(main)
+    places = {at: at for at in range(-1, len(main.tensors))}
+    for operator in main.operators:
+        try:
+            flat.add(operator, places, 0)
+        except RefusedOperator as reason:
+            what = f"{operator.code} cannot be imported: {reason}"
+            remedy = "convert the model with a fixed number of steps and without conditions"
+            raise N2D2Error("E310", what, where=main.place(operator), remedy=remedy) from None
+    return flat.file(main, tuple(places[at] for at in main.outputs))
+
+
+class _Flat:
+    """Operators and tensors of the main graph and of every call of another one, in one list each."""
+
+    def __init__(self, main: TfliteFile):
+        self._graphs, self._calls = main.graphs, 0
+        self._tensors = list(main.tensors)
+        self._names = {tensor.name for tensor in main.tensors}
+        self._operators: list[TfliteOperator] = []
+        self._constants: dict[tuple[int, int], int] = {}
+        self._parts: dict[int, tuple[TfliteOperator, int, list[int]]] = {}
+        """By tensor: its CONCATENATION, the axis, the parts."""
+
+    def add(self, operator: TfliteOperator, places: dict[int, int], depth: int) -> None:
+        """Add an operator whose tensors are at `places`; what it runs, computes or moves beforehand takes its place."""
+        inputs = tuple(places[at] for at in operator.inputs)
+        if operator.code in CALLS and not operator.custom:
+            results = self._run(operator, inputs, depth)
+            if len(results) != len(operator.outputs):
+                raise DamagedFile(f"{operator.code} has {len(operator.outputs)} results, its graph {len(results)}")
+            places.update(zip(operator.outputs, results, strict=True))
+            return
+        operator = replace(operator, inputs=inputs, outputs=tuple(places[at] for at in operator.outputs))
+        values = self._computed(operator)
+        if values is not None:
+            self._tensors[operator.outputs[0]] = replace(
+                self._tensors[operator.outputs[0]], values=values, shape=values.shape, is_open=False
+            )
+        elif operator.code == "CONCATENATION":
+            self._join(operator)
+        elif not (operator.code == "SLICE" and self._cut(operator)):
+            self._append(operator)
+
+    def file(self, main: TfliteFile, outputs: tuple[int, ...]) -> TfliteFile:
+        """The main graph; outputs keep their names."""
+        for index, declared in zip(outputs, main.outputs, strict=True):
+            if index != declared and index >= len(main.tensors):
+                name = main.tensors[declared].name
+                self._tensors[declared] = replace(self._tensors[declared], name=self._fresh(f"{name}_loop"))
+                self._tensors[index] = replace(self._tensors[index], name=name)
+        return replace(main, tensors=tuple(self._tensors), operators=tuple(self._operators), outputs=outputs)
+
+    def _append(self, operator: TfliteOperator) -> None:
+        self._operators.append(replace(operator, index=len(self._operators)))
+
+    def _fresh(self, name: str) -> str:
+        made = numbered_name(name, self._names.__contains__)
+        self._names.add(made)
+        return made
+
+    def _tensor(self, tensor: TfliteTensor, name: str) -> int:
+        self._tensors.append(replace(tensor, name=self._fresh(name)))
+        return len(self._tensors) - 1
+
+    # ---- calls ----------------------------------------------------------------------------------
+    def _run(self, operator: TfliteOperator, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
+        if operator.options is None:
+            raise DamagedFile(f"{operator.code} names no graph")
+        first, last = (operator.options.integer(slot) for slot in (CALLS[operator.code][0], CALLS[operator.code][-1]))
+        if operator.code == "CALL":
+            return self._call(first, inputs, depth)
+        if operator.code == "IF":
+            return self._call(first if self._truth(inputs[0]) else last, inputs[1:], depth)
+        history = [inputs]
+        while self._truth(*self._call(first, history[-1], depth)):
+            history.append(self._call(last, history[-1], depth))
+        return self._as_layer(self._graphs[last], history) if last in self._graphs else inputs
+
+    def _as_layer(self, body: TfliteFile, history: list[tuple[int, ...]]) -> tuple[int, ...]:
+        """The variables of a loop after its last step; `history` has them before each step too.
+
+        Where the steps are those of an LSTM, GRU or RNN over a sequence, its states come from one operator.
+        """
+        results, steps = list(history[-1]), len(history) - 1
+        cell = recognize_cell(body) if steps > 1 else None
+        if cell is None:
+            return history[-1]
+        x, first = history[0][cell.x], self._tensors[history[0][cell.h]]
+        counts = [self._tensors[each[cell.counter]].values for each in history[:-1]]
+        known = all(count is not None and count == step for step, count in enumerate(counts))
+        if not known or any(each[cell.x] != x for each in history) or self._tensors[x].shape[0] != steps:
+            return history[-1]
+        state = replace(first, values=None)
+        sequence = self._tensor(replace(state, shape=(steps, *first.shape)), f"{first.name}_sequence")
+        last = self._tensor(state, f"{first.name}_last")
+        states = [at for at in (cell.h, cell.c) if at >= 0]
+        outputs = [sequence, *(self._tensor(state, f"{self._tensors[results[at]].name}_last") for at in states[1:])]
+        inputs = (x, *(history[0][at] for at in states))
+        self._append(TfliteOperator(0, RECURRENT_LOOP, inputs, tuple(outputs), None, cell=cell))
+        end = replace(state, shape=(), dtype=np.dtype(np.int32), values=np.array(steps - 1, np.int32))
+        self._append(TfliteOperator(0, "GATHER", (sequence, self._tensor(end, f"{first.name}_end")), (last,), None))
+        for at, output in zip(states, (last, *outputs[1:]), strict=True):
+            results[at] = output
+        producers = {output: operator for operator in self._operators for output in operator.outputs}
+        made = [each[cell.h] for each in history[1:]]
+        for at, result in enumerate(results):
+            _, axis, parts = self._parts.get(result, (None, 0, [result]))
+            rows = [producers[part] for part in parts if part in producers and producers[part].code == "RESHAPE"]
+            read = [row.inputs[0] for row in rows]
+            if axis == 0 and read == made and self._tensors[result].shape == (steps, *first.shape):
+                results[at] = sequence
+            elif len(parts) == 1 and read == made[-1:]:
+                results[at] = self._tensor(self._tensors[result], self._tensors[result].name)
+                self._append(replace(rows[0], inputs=(last, *rows[0].inputs[1:]), outputs=(results[at],)))
+        return tuple(results)
+
+    def _truth(self, *indexes: int) -> bool:
+        values = self._tensors[indexes[0]].values if indexes else None
+        if values is None or values.size != 1:
+            raise RefusedOperator("its condition depends on the inputs of the network")
+        return bool(values.item())
+
+    def _call(self, index: int, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
+        """The results of a graph for tensors."""
+        graph = self._graphs.get(index)
+        if graph is None or len(graph.inputs) != len(inputs):
+            raise DamagedFile(f"graph {index} is called with {len(inputs)} tensors, but is not there or takes others")
+        self._calls += 1
+        if self._calls > _MOST_CALLS or depth > _MOST_DEPTH:
+            raise RefusedOperator(f"it has more than {_MOST_CALLS // 2:,} steps, or does not end")
+        call, places = self._calls, dict(zip((-1, *graph.inputs), (-1, *inputs), strict=True))
+        for at, tensor in enumerate(graph.tensors):
+            if at in places:
+                continue
+            if tensor.values is None:
+                places[at] = self._tensor(tensor, f"{tensor.name}_{call}")
+                continue
+            if (index, at) not in self._constants:
+                self._constants[index, at] = self._tensor(tensor, tensor.name)
+            places[at] = self._constants[index, at]
+        for operator in graph.operators:
+            self.add(operator, places, depth + 1)
+        return tuple(places[at] for at in graph.outputs)
+
+    # ---- what is known beforehand ---------------------------------------------------------------
+    def _computed(self, operator: TfliteOperator) -> np.ndarray | None:
+        """The values of the only result of an operator, where they are known."""
+        if operator.custom or len(operator.outputs) != 1 or min(operator.inputs, default=-1) < 0:
+            return None
+        made, tensors = self._tensors[operator.outputs[0]], [self._tensors[at] for at in operator.inputs]
+        if made.refusal or made.is_quantized:
+            return None
+        if operator.code == "SHAPE":
+            return None if tensors[0].is_open or tensors[0].refusal else np.array(tensors[0].shape, made.dtype)
+        values = [tensor.values for tensor in tensors if tensor.values is not None and not tensor.is_quantized]
+        found = compute_values(operator, made, values) if len(values) == len(tensors) else None
+        fits = found is not None and (made.is_open or found.shape == made.shape)
+        return np.asarray(found, made.dtype) if fits else None
+
+    def _join(self, operator: TfliteOperator) -> None:
+        """A CONCATENATION of the parts of its inputs that are joined along the same axis themselves, without empty ones."""
+        shape = self._tensors[operator.inputs[0]].shape if operator.inputs else ()
+        axis = operator.options.integer(0) if operator.options is not None else 0
+        fused = operator.options is not None and operator.options.integer(1, "<b")
+        if fused or not -len(shape) <= axis < len(shape) or min(operator.inputs, default=-1) < 0:
+            return self._append(operator)
+        axis, parts = axis % len(shape), []
+        for at in operator.inputs:
+            _, along, inner = self._parts.get(at, (operator, axis, [at]))
+            parts += inner if along == axis else [at]
+        parts = [at for at in parts if self._tensors[at].is_open or prod(self._tensors[at].shape)]
+        if not parts or any(self._tensors[at].is_quantized for at in (*parts, operator.outputs[0])):
+            return self._append(operator)
+        self._parts[operator.outputs[0]] = (operator, axis, parts)
+        return self._append(replace(operator, inputs=tuple(parts)))
+
+    def _cut(self, operator: TfliteOperator) -> bool:
+        """True if a SLICE of joined parts could be made the CONCATENATION of those that it takes."""
+        found = self._parts.get(operator.inputs[0])
+        begins, sizes = (self._tensors[at].values if at >= 0 else None for at in (*operator.inputs, -1, -1)[1:3])
+        if found is None or begins is None or sizes is None:
+            return False
+        join, axis, parts = found
+        shape = self._tensors[operator.inputs[0]].shape
+        if not len(begins) == len(sizes) == len(shape) or any(self._tensors[at].is_open for at in parts):
+            return False
+        ends = [size if length == -1 else at + length for at, length, size in zip(begins, sizes, shape, strict=True)]
+        if any((at, end) != (0, size) for k, (at, end, size) in enumerate(zip(begins, ends, shape, strict=True)) if k != axis):
+            return False
+        taken, start = [], 0
+        for at in parts:
+            tensor = self._tensors[at]
+            size = tensor.shape[axis]
+            low, high = (min(max(int(end) - start, 0), size) for end in (begins[axis], ends[axis]))
+            start += size
+            if low >= high:
+                continue
+            if (low, high) != (0, size):
+                if tensor.values is None:
+                    return False
+                values = np.take(tensor.values, range(low, high), axis)
+                at = self._tensor(replace(tensor, values=values, shape=values.shape), tensor.name)
+            taken.append(at)
+        (output,) = operator.outputs
+        wanted = (*shape[:axis], sum(self._tensors[at].shape[axis] for at in taken), *shape[axis + 1 :])
+        self._tensors[output] = replace(self._tensors[output], shape=wanted, is_open=False)
+        if taken:
+            self._join(replace(join, inputs=tuple(taken), outputs=(output,)))
+        return True

@@ -1,0 +1,109 @@
+"""Values of operators of a .tflite file whose inputs are constants: counters, shapes, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from n2d2py.frontend.tflite.file import TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.flatbuffer import FlatTable
+
+_MOST_ELEMENTS = 2**20
+
+
+def compute_values(operator: TfliteOperator, made: TfliteTensor, values: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The values of the result `made` for those of the inputs; None where they are not computed."""
+    function = _FUNCTIONS.get(operator.code)
+    try:
+        return None if function is None else function(operator.options, made, *values)
+    except (ValueError, IndexError, TypeError, ZeroDivisionError):
+        return None
+
+
+def _strided(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *bounds: np.ndarray) -> np.ndarray | None:
+    masks = [options.integer(slot) if options is not None else 0 for slot in range(5)]
+    if masks[2] or masks[3]:
+        return None
+    index: list[int | slice] = []
+    for axis, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
+        low, high = None if masks[0] >> axis & 1 else int(begin), None if masks[1] >> axis & 1 else int(end)
+        index.append(int(begin) if masks[4] >> axis & 1 else slice(low, high, int(step)))
+    return x[tuple(index)]
+
+
+def _slice(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    ends = [None if size == -1 else int(at + size) for at, size in zip(begins, sizes, strict=True)]
+    return x[tuple(slice(int(at), end) for at, end in zip(begins, ends, strict=True))]
+
+
+def _reshaped(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *shape: np.ndarray) -> np.ndarray:
+    return x.reshape(shape[0] if made.is_open and shape else made.shape)
+
+
+def _joined(options: FlatTable | None, made: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
+    known = options is None or not options.integer(1, "<b")
+    return np.concatenate(parts, options.integer(0) if options is not None else 0) if known else None
+
+
+def _range(options: FlatTable | None, made: TfliteTensor, *bounds: np.ndarray) -> np.ndarray | None:
+    start, stop, step = (int(bound) for bound in bounds)
+    return np.arange(start, stop, step) if abs(stop - start) <= _MOST_ELEMENTS else None
+
+
+def _filled(options: FlatTable | None, made: TfliteTensor, shape: np.ndarray, value: np.ndarray) -> np.ndarray | None:
+    return np.full(shape, value) if 0 <= prod(map(int, shape)) <= _MOST_ELEMENTS else None
+
+
+def _gathered(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, at: np.ndarray) -> np.ndarray | None:
+    batched = options is not None and options.integer(1)
+    return None if batched or at.min(initial=0) < 0 else np.take(x, at, options.integer(0) if options is not None else 0)
+
+
+def _element_wise(
+    function: Callable[..., np.ndarray], options: FlatTable | None, made: TfliteTensor, *values: Any
+) -> np.ndarray | None:
+    """A function of elements without a fused activation."""
+    return None if made.dtype.kind == "f" else function(*values)
+
+
+_FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
+    **{
+        code: partial(_element_wise, function)
+        for code, function in {
+            "ADD": np.add,
+            "SUB": np.subtract,
+            "MUL": np.multiply,
+            "FLOOR_DIV": np.floor_divide,
+            "FLOOR_MOD": np.mod,
+            "NEG": np.negative,
+            "MINIMUM": np.minimum,
+            "MAXIMUM": np.maximum,
+            "EQUAL": np.equal,
+            "NOT_EQUAL": np.not_equal,
+            "LESS": np.less,
+            "LESS_EQUAL": np.less_equal,
+            "GREATER": np.greater,
+            "GREATER_EQUAL": np.greater_equal,
+            "LOGICAL_AND": np.logical_and,
+            "LOGICAL_OR": np.logical_or,
+            "LOGICAL_NOT": np.logical_not,
+            "SELECT": np.where,
+            "SELECT_V2": np.where,
+            "REDUCE_PROD": lambda x, axes: np.prod(x, tuple(axes.reshape(-1))),
+        }.items()
+    },
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshaped),
+    "CONCATENATION": _joined,
+    "PACK": lambda options, made, *parts: np.stack(parts, options.integer(1) if options is not None else 0),
+    "CAST": lambda options, made, x: x.astype(made.dtype),
+    "STRIDED_SLICE": _strided,
+    "SLICE": _slice,
+    "GATHER": _gathered,
+    "RANGE": _range,
+    "FILL": _filled,
+}
+"""By operator the values of its result, of its options, its tensor, the values of its inputs; None: not computed."""

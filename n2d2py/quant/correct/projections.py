@@ -1,0 +1,164 @@
+"""Linear layers that make queries, keys and values of an attention, and the products that read their channels.
+
+A product of queries and keys sums over channels: q_k f_k times k_k / f_k is the same. With the root mean squares of both sides, the error of a
+product is least where f_k^2 = (rms of k_k) / (rms of q_k), as far as that leaves both their range. Factors a and b of all queries and all keys
+change the factor of the product by 1 / (a b). So one layer that makes queries, keys and values can give all of them the same range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.precision import TargetForm
+from n2d2py.operators.arrays.map import scale_and_shift
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.matmul.op import positions
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.linear import MOVES, WeightedReaders, weighted_readers
+
+_EXPONENTS = (0.0, 0.25, 0.5)
+_PAYS = 0.7
+"""Share of the expected error that is left where factors pay: others than the samples have other ranges."""
+LARGEST = 256.0
+"""No channel becomes finer or coarser than this."""
+
+
+@dataclass(frozen=True)
+class ValueChannels:
+    """Channels (P) of a projection that one layer with weights reads after a product, in the order of its inputs, and the tensor that it reads."""
+
+    channels: np.ndarray
+    readers: WeightedReaders
+    read: str
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A linear layer all of whose channels are queries, keys or values.
+
+    Attributes:
+        sides: by the name of a product and its operand, 0 or 1, the channels (P) of the layer over which the product sums.
+        values: the other channels.
+    """
+
+    node: Node
+    sides: Mapping[tuple[str, int], np.ndarray]
+    values: tuple[ValueChannels, ...]
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """The channels of each part."""
+        return [*self.sides.values(), *(each.channels for each in self.values)]
+
+
+def find_projections(graph: Graph) -> list[Projection]:
+    """Return the layers whose channels can be scaled together with those that they are multiplied with."""
+    found = [one for node in graph.nodes for one in [_projection(graph, node)] if one is not None]
+    while True:
+        sizes = {key: len(channels) for one in found for key, channels in one.sides.items()}
+        kept = [one for one in found if all(sizes.get((name, 1 - side)) == sizes[name, side] for name, side in one.sides)]
+        if len(kept) == len(found):
+            return found
+        found = kept
+
+
+def _projection(graph: Graph, node: Node) -> Projection | None:
+    precision = graph.precision(node)
+    if not isinstance(node.op, (Conv, Fc)) or node.activation is not None or "weight_scales" in node.params:
+        return None
+    if precision.quantize is False or precision.target is TargetForm.SUMS:
+        return None
+    shape = graph.shape(node.output)
+    numbers = np.broadcast_to(np.arange(shape[1]).reshape(-1, *(1,) * (len(shape) - 2)), shape)
+    sides: dict[tuple[str, int], np.ndarray] = {}
+    values = []
+    for reader, side, read in _readers(graph, node.output, numbers):
+        part = _summed(reader, side, read) if side >= 0 else None
+        if part is not None:
+            sides[reader.name, side] = part
+            continue
+        part = _values(graph, reader, read) if side == 1 else None
+        if part is None:
+            return None
+        values.append(part)
+    found = Projection(node, sides, tuple(values))
+    once = sides and np.array_equal(np.sort(np.concatenate(found.parts)), np.arange(shape[1]))
+    return found if once else None
+
+
+def _readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Iterator[tuple[Node, int, np.ndarray]]:
+    """Yield the layers that read a tensor, moved or times a number, with the operand of a product (else -1) and the numbers of its elements."""
+    if tensor in graph.outputs:
+        yield graph.nodes[0], -1, numbers
+    for reader in graph.consumers(tensor):
+        scaled = scale_and_shift(reader)
+        plain = reader.activation is None
+        if plain and isinstance(reader.op, MOVES) and not getattr(reader.op, "fills", ()):
+            yield from _readers(graph, reader.output, reader.op.run([numbers], reader)[0])
+        elif plain and scaled is not None and scaled[0] > 0 and scaled[1] == 0:
+            yield from _readers(graph, reader.output, numbers)
+        elif plain and isinstance(reader.op, ArrayMatMul) and reader.op.slots == (0, 1) and not reader.op.result:
+            for side in (0, 1):
+                if reader.inputs[side] == tensor:
+                    yield reader, side, numbers
+        else:
+            yield reader, -1, numbers
+
+
+def _summed(product: Node, side: int, numbers: np.ndarray) -> np.ndarray | None:
+    """The channels (batch, K) over which a product sums, one after the other; None where rows of an operand have several."""
+    op = product.op
+    operand = numbers.reshape(-1)[positions(op.placed()[side], (op.left, op.right)[side])]
+    operand = operand if side == 0 else np.swapaxes(operand, -1, -2)
+    return None if (operand != operand[..., :1, :]).any() else operand[..., 0, :].reshape(-1).astype(np.int64)
+
+
+def _values(graph: Graph, product: Node, numbers: np.ndarray) -> ValueChannels | None:
+    """The channels of the right operand of a product that one layer with weights reads."""
+    columns = product.op.column_numbers(numbers.reshape(1, -1))
+    readers = "" if columns is None else weighted_readers(graph, product.output, columns)
+    if isinstance(readers, str) or len(readers) > 1:
+        return None
+    ((reader, channels),) = readers
+    if not isinstance(reader.op, (Conv, Fc)) or getattr(reader.op, "groups", 1) > 1:
+        return None
+    return ValueChannels(channels, [(reader, np.arange(len(channels)))], reader.inputs[0])
+
+
+def score_factors(queries: tuple[np.ndarray, np.ndarray], keys: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factors of queries and keys, whose largest values and mean squares (P) are given; all are 1 where none help."""
+    (reach, power), (other_reach, other_power) = queries, keys
+    usable = (power > 0) & (other_power > 0)
+    ratio = np.sqrt(np.divide(other_power, power, out=np.ones_like(power), where=usable))
+    candidates = [np.clip(ratio**exponent, 1 / LARGEST, LARGEST) for exponent in _EXPONENTS]
+    errors = [((reach * f).max() / f) ** 2 @ other_power + ((other_reach / f).max() * f) ** 2 @ power for f in candidates]
+    best = int(np.argmin(errors))
+    factors = candidates[best] if errors[best] < _PAYS * errors[0] else candidates[0]
+    return factors, 1 / factors
+
+
+def with_one_range(parts: list[np.ndarray], factors: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Return the factors (C) by which, after those given, all parts of the channels have the range of the widest one."""
+    reaches = [float((factors * largest)[part].max()) for part in parts]
+    found = factors.copy()
+    for part, reach in zip(parts, reaches, strict=True):
+        wanted = min(max(reaches) / reach, LARGEST) if reach > 0 else 1.0
+        if _PAYS * wanted**2 > 1:
+            found[part] *= wanted
+    return found
+
+
+def compensate(graph: Graph, projections: list[Projection], factors: Mapping[str, np.ndarray]) -> None:
+    """Divide the products by what their operands are multiplied by: `factors` (C) by the tensor of a projection."""
+    sides = {key: (one.node.output, channels) for one in projections for key, channels in one.sides.items()}
+    for name in dict.fromkeys(name for name, _ in sides):
+        gain = np.float64(1)
+        for tensor, channels in (sides[name, 0], sides[name, 1]):
+            gain = gain * (factors[tensor][channels] if tensor in factors else 1.0)
+        product = graph.node(name)
+        product.op = replace(product.op, scale=product.op.scale / float(np.mean(gain)))
