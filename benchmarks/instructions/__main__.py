@@ -26,8 +26,18 @@ from support import kernel_harness as harness  # noqa: E402
 from support.kernel_cases import S8, S16, U8  # noqa: E402
 
 from n2d2py.arithmetic import FLOAT32  # noqa: E402
+from n2d2py.exports.cpp import isa  # noqa: E402
 
-TARGETS = {name: ([compiler, *machine], list(emulator)) for name, (compiler, machine, emulator) in kernel_arm.TARGETS.items()}
+TARGETS = {
+    one.name: ([f"{one.prefix}g++", *one.flags], list(one.emulator))
+    for one in isa.TARGETS
+    if one.processor in ("aarch64", "arm", "mips64el")
+}
+TARGETS |= {
+    name: ([compiler, *machine], list(emulator))
+    for name, (compiler, machine, emulator) in kernel_arm.TARGETS.items()
+    if name.startswith("riscv64-rvv")
+}
 REPEATS = 4
 
 

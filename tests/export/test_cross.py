@@ -23,7 +23,7 @@ SHARED = Path(os.environ["N2D2_DATA"]).parent / "data" if "N2D2_DATA" in os.envi
 
 
 def need_target(name: str) -> None:
-    need(f"{FOREIGN[name].prefix}g++", FOREIGN[name].compiler.split()[0], FOREIGN[name].emulator[0])
+    need(f"{FOREIGN[name].prefix}g++", FOREIGN[name].emulator[0])
 
 
 def run(name: str, *words: str | Path, cwd: Path) -> str:
@@ -115,7 +115,7 @@ def test_test_networks(exported, network, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["aarch64-dot", "riscv64-rvv", "windows-x86-64-v3"])
+@pytest.mark.parametrize("name", ["aarch64-dot", "windows-x86-64-v3"])
 def test_cmake_toolchain(name, tmp_path):
     need("cmake")
     need_target(name)
@@ -170,6 +170,8 @@ def test_makefile_and_toolchain_files_agree(tmp_path):
     lines = subprocess.run(
         ["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True
     ).stdout.splitlines()
-    assert [line.split() for line in lines] == [[target.name, *target.compiler.split(), *target.flags] for target in TARGETS]
+    assert [line.split(maxsplit=2) for line in lines] == [
+        [target.name, f"{target.prefix}g++", " ".join(target.flags)] for target in TARGETS
+    ]
     unknown = subprocess.run(["make", "TARGET=mips"], cwd=folder, text=True, capture_output=True)
     assert unknown.returncode and "TARGET=mips is unknown" in unknown.stderr

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from n2d2py.exports.cpp import isa
+import shutil
+
 from support import kernel_harness as harness
 from support.programs import need
 
-_NAMES = ("aarch64", "aarch64-dot", "aarch64-i8mm", "aarch64-sve256", "armv7", "mips64el-msa", "riscv64", "riscv64-rvv")
-_PROCESSORS = {one.name: one for one in isa.TARGETS}
+# Debian's clang without a number is older than the vectors of RISC-V.
+_CLANG = next((name for name in (f"clang++-{version}" for version in range(21, 15, -1)) if shutil.which(name)), "clang++-16")
 
-# Compiler, its flags, emulator; RISC-V vectors of three lengths.
 TARGETS = {
-    name + bits: (
-        _PROCESSORS[name].compiler.split()[0],
-        (*_PROCESSORS[name].compiler.split()[1:], *_PROCESSORS[name].flags),
-        tuple(word.replace("vlen=256", f"vlen={bits}") for word in _PROCESSORS[name].emulator),
-    )
-    for name in _NAMES
-    for bits in (("128", "256", "512") if name == "riscv64-rvv" else ("",))
+    "aarch64": ("aarch64-linux-gnu-g++", ("-march=armv8-a",), ("qemu-aarch64", "-cpu", "max")),
+    "aarch64-dot": ("aarch64-linux-gnu-g++", ("-march=armv8.2-a+dotprod",), ("qemu-aarch64", "-cpu", "max")),
+    "aarch64-i8mm": ("aarch64-linux-gnu-g++", ("-march=armv8.2-a+dotprod+i8mm",), ("qemu-aarch64", "-cpu", "max")),
+    "aarch64-sve256": (
+        "aarch64-linux-gnu-g++",
+        ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256"),
+        ("qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"),
+    ),
+    "armv7": ("arm-linux-gnueabihf-g++", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"), ("qemu-arm", "-cpu", "max")),
+    "riscv64": ("riscv64-linux-gnu-g++", (), ("qemu-riscv64",)),
+    "mips64el-msa": ("mips64el-linux-gnuabi64-g++", ("-march=mips64r5", "-mmsa"), ("qemu-mips64el", "-cpu", "Loongson-3A4000")),
+    **{
+        f"riscv64-rvv{bits}": (
+            _CLANG,
+            ("--target=riscv64-linux-gnu", "-march=rv64gcv"),
+            ("qemu-riscv64", "-cpu", f"rv64,v=true,vlen={bits},vext_spec=v1.0"),
+        )
+        for bits in (128, 256, 512)
+    },
 }
 
 

@@ -521,7 +521,7 @@ def tagged(tag: str) -> InstructionSet:
 @dataclass(frozen=True)
 class Processor:
     """A processor to build for. `processor` and `system` as CMake calls them, `flags` of the compiler, `prefix` of its name,
-    `emulator` and its arguments, which runs the programs elsewhere; `cxx`: the compiler if it is not the g++ of the prefix."""
+    `emulator` and its arguments, which runs the programs elsewhere."""
 
     name: str
     processor: str
@@ -529,17 +529,6 @@ class Processor:
     prefix: str = ""
     emulator: tuple[str, ...] = ()
     system: str = "Linux"
-    cxx: str = ""
-
-    @property
-    def compiler(self) -> str:
-        """The C++ compiler, with the option that clang needs for another processor."""
-        return f"{self.cxx} --target={self.prefix[:-1]}" if self.cxx else f"{self.prefix}g++"
-
-    @property
-    def c_compiler(self) -> str:
-        """The C compiler of the same suite."""
-        return self.compiler.replace("g++", "gcc").replace("++", "")
 
     @property
     def root(self) -> str:
@@ -553,7 +542,6 @@ class Processor:
 
 
 _AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
-_RISCV = "riscv64-linux-gnu-"
 
 TARGETS = (
     Processor("x86-64", "x86_64", ("-march=x86-64",)),
@@ -573,15 +561,7 @@ TARGETS = (
         ("qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"),
     ),
     Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
-    Processor("riscv64", "riscv64", ("-march=rv64gc",), _RISCV, ("qemu-riscv64",)),
-    Processor(
-        "riscv64-rvv",
-        "riscv64",
-        ("-march=rv64gcv",),
-        _RISCV,
-        ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"),
-        cxx="clang++-16",  # GCC 13 is the first with these vectors
-    ),
+    Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
     Processor(
         "mips64el-msa",
         "mips64el",
