@@ -25,6 +25,8 @@
 #include "n2d2/isa/neon.hpp"
 #elif N2D2_RVV64
 #include "n2d2/isa/rvv64.hpp"
+#elif N2D2_SIMD128
+#include "n2d2/isa/simd128.hpp"
 #elif N2D2_MSA
 #include "n2d2/isa/msa.hpp"
 #elif N2D2_MVE

@@ -10,6 +10,7 @@
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
 //   n2d2::Rvv64       rvv64       RV64 with the vector extension 1.0, of any length (SpacemiT K1, C908); clang 16, GCC 13 and later
+//   n2d2::Simd128     simd128     WebAssembly with vectors of 128 bits: browsers since 2023, Node.js since 16.4; clang 16 and later
 //   n2d2::Msa         msa         MIPS with vectors of 128 bits (MSA), little-endian: P5600, I6400, Loongson 3A4000
 //   n2d2::Mve         mve         Cortex-M with the vector extension: M55, M85
 //   n2d2::Dsp         dsp         Cortex-M with the DSP extension: M4, M7, M33
@@ -126,6 +127,14 @@
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(5, 4, 8192) X(5, 4, 65536) X(4, 2, 24576) X(5, 1, 24576)
+#elif defined(__wasm_simd128__)
+#define N2D2_SIMD128 1
+#define N2D2_ISA_NAME "simd128"
+#define N2D2_ISA_TAG Simd128
+#define N2D2_ISA_SPEED 4
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
 #elif defined(__mips_msa) && defined(__MIPSEL__)
 #define N2D2_MSA 1
 #define N2D2_ISA_NAME "msa"
@@ -208,6 +217,9 @@
 #if !defined(N2D2_RVV64)
 #define N2D2_RVV64 0
 #endif
+#if !defined(N2D2_SIMD128)
+#define N2D2_SIMD128 0
+#endif
 #if !defined(N2D2_MSA)
 #define N2D2_MSA 0
 #endif
@@ -233,6 +245,7 @@ struct Sse41 {};
 struct NeonDot {};
 struct Neon {};
 struct Rvv64 {};
+struct Simd128 {};
 struct Msa {};
 struct Mve {};
 struct Dsp {};

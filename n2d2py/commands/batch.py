@@ -23,17 +23,8 @@ from n2d2py.commands.cli_common import build_tools_missing, networks, parameter_
 from n2d2py.errors import N2D2Error
 from n2d2py.executor import Executor, add_options, of_options
 
-_TITLES: tuple[str, ...] = (
-    "model",
-    "params",
-    "bits",
-    "arena B",
-    "weights B",
-    "float %",
-    "simulated %",
-    "compiled %",
-    "as float %",
-)
+_SCORES = ("float %", "simulated %", "compiled %", "as float %")
+_TITLES = ("model", "params", "bits", "arena B", "weights B", *_SCORES)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -136,38 +136,17 @@ def read_sweep(path: Path) -> Sweep:
     wrong = [name for name in objectives if name not in OBJECTIVES]
     where = section.where("Objectives") if section.has("Objectives") else section.location
     options = tuple(shlex.split(values["Options"]))
-    if wrong or not objectives:
-        found.append(
-            N2D2Error(
-                "E122",
-                f"Objectives={' '.join(objectives)} contains an unknown objective",
-                where=where,
-                remedy=f"use {', '.join(OBJECTIVES)}",
-            )
-        )
-    if "score" in objectives and "-test" not in options:
-        found.append(
-            N2D2Error(
-                "E122",
-                "the objective score requires -test in Options",
-                where=where,
-                remedy="add -test to Options, or remove score",
-            )
-        )
-    if not parameters and not words:
-        found.append(
-            N2D2Error(
-                "E122",
-                "the sweep has no values to try",
-                where=section.location,
-                remedy="add [parameters] or [options] with values",
-            )
-        )
     network = (path.parent / values["Network"]).resolve()
-    if not network.is_file():
-        found.append(
-            N2D2Error("E101", f"the model {network} does not exist", where=section.where("Network"), remedy="correct Network")
-        )
+    unknown = f"Objectives={' '.join(objectives)} contains an unknown objective"
+    untested = "score" in objectives and "-test" not in options
+    empty = not parameters and not words
+    checks = (
+        (wrong or not objectives, "E122", unknown, where, f"use {', '.join(OBJECTIVES)}"),
+        (untested, "E122", "the objective score requires -test in Options", where, "add -test to Options, or remove score"),
+        (empty, "E122", "the sweep has no values to try", section.location, "add [parameters] or [options] with values"),
+        (not network.is_file(), "E101", f"the model {network} does not exist", section.where("Network"), "correct Network"),
+    )
+    found += [N2D2Error(code, what, where=place, remedy=remedy) for fails, code, what, place, remedy in checks if fails]
     ErrorList.raise_if(found)
     return Sweep(network, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
 
@@ -222,12 +201,8 @@ def run_setting(setting: Setting) -> Outcome:
     parameters = setting.folder / "params.ini"
     given = [f"{name} = {value}\n" for name, value in setting.values if not name.startswith("-")]
     parameters.write_text("".join(given), encoding="utf-8")
-    words = [
-        str(setting.network),
-        "-w",
-        weights_of(setting.network),
-        *([] if "-export" in setting.options else ["-export", "CPP"]),
-    ]
+    words = [str(setting.network), "-w", weights_of(setting.network)]
+    words += [] if "-export" in setting.options else ["-export", "CPP"]
     words += [word for name, value in setting.values if name.startswith("-") for word in (name, value)]
     done = run_tool([*words, "-export-parameters", str(parameters), "-o", str(setting.folder), "-quiet", *setting.options])
     (setting.folder / "run.log").write_text(done.stdout, encoding="utf-8")
@@ -334,16 +309,17 @@ def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> 
             row for row, one in zip(rows, best(rows, sweep.objectives), strict=True) if one == front and not row[1].problem
         ]
         points = sorted((row.figures[across], row.figures[down], setting.folder.name) for setting, row in chosen)
-        axes.plot(
-            [x for x, _, _ in points],
-            [y for _, y, _ in points],
-            "o--" if front else "o",
-            color=colour,
-            label=label,
-            linewidth=1,
-        )
-        for x, y, name in points:
-            axes.annotate(name.lstrip("0") or "0", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7, color=colour)
+        x, y = [at for at, _, _ in points], [at for _, at, _ in points]
+        axes.plot(x, y, "o--" if front else "o", color=colour, label=label, linewidth=1)
+        for across_at, down_at, name in points:
+            axes.annotate(
+                name.lstrip("0") or "0",
+                (across_at, down_at),
+                textcoords="offset points",
+                xytext=(4, 4),
+                fontsize=7,
+                color=colour,
+            )
     axes.set_xlabel(OBJECTIVES[across][0])
     axes.set_ylabel(OBJECTIVES[down][0])
     axes.legend(loc="lower right")

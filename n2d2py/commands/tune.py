@@ -72,17 +72,7 @@ class Row:
     note: str = ""
 
 
-TITLES = {
-    "network": "network",
-    "params": "params",
-    "arena": "arena B",
-    "stack": "stack B",
-    "constants": "constants B",
-    "code": "code B",
-    "ms": "ms",
-    "ratio": "time",
-    "note": "note",
-}
+TITLES = ("network", "params", "arena B", "stack B", "constants B", "code B", "ms", "time", "note")
 
 
 def export(network: Path, params: Path, folder: Path, nbbits: int, options: list[str]) -> tuple[Path | None, str]:
@@ -142,7 +132,7 @@ def sweep(
 
 def table(rows: list[Row]) -> str:
     """The rows as aligned text."""
-    lines = [list(TITLES.values())] + [[_cell(value) for value in astuple(row)] for row in rows]
+    lines = [list(TITLES)] + [[_cell(value) for value in astuple(row)] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
     return "\n".join(
         "  ".join(
@@ -179,15 +169,8 @@ def main(words: list[str] | None = None) -> int:
     options = options or ["-calib", "10", "-db-export", "1"]
     rows: list[Row] = []
     for network in files[0]:
-        rows += sweep(
-            network.resolve(),
-            [file.resolve() for file in files[1]],
-            chosen.o.resolve(),
-            chosen.rounds,
-            chosen.threads,
-            chosen.nbbits,
-            options,
-        )
+        params, folder = [file.resolve() for file in files[1]], chosen.o.resolve()
+        rows += sweep(network.resolve(), params, folder, chosen.rounds, chosen.threads, chosen.nbbits, options)
     chosen.o.mkdir(parents=True, exist_ok=True)
     with (chosen.o / "tune_params.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

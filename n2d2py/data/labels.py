@@ -140,18 +140,11 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
         where = Location(str(path), number)
         found = known.get(name.removeprefix("./")) or known.get(Path(name).name)
         if found is None:
-            errors.append(
-                N2D2Error("E401", f"image '{name}' is missing in {root}", where=where, remedy="correct the list or the folder")
-            )
+            what = f"image '{name}' is missing in {root}"
+            errors.append(N2D2Error("E401", what, where=where, remedy="correct the list or the folder"))
         elif texts.get(found, (number, label))[1] != label:
-            errors.append(
-                N2D2Error(
-                    "E410",
-                    f"{found} has label {texts[found][1]} in line {texts[found][0]}, but {label} here",
-                    where=where,
-                    remedy="remove one of the lines",
-                )
-            )
+            what = f"{found} has label {texts[found][1]} in line {texts[found][0]}, but {label} here"
+            errors.append(N2D2Error("E410", what, where=where, remedy="remove one of the lines"))
         else:
             texts[found] = (number, label)
         if len(errors) == 10:

@@ -83,9 +83,8 @@ def _from_ini(context: LayerContext) -> None:
     tensor = context.joined()
     count = channels(context.graph.shape(tensor))
     if count != outputs:
-        raise context.fail(
-            "E216", f"NbOutputs={outputs}, but the input has {count} channels", f"set NbOutputs to {count}", "NbOutputs"
-        )
+        what = f"NbOutputs={outputs}, but the input has {count} channels"
+        raise context.fail("E216", what, f"set NbOutputs to {count}", "NbOutputs")
     ones, zeros = np.ones(outputs, np.float32), np.zeros(outputs, np.float32)
     params = {
         "scale": context.parameter("scales", (outputs,), ones),

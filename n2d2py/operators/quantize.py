@@ -194,9 +194,8 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
     elif kind in (grid, replace(grid, least=None, most=None)):
         builder.layer(node, Identity(), [tensor])
     else:
-        raise Unsupported(
-            "its scale, zero point or type differs from that of the QuantizeLinear before it", "quantize the model again"
-        )
+        reason = "its scale, zero point or type differs from that of the QuantizeLinear before it"
+        raise Unsupported(reason, "quantize the model again")
 
 
 @onnx("Clip")

@@ -49,9 +49,8 @@ def file_clamp(node: Node, output: NumType) -> tuple[int, int]:
 
 def _no_clamp(node: Node, remedy: str) -> N2D2Error:
     kind = node.activation and node.activation.kind
-    return N2D2Error(
-        "E511", f"layer '{node.name}': {kind} cannot be fused into an integer layer", where=node.location, remedy=remedy
-    )
+    what = f"layer '{node.name}': {kind} cannot be fused into an integer layer"
+    return N2D2Error("E511", what, where=node.location, remedy=remedy)
 
 
 def peak(kind: NumType) -> int:

@@ -71,12 +71,8 @@ class Statistics:
             N2D2Error: E501 absent, E502 unreadable, E503 of another network or pipeline.
         """
         if not path.is_file():
-            raise N2D2Error(
-                "E501",
-                "-calib-reload finds no statistics of a previous calibration",
-                where=Location(str(path)),
-                remedy="calibrate without -calib-reload first",
-            )
+            what = "-calib-reload finds no statistics of a previous calibration"
+            raise N2D2Error("E501", what, where=Location(str(path)), remedy="calibrate without -calib-reload first")
         try:
             stored = read_npz(path)
             result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]), data=str(stored["data"]))
@@ -86,12 +82,8 @@ class Statistics:
                 parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
                 result.histograms[str(name)] = Histogram.from_arrays(parts)
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-            raise N2D2Error(
-                "E502",
-                f"the statistics are not readable ({error})",
-                where=Location(str(path)),
-                remedy="calibrate without -calib-reload",
-            ) from None
+            what = f"the statistics are not readable ({error})"
+            raise N2D2Error("E502", what, where=Location(str(path)), remedy="calibrate without -calib-reload") from None
         if result.key != key:
             raise _others(path, "another network, other kinds of data or another pipeline")
         return result
@@ -125,12 +117,8 @@ class DataDigest:
 
 
 def _others(path: Path, what: str) -> N2D2Error:
-    return N2D2Error(
-        "E503",
-        f"the statistics belong to {what}",
-        where=Location(str(path)),
-        remedy="give the model and data of that calibration, or calibrate without -calib-reload",
-    )
+    remedy = "give the model and data of that calibration, or calibrate without -calib-reload"
+    return N2D2Error("E503", f"the statistics belong to {what}", where=Location(str(path)), remedy=remedy)
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
@@ -247,6 +235,5 @@ def _histogram(values: np.ndarray, name: str) -> Histogram:
 
 
 def _not_finite(name: str) -> N2D2Error:
-    return N2D2Error(
-        "E504", f"tensor '{name}' contains NaN or infinity during calibration", remedy="check the weights and the input range"
-    )
+    what = f"tensor '{name}' contains NaN or infinity during calibration"
+    return N2D2Error("E504", what, remedy="check the weights and the input range")

@@ -1,4 +1,4 @@
-"""The data that are given with a network: sizes of open inputs, labels, their preprocessing, and its description in the metadata of an ONNX file."""
+"""The data that are given with a network: their labels, their preprocessing, and its description in the metadata of an ONNX file."""
 
 from __future__ import annotations
 
@@ -13,71 +13,12 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.data.arrays import open_npy
-from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.decode import PICTURES, SOUNDS
-from n2d2py.data.input_data import InputData, open_data
+from n2d2py.data.input_data import InputData
 from n2d2py.data.labels import labelled_data, read_class_names
 from n2d2py.data.preprocessing import Preprocessing
-from n2d2py.data.several import array_files
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
-from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.stages.options import LoadOptions, frame_format
-
-
-def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
-    """Give inputs whose sizes an ONNX file leaves open those of -input-shape, or of the arrays that are given.
-
-    Raises:
-        N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an input that there is not.
-    """
-    for name, sizes in _shapes(options.input_shape, [one.name for one in model.fed]).items():
-        model.set_sizes(name, sizes)
-    opened = [one.name for one in model.fed if one.is_open]
-    if not opened or options.data is None:
-        return
-    given = open_data(options.data)
-    if len(model.fed) == 1 and not given.is_folder:
-        sizes = read_arrays(given)[0].shape[1:]
-        channels_last = opened[0] in nhwc_inputs(model.proto.graph)
-        if len(sizes) == 3 and options.layout is not None and (options.layout == "nhwc") != channels_last:
-            sizes = (*sizes[1:], sizes[0]) if channels_last else (sizes[2], *sizes[:2])
-        _take(model, opened[0], sizes, given.name)
-    elif len(model.fed) > 1:
-        arrays = _arrays(given, opened)
-        for name in opened:
-            if name in arrays and arrays[name].ndim > 1:
-                _take(model, name, arrays[name].shape[1:], given.name)
-
-
-def _arrays(given: InputData, names: list[str]) -> dict[str, np.ndarray]:
-    """The arrays of a network with several inputs that are there, an axis of stimuli in front; files of single stimuli have none."""
-    if not given.is_folder:
-        return given.read()
-    return {name: open_npy(path) for name, path in array_files(given.path, names).items() if path.is_file()}
-
-
-def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> None:
-    model.set_sizes(name, sizes)
-    log.notice("the input '%s' is %s, as %s", name, "x".join(map(str, sizes)), source)
-
-
-def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes by the names of the inputs; one without name is that of the only input."""
-    found: dict[str, tuple[int, ...]] = {}
-    for part in text.split(",") if text is not None else ():
-        name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons
-        try:
-            shape = tuple(int(size) for size in sizes.lower().split("x"))
-        except ValueError:
-            shape = ()
-        if not shape or min(shape) < 1 or (not equals and len(names) > 1):
-            what = f"-input-shape {text} contains no shape for '{name or names[0]}'"
-            raise N2D2Error("E003", what, remedy="give sizes such as 3x224x224, or NAME=3x224x224 for several inputs")
-        found[name.strip() if equals else names[0]] = shape
-    return found
-
 
 _RANGES = {
     "nominalrange_0_255": (0.0, 255.0),

@@ -448,7 +448,7 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
     from n2d2py.frontend.onnx.dynamic import restore_dynamic
     from n2d2py.frontend.onnx.importer import import_onnx
     from n2d2py.frontend.onnx.states import fix_inputs, take_states
-    from n2d2py.stages.input_options import size_inputs
+    from n2d2py.stages.input_sizes import size_inputs
 
     encodings = None if options.encodings is None else Path(options.encodings)
     model = load_model(path, encodings=encodings, cut=Cut.of(options.inputs, options.outputs))

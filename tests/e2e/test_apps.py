@@ -12,15 +12,18 @@ from PIL import Image
 from support.audio_cases import read_wav, sounds, write_model, write_wav
 from support.board_export import compiled, need_core
 from support.board_export import make as make_board
+from support.browser import browser
 from support.detection_cases import save_detector
 from support.e2e_run import run
 from support.export_build import make
+from support.kernel_arm import CLANG
 from support.onnx_models import text_model
 from support.programs import need
 
 from n2d2py import load_export
 from n2d2py.arithmetic.frame import encode
 from n2d2py.cli import main
+from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
     pytest.param(kind, core, marks=[pytest.mark.slow] * (core != "cortex-m4" or kind == "sensor"))
@@ -90,6 +93,7 @@ def detected(folder: Path, picture: Path) -> str:
     export, pixels = load_export(folder), np.asarray(Image.open(picture))
     frame = encode(pixels, "yuyv")
     (found,) = export.detect(export.from_frame(frame, pixels.shape[1]), pixels.shape[1::-1])
+    assert export.pipeline(pixels) == found
     lines = [[one.name, number(one.score, 3), *(number(x, 1) for x in (one.x0, one.y0, one.x1, one.y1))] for one in found]
     return "".join(" ".join(line) + "\n" for line in lines) or "no detection\n"
 
@@ -100,6 +104,8 @@ def test_pictures_with_boxes(home):
     pictures = sorted(Path("pictures").iterdir())
     wanted = [detected(folder, picture) for picture in pictures]
     assert len(set(wanted)) > 1
+    with pytest.raises(ArrayError, match="the image has shape"):
+        load_export(folder).pipeline(np.zeros((9, 9, 4), np.uint8))
     assert [app(folder, str(picture)) for picture in pictures] == wanted
     frames = b"".join(encode(np.asarray(Image.open(picture)), "yuyv").tobytes() for picture in pictures)
     assert app(folder, "-", "61x45", given=frames) == "".join(wanted)
@@ -215,6 +221,9 @@ def test_sounds(home):
         printed = app(folder, str(file))
         assert same_lines(printed, heard(folder, file)) and app(folder, "-", given=read_wav(file).tobytes()) == printed
     assert len({app(folder, str(file)) for file in files}) == 3
+    export, samples = load_export(folder), read_wav(files[0])
+    wanted = export.info.outputs[0].type.dequantize(np.asarray(export.run_raw(export.from_audio(samples))))
+    np.testing.assert_array_equal(export.pipeline(samples), wanted.reshape(1, 10))
     write_wav(Path("stereo.wav"), read_wav(files[0]), 8000, 2)
     write_wav(Path("fast.wav"), read_wav(files[0]), 16000)
     for name in ("stereo.wav", "fast.wav", "words.onnx"):
@@ -269,3 +278,22 @@ def test_applications_that_are_refused(words, problem, capsys):
     assert main([*words, "-o", "none"]) == 1
     printed = capsys.readouterr().err
     assert "E707" in printed and problem in printed and not Path("none").exists()
+
+
+@pytest.mark.slow
+def test_a_page_in_a_browser(home):
+    """The page computes what the program on this machine does, and asks the network for nothing."""
+    need(CLANG)
+    folder = built(home, "camera", *CAMERA)
+    pictures = sorted(Path("pictures").iterdir())[:3]
+    wanted = [app(folder, str(picture)) for picture in pictures]
+    make(folder, "clean")
+    make(folder, "TARGET=wasm32-simd", f"CXX={CLANG}", "OPT=-O1", "page")
+    with browser() as window:
+        window.open(folder / "web" / "index.html")
+        for picture, lines in zip(pictures, wanted, strict=True):
+            png = home / f"{picture.stem}.png"
+            Image.open(picture).save(png)
+            window.find("input").send_keys(str(png))
+            window.until(lambda lines=lines: window.find("#result").text == lines.strip())
+        assert window.complaints() == [] and all(url.startswith(("file:", "blob:")) for url in window.requests())

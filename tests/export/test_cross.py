@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.export_networks import chain, request, write_export
+from support.kernel_arm import CLANG
 from support.programs import need, needs
 
 from n2d2py.cli import main
@@ -23,7 +24,7 @@ SHARED = Path(os.environ["N2D2_DATA"]).parent / "data" if "N2D2_DATA" in os.envi
 
 
 def need_target(name: str) -> None:
-    need(f"{FOREIGN[name].prefix}g++", FOREIGN[name].emulator[0])
+    need(CLANG if FOREIGN[name].clang else FOREIGN[name].compilers[1], FOREIGN[name].emulator[0])
 
 
 def run(name: str, *words: str | Path, cwd: Path) -> str:
@@ -35,15 +36,15 @@ def run(name: str, *words: str | Path, cwd: Path) -> str:
 
 def outputs(folder: Path, name: str, optimise: str) -> bytes:
     """-outputs of the export, built for a target and run by QEMU or Wine."""
+    clang = [f"CXX={CLANG}"] if FOREIGN[name].clang else []
     subprocess.run(
-        ["make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror"],
+        ["make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror", *clang],
         cwd=folder,
         check=True,
         stdout=subprocess.PIPE,
     )
-    run(
-        name, "bin/run_export.exe" if FOREIGN[name].system == "Windows" else "bin/run_export", "-outputs", "all.bin", cwd=folder
-    )
+    suffix = {"Windows": ".exe", "WASI": ".wasm"}.get(FOREIGN[name].system, "")
+    run(name, f"bin/run_export{suffix}", "-outputs", "all.bin", cwd=folder)
     return (folder / "all.bin").read_bytes()
 
 

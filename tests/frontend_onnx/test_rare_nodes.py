@@ -34,7 +34,29 @@ STEPS = "float[6,1,5] x"
 TWO = 'direction = "bidirectional", hidden_size = 3'
 ROWS = "float[1,5,8] x => float y"
 
+BOXES = {"b": np.array([[0.2, -1.5, 3.1, 1.7], [1, 0.5, 1.2, 0.6]], F), "i": np.zeros(2, np.int64)}
+
 FORMS = {
+    # places between pixels
+    "boxes with numbers of samples of their own": (
+        X,
+        "y = RoiAlign <output_height = 2, output_width = 3, spatial_scale = 0.7> (x, b, i)",
+        16,
+        BOXES,
+    ),
+    "maxima in boxes": (
+        X,
+        'y = RoiAlign <output_height = 2, output_width = 2, sampling_ratio = 2, mode = "max"> (x, b, i)',
+        10,
+        BOXES,
+    ),
+    "a convolution at offsets, in groups": (
+        "float[1,4,5,6] x => float y",
+        "y = DeformConv <group = 2, offset_group = 2, strides = [2,1], dilations = [1,2], pads = [1,0,1,1]> (x, w, o, b, m)",
+        19,
+        {"w": array(4, 2, 2, 3), "o": array(1, 24, 3, 3) * 3 - 3, "b": array(4), "m": array(1, 12, 3, 3)},
+    ),
+    "values near zero become 0": (X, "y = Shrink <lambd = 0.9, bias = 0.3> (x)", 9, {}),
     # normalisations
     "statistics of positions": (
         X,

@@ -87,6 +87,7 @@ def test_channels(tmp_path, target):
         ("aarch64-dot", 1),
         ("aarch64-sve256", 3),
         ("armv7", 3),
+        ("wasm32-simd", 5),
         ("mips64el-msa", 5),
         ("riscv64-rvv128", 5),
         ("riscv64-rvv256", 5),
@@ -98,7 +99,9 @@ def test_each_rescale(tmp_path, target, every):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512", "armv7", "mips64el-msa"])
+@pytest.mark.parametrize(
+    "target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512", "armv7", "mips64el-msa", "wasm32-simd"]
+)
 def test_each_rescale_whole(tmp_path, target):
     check(each_rescale_cases() + channel_depthwise_cases(cases.Sweep(6))[::4], target, tmp_path, "-O3")
 

@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: those of ARM, RISC-V and MIPS, cross-compiled and run by QEMU."""
+"""Shared by the tests of kernels: those of ARM, RISC-V, MIPS and WebAssembly, cross-compiled and run by QEMU or Node.js."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from support import kernel_harness as harness
 from support.programs import need
 
 # Debian's clang without a number is older than the vectors of RISC-V.
-_CLANG = next((name for name in (f"clang++-{version}" for version in range(21, 15, -1)) if shutil.which(name)), "clang++-16")
+CLANG = next((name for name in (f"clang++-{version}" for version in range(21, 15, -1)) if shutil.which(name)), "clang++-16")
+
+_WASI = ("--target=wasm32-wasi", "-isystem", "/usr/include/wasm32-wasi/c++/v1", "-fno-exceptions", "-msimd128")
+_NODE = ("node", "--no-warnings", str(harness.ROOT / "export_templates" / "cpp" / "run" / "wasi.mjs"))
 
 TARGETS = {
+    "wasm32-simd": (CLANG, (*_WASI, "-Wl,-z,stack-size=8388608", "-Wno-unused-command-line-argument"), _NODE),
     "aarch64": ("aarch64-linux-gnu-g++", ("-march=armv8-a",), ("qemu-aarch64", "-cpu", "max")),
     "aarch64-dot": ("aarch64-linux-gnu-g++", ("-march=armv8.2-a+dotprod",), ("qemu-aarch64", "-cpu", "max")),
     "aarch64-i8mm": ("aarch64-linux-gnu-g++", ("-march=armv8.2-a+dotprod+i8mm",), ("qemu-aarch64", "-cpu", "max")),
@@ -24,7 +28,7 @@ TARGETS = {
     "mips64el-msa": ("mips64el-linux-gnuabi64-g++", ("-march=mips64r5", "-mmsa"), ("qemu-mips64el", "-cpu", "Loongson-3A4000")),
     **{
         f"riscv64-rvv{bits}": (
-            _CLANG,
+            CLANG,
             ("--target=riscv64-linux-gnu", "-march=rv64gcv"),
             ("qemu-riscv64", "-cpu", f"rv64,v=true,vlen={bits},vext_spec=v1.0"),
         )

@@ -9,7 +9,7 @@ from support.tables import every
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.targets import Scorer, ScoreRow, agreement, score_lines, score_table, target_folder_name, write_target_files
-from n2d2py.targets.stored import StoredTensors
+from n2d2py.targets.scorer import StoredTensors
 from n2d2py.targets.target import ScoreTarget
 
 OUTPUTS = np.array([[1.0, 5.0], [7.0, 3.0], [0.0, 1.0], [2.0, 1.0]])

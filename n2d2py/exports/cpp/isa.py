@@ -362,6 +362,18 @@ _TABLE = (
         tiles=((0, 0, 0), (5, 4, 8192), (5, 4, 65536), (4, 2, 24576), (5, 1, 24576)),
     ),
     InstructionSet(
+        "simd128",
+        "SIMD of WebAssembly",
+        "Simd128",
+        "N2D2_SIMD128",
+        "n2d2/isa/simd128.hpp",
+        "WebAssembly with vectors of 128 bits: browsers since 2023, Node.js since 16.4; clang 16 and later",
+        "defined(__wasm_simd128__)",
+        has=_PANELS | {CHANNELS, FLOATS},
+        speed=4,
+        tiles=_FEW_REGISTERS,
+    ),
+    InstructionSet(
         "msa",
         "MIPS MSA",
         "Msa",
@@ -521,7 +533,7 @@ def tagged(tag: str) -> InstructionSet:
 @dataclass(frozen=True)
 class Processor:
     """A processor to build for. `processor` and `system` as CMake calls them, `flags` of the compiler, `prefix` of its name,
-    `emulator` and its arguments, which runs the programs elsewhere."""
+    `emulator` and its arguments, which runs the programs elsewhere; `clang`: whether clang compiles for it, not GCC."""
 
     name: str
     processor: str
@@ -529,6 +541,12 @@ class Processor:
     prefix: str = ""
     emulator: tuple[str, ...] = ()
     system: str = "Linux"
+    clang: bool = False
+
+    @property
+    def compilers(self) -> tuple[str, str]:
+        """Those of C and of C++."""
+        return ("clang", "clang++") if self.clang else (f"{self.prefix}gcc", f"{self.prefix}g++")
 
     @property
     def root(self) -> str:
@@ -541,6 +559,7 @@ class Processor:
         return (*self.emulator, "-L", self.root) if self.emulator and self.system == "Linux" else self.emulator
 
 
+_WASI = ("--target=wasm32-wasi", "-fno-exceptions")
 _AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
 
 TARGETS = (
@@ -562,6 +581,8 @@ TARGETS = (
     ),
     Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
     Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
+    Processor("wasm32", "wasm32", _WASI, "", ("node", "run/wasi.mjs"), "WASI", True),
+    Processor("wasm32-simd", "wasm32", (*_WASI, "-msimd128"), "", ("node", "run/wasi.mjs"), "WASI", True),
     Processor(
         "mips64el-msa",
         "mips64el",

@@ -76,7 +76,7 @@ def isa_page() -> str:
         )
         rows.append(f"| {' | '.join(cells)} |")
     targets = [
-        f"| `{one.name}` | `{one.prefix}g++` | `{' '.join(one.flags)}` | {f'`{chr(32).join(one.emulator)}`' if one.emulator else ''} |"
+        f"| `{one.name}` | `{one.compilers[1]}` | `{' '.join(one.flags)}` | {f'`{chr(32).join(one.emulator)}`' if one.emulator else ''} |"
         for one in TARGETS
     ]
     return "\n".join(

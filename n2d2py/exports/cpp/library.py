@@ -17,14 +17,14 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.frame import FrameSource, encode
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
-from n2d2py.postprocessing import Detector, files_of, parse_post, with_files
+from n2d2py.postprocessing import Detection, Detector, files_of, parse_post, with_files
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 3
@@ -226,6 +226,32 @@ class Export(Network):
         if convert(c_void_p(lines.ctypes.data), *sizes, c_void_p(stored.ctypes.data), c_void_p(state.ctypes.data)):
             raise ArrayError(f"a frame of {width}x{len(lines)} cannot be converted", "give one as large as the crop or larger")
         return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
+
+    def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
+        """Decisions for one raw image or sound: with -post its objects, in pixels of the image; else the real outputs.
+
+        `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any size; with
+        -audio the samples (n,) of a sound, int16; of other exports the real input, as in a call.
+
+        Raises:
+            ArrayError: E804 as `from_frame`, `from_audio` and a call.
+        """
+        if isinstance(self.contract.source, AudioSource):
+            stored = self.from_audio(raw)
+        elif isinstance(self.contract.source, FrameSource):
+            if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)):
+                what = f"the image has shape {raw.shape} and type {raw.dtype}"
+                raise ArrayError(what, "give an array (height, width, 3) or (height, width) of uint8")
+            height, width = raw.shape[:2]
+            colors = raw if raw.ndim == 3 else np.repeat(raw[:, :, None], 3, 2)
+            stored = self.from_frame(encode(colors, self.contract.source.format), width)
+            if self.detector is not None:
+                return self.detect(stored, (width, height))[0]
+        else:
+            return self.detect(raw)[0] if self.detector is not None else self(raw)
+        results = self._results(self._batches([stored])[0], self._chosen(None))
+        real = [info.type.dequantize(y) for info, y in zip(self.info.outputs, results, strict=True)]
+        return self._given(real, self._chosen(None), True)
 
     def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
         """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.

@@ -83,8 +83,9 @@ class Project(ProjectView):
         return headers + [one.asks for one in dispatched() if one.asks and self.dispatch]
 
     def _write_targets(self, folder: Path) -> None:
-        """Options for each processor to build for."""
-        for machine in TARGETS:
+        """Options of CMake for each processor to build for, and what runs programs for WebAssembly."""
+        shutil.copyfile(resources.folder("export_templates") / "cpp" / "run" / "wasi.mjs", folder / "run" / "wasi.mjs")
+        for machine in (one for one in TARGETS if not one.clang):
             self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
 
     def _write_stimuli(self, folder: Path) -> None:
@@ -115,7 +116,7 @@ class Project(ProjectView):
         if self.picture:
             once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
         if self.app:
-            once.append(f"app/{self.app}.cpp")
+            once += [f"app/{self.app}.cpp", *(["app/page.cpp", "app/page.html"] if self.app == "camera" else [])]
         once += self.app_headers
         if self.namespace.lower() != "network":  # whose interface has this name already
             once.append("include/network.hpp")

@@ -141,9 +141,8 @@ class NcnnTarget(Target[NcnnModel]):
             and made.content is not None
             and not made.content.rounded
         ):
-            log.warning(
-                "W703", "RoundBlobs has no effect, as no input of a float layer is an integer tensor", remedy="remove it"
-            )
+            what = "RoundBlobs has no effect, as no input of a float layer is an integer tensor"
+            log.warning("W703", what, remedy="remove it")
         return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:

@@ -65,6 +65,5 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
 
 
 def _refused(what: str, where) -> N2D2Error:
-    return N2D2Error(
-        "E701", f"{what}, which TFLite does not support", where=where, remedy="use -export CPP, or replace the layer"
-    )
+    remedy = "use -export CPP, or replace the layer"
+    return N2D2Error("E701", f"{what}, which TFLite does not support", where=where, remedy=remedy)

@@ -389,8 +389,12 @@ class _Walk:
     def _skip(self, proto: onnx.NodeProto) -> None:
         """The node's first output becomes another name of its first input."""
         builder = self.builder
-        source, result = proto.input[0], proto.output[0]
-        log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, result, proto.op_type)
+        log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, proto.output[0], proto.op_type)
+        self._rename(proto.input[0], proto.output[0])
+
+    def _rename(self, source: str, result: str) -> None:
+        """A constant or tensor has another name too; one that is not known stays so."""
+        builder = self.builder
         if source in builder.constants:
             builder.constants[result] = builder.constants[source]
         elif builder.is_tensor(source):
@@ -414,12 +418,7 @@ class _Walk:
         names: dict[str, str] = {}
         self._expand(body_nodes(branch, names, builder))
         for inner, outer in zip((names.get(value.name, value.name) for value in branch.output), proto.output, strict=True):
-            if inner in builder.constants:
-                builder.constants[outer] = builder.constants[inner]
-            elif builder.is_tensor(inner):
-                builder.rename(inner, outer)
-            else:
-                self._blocked.add(outer)
+            self._rename(inner, outer)
         return True
 
     def _block(self, proto: onnx.NodeProto) -> None:

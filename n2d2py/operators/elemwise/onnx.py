@@ -43,10 +43,8 @@ def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
         for shape in shapes
     ):
         text = " and ".join("x".join(map(str, shape[1:])) for shape in shapes)
-        raise Unsupported(
-            f"its operands have the shapes {text}, and none of them has the shape of the result",
-            "give the operands one rank, and one of them the shape of the result",
-        )
+        reason = f"its operands have the shapes {text}, and none of them has the shape of the result"
+        raise Unsupported(reason, "give the operands one rank, and one of them the shape of the result")
     return [node.tensor(index) for index in indexes]
 
 
@@ -69,9 +67,8 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operati
         )
     found = affine_of(operation, vector, constant)
     if found is None:
-        raise Unsupported(
-            "a constant divided by a tensor, or a division by zero, is not supported", "divide by other constants"
-        )
+        reason = "a constant divided by a tensor, or a division by zero, is not supported"
+        raise Unsupported(reason, "divide by other constants")
     gain, shift = found
     if not moved:
         function = None

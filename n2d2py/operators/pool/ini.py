@@ -81,9 +81,8 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     """
     fed = mapping.sum(axis=1)
     if not fed.all():
-        raise context.fail(
-            "E215", f"output {int(np.argmin(fed))} of the pool has no input channel", "correct the Mapping keys", "NbOutputs"
-        )
+        what = f"output {int(np.argmin(fed))} of the pool has no input channel"
+        raise context.fail("E215", what, "correct the Mapping keys", "NbOutputs")
     _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rows, tensor, activation = mapping[first[order]], context.joined(), read_activation(context.values)

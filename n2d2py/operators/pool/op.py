@@ -157,10 +157,8 @@ def _windowed(mode: str):
         if node.attribute("ceil_mode", 0):
             bottom, right = ceil_excess(size, kernel, stride, pads)
             if mode == "Average" and count_pad and (bottom or right):
-                raise Unsupported(
-                    "ceil_mode with count_include_pad makes windows that are partly not counted",
-                    "export with ceil_mode=0 or with count_include_pad=0",
-                )
+                reason = "ceil_mode with count_include_pad makes windows that are partly not counted"
+                raise Unsupported(reason, "export with ceil_mode=0 or with count_include_pad=0")
             pads = (pads[0], pads[1], pads[2] + bottom, pads[3] + right)
         count_pad = count_pad or not any(pads) or mode == "Max"
         op = Pool(mode, kernel, stride, pads, count_pad)

@@ -34,12 +34,8 @@ def layers_to_widen(
     costs = weight_costs(graph, types, samples, measuring_stimuli(samples), options)
     counts = weight_counts(graph)
     wide = wide_layers(costs, counts, roundings)
-    log.notice(
-        "mixed precision: weights of %d of %d layers in 16 bits, %.1f %% of the weights",
-        len(wide),
-        len(counts),
-        100 * sum(counts[name] for name in wide) / max(1, sum(counts.values())),
-    )
+    text = "mixed precision: weights of %d of %d layers in 16 bits, %.1f %% of the weights"
+    log.notice(text, len(wide), len(counts), 100 * sum(counts[name] for name in wide) / max(1, sum(counts.values())))
     log.detail("weights in 16 bits: %s", ", ".join(sorted(wide)))
     return wide
 

@@ -97,11 +97,8 @@ class WeightedQuantizer(Quantizer):
         if order is not None:
             log.detail("%s: weights up to %.2f times as coarse, so that two 8-bit products fit 16 bits", node.name, reduced)
         if result.widened:
-            log.detail(
-                "%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",
-                node.name,
-                result.widened,
-            )
+            text = "%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits"
+            log.detail(text, node.name, result.widened)
         bias = result.bias
         if types.output.is_float:
             made = formed(node, _form(result.weights, bias, result.bound), None, rescale, result.bound)
@@ -182,22 +179,16 @@ def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
         scales = np.where(largest > 0, largest, 1) / 32767
         return np.rint(weights / scales.reshape(-1, *(1,) * (weights.ndim - 1))).astype(np.int16), scales
     if scales is None:
-        raise N2D2Error(
-            "E514",
-            f"layer '{node.name}' ({node.op.kind}) has weights that the file does not quantize",
-            where=node.location,
-            remedy="quantize the layer too, or give the float model and -calib",
-        )
+        what = f"layer '{node.name}' ({node.op.kind}) has weights that the file does not quantize"
+        remedy = "quantize the layer too, or give the float model and -calib"
+        raise N2D2Error("E514", what, where=node.location, remedy=remedy)
     scales = np.broadcast_to(scales, len(weights))
     steps = weights / scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
     integers = np.rint(steps)
     if np.abs(steps - integers).max(initial=0.0) > _OFF_GRID:
-        raise N2D2Error(
-            "E514",
-            f"layer '{node.name}' ({node.op.kind}) has weights that are not integers in the scale of the file",
-            where=node.location,
-            remedy="quantize the weights per output channel, after folding the gains",
-        )
+        what = f"layer '{node.name}' ({node.op.kind}) has weights that are not integers in the scale of the file"
+        remedy = "quantize the weights per output channel, after folding the gains"
+        raise N2D2Error("E514", what, where=node.location, remedy=remedy)
     reach = int(np.abs(integers).max(initial=0.0))
     dtype = (
         np.int8

@@ -1,7 +1,8 @@
-"""Operators that read images at places between the pixels, or write to places, as gathers and weighted sums."""
+"""Operators that read images at places between the pixels, or write to places, as gathers and weighted sums; Shrink."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -36,16 +37,21 @@ class _Real:
     def __truediv__(self, other: _Real | float) -> _Real:
         return self._with("Div", other)
 
-    def apply(self, operator: str, *inputs: str, **attributes: int) -> _Real:
+    def apply(self, operator: str, *inputs: str, **attributes: float) -> _Real:
         return _Real(self.parts, self.parts.add(operator, self.name, *inputs, out=None, **attributes))
 
     def clip(self, low: float, high: float) -> _Real:
+        if self.parts.opset < 11:
+            return self.apply("Clip", min=float(low), max=float(high))
         return self.apply("Clip", self.parts.number(low), self.parts.number(high))
 
     def inside(self, low: float, high: float) -> _Real:
-        """1 where the value is from `low` to `high`, else 0, for values that are whole."""
+        """1 where the value is from `low` to `high`, else 0."""
         distance = (self - self.clip(low, high)).apply("Abs")
-        return _Real(self.parts, self.parts.number(1)) - distance.clip(0, 1)
+        return _Real(self.parts, self.parts.number(1)) - distance.apply("Sign")
+
+    def reshape(self, *dims: int) -> _Real:
+        return _Real(self.parts, self.parts.reshape(self.name, *dims))
 
 
 def _reflected(x: _Real, low: float, high: float) -> _Real:
@@ -100,12 +106,11 @@ def _grid_sample(parts: Parts) -> None:
         elif padding == "reflection":
             x = _reflected(x, *ends)
         per_axis.append(_inside(_taps(x, mode), size, padding, ends))
-    _summed(parts, sizes, dims[1], places, per_axis, grid[1:-1])
+    flat = parts.reshape(parts.inputs[0], 0, dims[1], prod(sizes))
+    parts.reshape(_summed(parts, flat, sizes, places, per_axis), 0, dims[1], *grid[1:-1], out=0)
 
 
-def _inside(
-    taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]
-) -> list[tuple[_Real, _Real | None]]:
+def _inside(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
     """The taps with places that exist; those that do not weigh nothing with `padding` zeros."""
     found = []
     for place, weight in taps:
@@ -118,16 +123,13 @@ def _inside(
     return found
 
 
-def _summed(
-    parts: Parts,
-    sizes: tuple[int, ...],
-    channels: int,
-    places: int,
-    per_axis: list[list[tuple[_Real, _Real | None]]],
-    shape: tuple[int, ...],
-) -> None:
-    """The sum over all combinations of the taps of each axis, as (N, C, *shape)."""
-    flat, total = parts.reshape(parts.inputs[0], 0, channels, prod(sizes)), None
+_Taps = list[tuple[_Real, _Real | None]]
+"""Places along an axis with their weights (None: 1)."""
+
+
+def _summed(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add") -> str:
+    """The sum, or another combination, over all combinations of the taps of each axis of `flat` (1, C, prod(sizes)), as (1, C, places)."""
+    total = None
     for combination in product(*per_axis):
         index, weight = None, None
         for axis, (place, share) in enumerate(combination):
@@ -135,13 +137,98 @@ def _summed(
             index = step if index is None else index + step
             weight = share if weight is None or share is None else weight * share
         assert index is not None
-        at = parts.reshape(index.apply("Cast", to=7).name, places)
-        read = parts.add("Gather", flat, at, axis=2)
+        read = parts.add("Gather", flat, parts.reshape(index.apply("Cast", to=7).name, places), axis=2)
         if weight is not None:
             read = parts.add("Mul", read, parts.reshape(weight.name, 1, 1, places))
-        total = read if total is None else parts.add("Add", total, read)
+        total = read if total is None else parts.add(combine, total, read)
     assert total is not None
-    parts.reshape(total, 0, channels, *shape, out=0)
+    return total
+
+
+@expands("DeformConv")
+def _deform_conv(parts: Parts) -> None:
+    """A convolution whose kernel reads at offsets (y, x) that differ for each result: a product of gathered values."""
+    dims, filters = parts.dims(0), parts.dims(1)
+    if len(dims) != 4 or dims[0] != 1:
+        raise Unsupported(
+            f"an input of {' x '.join(map(str, dims))} is not supported, only one image", "export it for one image"
+        )
+    groups, image, kernel, result = parts.attribute("offset_group", 1), dims[2:], filters[2:], parts.dims(2)[2:]
+    steps, holes, pads = (parts.attribute(name, [least] * 4) for name, least in (("strides", 1), ("dilations", 1), ("pads", 0)))
+    taps, places = prod(kernel), prod(kernel) * prod(result)
+    offsets = parts.reshape(parts.inputs[2], groups, taps, 2, prod(result))
+    starts = [
+        np.add.outer(np.arange(kernel[k]) * holes[k], np.arange(result[k]) * steps[k]).astype(np.float32) - pads[k]
+        for k in (0, 1)
+    ]
+    grid = (starts[0][:, None, :, None], starts[1][None, :, None, :])
+    bases = [np.broadcast_to(start, (*kernel, *result)).reshape(1, taps, 1, prod(result)) for start in grid]
+    sampled, width = [], dims[1] // groups
+    for group, x in enumerate(parts.split(parts.inputs[0], 1, [width] * groups)):
+        own = parts.split(offsets, 0, [1] * groups)[group]
+        axes = zip(parts.split(own, 2, [1, 1]), bases, image, strict=True)
+        per_axis = [
+            _inside(_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
+            for moved, base, size in axes
+        ]
+        made = _summed(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
+        if parts.has(4):
+            mask = parts.split(parts.reshape(parts.inputs[4], groups, 1, places), 0, [1] * groups)[group]
+            made = parts.add("Mul", made, mask)
+        sampled.append(parts.reshape(made, 1, width * taps, *result))
+    lines = sampled[0] if groups == 1 else parts.add("Concat", *sampled, axis=1)
+    given = [lines, parts.reshape(parts.inputs[1], filters[0], filters[1] * taps, 1, 1), *parts.inputs[3:4]]
+    parts.add("Conv", *given, out=0, group=parts.attribute("group", 1))
+
+
+@expands("RoiAlign")
+def _roi_align(parts: Parts) -> None:
+    """Each box (x1, y1, x2, y2) of an image as (height, width) means, or maxima, of values between its pixels."""
+    dims, boxes = parts.dims(0), parts.dims(1)
+    mode, ratio = parts.attribute("mode", "avg"), parts.attribute("sampling_ratio", 0)
+    if dims[0] != 1 or mode not in ("avg", "max"):
+        raise Unsupported(f"boxes in {dims[0]} images, or mode '{mode}', are not supported", "export it for one image")
+    half = parts.attribute("coordinate_transformation_mode", "half_pixel" if parts.opset >= 16 else "output_half_pixel")
+    scale, size = parts.attribute("spatial_scale", 1.0), [parts.attribute(f"output_{name}", 1) for name in ("height", "width")]
+    least = -np.inf if half == "half_pixel" else 1.0
+    flat = parts.reshape(parts.inputs[0], 1, dims[1], prod(dims[2:]))
+    moved = _Real(parts, parts.inputs[1]) * scale - (0.5 if half == "half_pixel" else 0.0)
+    if ratio > 0:
+        _aligned(parts, flat, moved, boxes[0], size, [ratio, ratio], least, 0)
+        return
+    known = parts.needed(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
+    extents = np.maximum(known[:, [3, 2]] - known[:, [1, 0]], least)
+    counts = np.maximum(np.ceil(extents / size), 1).astype(int).tolist()
+    rows = parts.split(moved.name, 0, [1] * boxes[0])
+    made = [_aligned(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)]
+    parts.add("Concat", *made, out=0, axis=0)
+
+
+def _aligned(
+    parts: Parts, flat: str, boxes: _Real, count: int, size: list[int], samples: list[int], least: float, out: int | None = None
+) -> str:
+    """Boxes (count, 4) as (count, C, *size), each value of `samples` rows and columns; sides are at least `least`."""
+    dims, mode, per_axis = parts.dims(0), parts.attribute("mode", "avg"), []
+    ends = [_Real(parts, column).reshape(count, 1, 1, 1, 1) for column in parts.split(boxes.name, 1, [1] * 4)]
+    for axis, (low, high) in enumerate(((ends[1], ends[3]), (ends[0], ends[2]))):
+        length = high - low
+        if least > 0:
+            length = length.apply("Max", parts.number(least))
+        steps = np.add.outer(np.arange(size[axis]), (np.arange(samples[axis]) + 0.5) / samples[axis]) / size[axis]
+        shape = (1, size[0], 1, samples[0], 1) if axis == 0 else (1, 1, size[1], 1, samples[1])
+        at = length * _Real(parts, parts.constant("steps", steps.astype(np.float32).reshape(shape))) + low
+        most = dims[2 + axis] - 1
+        known, taps = at.inside(-1, most + 1), _taps(at.clip(0, most), "linear")
+        per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
+    places, reduced = count * prod(size), prod(samples)
+    combine = "Add" if mode == "avg" else "Max"
+    made = _summed(parts, flat, dims[2:], places * reduced, per_axis, combine)
+    made = parts.reshape(made, dims[1], places, reduced)
+    if parts.opset >= 18:
+        made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, parts.constant("axis", np.array([2])), keepdims=0)
+    else:
+        made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, axes=[2], keepdims=0)
+    return parts.add("Transpose", parts.reshape(made, dims[1], count, *size), out=out, perm=[1, 0, 2, 3])
 
 
 @expands("MaxUnpool")
@@ -190,3 +277,12 @@ def _col2im(parts: Parts) -> None:
         output_padding=rest,
         kernel_shape=block,
     )
+
+
+@expands("Shrink")
+def _shrink(parts: Parts) -> None:
+    """Values beyond a limit, moved towards zero by the bias; others are 0."""
+    x, zero = parts.inputs[0], parts.number(0.0)
+    large = parts.add("Greater", parts.add("Abs", x), parts.number(parts.attribute("lambd", 0.5)))
+    moved = parts.add("Mul", parts.add("Sign", x), parts.number(parts.attribute("bias", 0.0)))
+    parts.add("Where", large, parts.add("Sub", x, moved), zero, out=0)

@@ -109,9 +109,8 @@ def cast_kind(target: int) -> str:
     except (KeyError, TypeError):
         name = "unknown"
     if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        raise Unsupported(
-            f"a cast to {element_name(target)} changes values", "keep the tensors of the network in floating point"
-        )
+        reason = f"a cast to {element_name(target)} changes values"
+        raise Unsupported(reason, "keep the tensors of the network in floating point")
     return name
 
 
