@@ -172,7 +172,7 @@ def test_makefile_and_toolchain_files_agree(tmp_path):
         ["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True
     ).stdout.splitlines()
     assert [line.split(maxsplit=2) for line in lines] == [
-        [target.name, f"{target.prefix}g++", " ".join(target.flags)] for target in TARGETS
+        [target.name, target.compilers[1], " ".join(target.flags)] for target in TARGETS
     ]
     unknown = subprocess.run(["make", "TARGET=mips"], cwd=folder, text=True, capture_output=True)
     assert unknown.returncode and "TARGET=mips is unknown" in unknown.stderr

@@ -560,6 +560,7 @@ class Processor:
 
 
 _WASI = ("--target=wasm32-wasi", "-fno-exceptions")
+_RISCV = "riscv64-linux-gnu-"
 _AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
 
 TARGETS = (
@@ -580,7 +581,15 @@ TARGETS = (
         ("qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"),
     ),
     Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
-    Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
+    Processor("riscv64", "riscv64", ("-march=rv64gc",), _RISCV, ("qemu-riscv64",)),
+    Processor(
+        "riscv64-rvv",
+        "riscv64",
+        ("--target=riscv64-linux-gnu", "-march=rv64gcv"),
+        _RISCV,
+        ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"),
+        clang=True,
+    ),
     Processor("wasm32", "wasm32", _WASI, "", ("node", "run/wasi.mjs"), "WASI", True),
     Processor("wasm32-simd", "wasm32", (*_WASI, "-msimd128"), "", ("node", "run/wasi.mjs"), "WASI", True),
     Processor(
