@@ -178,7 +178,10 @@ class QuantizationOptions(AskedIntegers):
     ram_budget: int = 0
     _: KW_ONLY
     rescaling: (
-        Literal["Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift"] | None
+        Literal[
+            "Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Fixed-point-p32", "Single-shift", "Double-shift"
+        ]
+        | None
     ) = None
     rounding: Literal["nearest", "adaptive"] | None = None
     mixed: bool | None = None

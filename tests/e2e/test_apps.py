@@ -30,7 +30,7 @@ ON_BOARDS = [
     for kind in ("camera", "microphone", "sensor")
     for core in ("cortex-m4", "cortex-m55", "rv32imc")
 ]
-COMMON = ["-quality", "fast", "-act-rescaling-mode", "Fixed-point32", "-quiet", "-o", "."]
+COMMON = ["-quality", "fast", "-act-rescaling-mode", "Fixed-point-p32", "-quiet", "-o", "."]
 CAMERA = ["detector.onnx", "-app", "camera", "-calib-data", "pictures", "-input-format", "yuyv", "-class-names", "names.txt"]
 CAMERA += ["-post", "yolov8:threshold=0.6,iou=0.3,units=relative", *COMMON]
 AUDIO = "mfcc:mels=20,coefficients=8,rate=8000,window=32ms,hop=16ms"
