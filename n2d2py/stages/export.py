@@ -73,20 +73,20 @@ def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> N
     results = network.options.post or any(elements(graph.shape(name)) == channels(graph.shape(name)) for name in graph.results)
     able = [name for name in target_names() if find_target(name).has_apps]
     needs = {"camera": "-input-format and images", "microphone": "-audio and sounds"}
-    problem = (
-        (f"{target.name} contains no applications", f"use -export {' or '.join(able)}")
-        if not target.has_apps
-        else ("the model has several inputs", "choose one by -inputs")
-        if len(graph.fed) != 1
-        else ("no output has one value for each class", "choose one by -outputs, or give -post")
-        if not results
-        else ("the weights are in a separate file", "remove WeightsFile")
-        if network.params["WeightsFile"]
-        else ("", f"give {needs[app]}, or -app {possible}" if app in needs else f"use -app {possible}")
+    problems = (
+        (not target.has_apps, f"{target.name} contains no applications", f"use -export {' or '.join(able)}"),
+        (len(graph.fed) != 1, "the model has several inputs", "choose one by -inputs"),
+        (not results, "no output has one value for each class", "choose one by -outputs, or give -post"),
+        (network.params["WeightsFile"], "the weights are in a separate file", "remove WeightsFile"),
+        (
+            app != possible,
+            f"the input is not that of a {app}",
+            f"give {needs[app]}, or -app {possible}" if app in needs else f"use -app {possible}",
+        ),
     )
-    if app != possible or problem[0]:
-        what = problem[0] or f"the input is not that of a {app}"
-        raise N2D2Error("E707", f"-app {app}: {what}", where=network.place, remedy=problem[1])
+    for is_so, what, remedy in problems:
+        if is_so:
+            raise N2D2Error("E707", f"-app {app}: {what}", where=network.place, remedy=remedy)
 
 
 def _expected(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Runner
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
-from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of
+from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes
 from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
 
@@ -142,24 +142,23 @@ def _detection_scores(
 ) -> Scores:
     """`score_stage` for detections and labelled boxes."""
     engine, size = FloatEngine(graph, threads=1), stimuli.calls or batch_size(graph)
+    graphs = {"float": graph} if quantized is None else {"float": graph, simulated_name(quantized.bits): quantized}
+    detectors = [detector_of(network, one) for one in graphs.values()]
 
-    def run(batch: Batch) -> list[tuple[np.ndarray, ...]]:
-        values = engine.run(batch[0])
-        found = [tuple(values[name] for name in graph.results)]
+    def run(batch: Batch) -> list[list[np.ndarray]]:
+        values = [engine.run(batch[0])]
         if quantized is not None:
-            stored = simulate(quantized, quantize_inputs(quantized, [batch[0]]))
-            found.append(tuple(stored[name] for name in quantized.results))
-        return found
+            values.append(simulate(quantized, quantize_inputs(quantized, [batch[0]])))
+        return [
+            found_boxes(detector, [each[name] for name in graph.results])
+            for detector, each in zip(detectors, values, strict=True)
+        ]
 
     batches = ordered_map(run, stimuli.batches(size))
     found = list(log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"))
     scores = Scores()
-    for at, (label, one) in enumerate(
-        (("float", graph), ("" if quantized is None else simulated_name(quantized.bits), quantized))
-    ):
-        if one is not None:
-            outputs = [np.concatenate(parts) for parts in zip(*(each[at] for each in found), strict=True)]
-            scores.add(label, detection_score(detector_of(network, one), outputs, stimuli))
+    for label, detector, each in zip(graphs, detectors, zip(*found, strict=True), strict=True):
+        scores.add(label, detection_score(detector.names, [one for batch in each for one in batch], stimuli))
     write_target_files(folder, scores.rows[TARGET][-1][1], "test" if quantized is None else "export")
     return scores
 
@@ -195,8 +194,9 @@ def compiled_scores(
             )
     stimuli, positions = tested
     if stimuli.boxes is not None:
-        results = [outputs[name] for name in graph.results]
-        scores.add(project.label, detection_score(detector_of(network, graph), results, stimuli.take(positions), positions))
+        detector = detector_of(network, graph)
+        found = found_boxes(detector, [outputs[name] for name in graph.results])
+        scores.add(project.label, detection_score(detector.names, found, stimuli.take(positions), positions))
         return
     parts = [graph.type(name).dequantize(values) for name, values in zip(graph.fed, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

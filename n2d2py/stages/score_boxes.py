@@ -38,16 +38,18 @@ def detector_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> Detector:
     return parse_post(str(network.options.post)).bind(*ends(graph), network.data.classes)
 
 
+def found_boxes(detector: Detector, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The detections of each sample of stored outputs (N, C, ...), as in `Boxes`."""
+    found = (detector.detections(detector.stored(sample)) for sample in zip(*outputs, strict=True))
+    return [np.array([(one.label, *one[2:]) for one in each], np.float64).reshape(-1, 6) for each in found]
+
+
 def detection_score(
-    detector: Detector, outputs: Sequence[np.ndarray], stimuli: Stimuli, indices: np.ndarray | None = None
+    names: tuple[str, ...], found: Sequence[np.ndarray], stimuli: Stimuli, indices: np.ndarray | None = None
 ) -> Score:
-    """The score of the stored outputs (N, C, ...) of stimuli, whose numbers in their set are `indices`."""
+    """The score of the detections of stimuli, whose numbers in their set are `indices`; `names` are those of the classes."""
     count = len(stimuli)
-    found = (detector.detections(detector.stored([y[index] for y in outputs])) for index in range(count))
-    rows = tuple(np.array([(one.label, *one[2:]) for one in each], np.float64).reshape(-1, 6) for each in found)
     labelled = tuple(np.zeros((0, 6)) if one is None else one for one in stimuli.boxes or ())
-    none, nothing = np.full(count, -1, np.int64), np.zeros((count, 1), np.int64)
-    numbers = np.arange(count) if indices is None else indices
-    names = detector.names
-    boxes = Boxes(rows, labelled)
-    return Score(TARGET, names, 1, tuple(stimuli.names), numbers, none, nothing, nothing.astype(float), none, boxes=boxes)
+    numbers, none = np.arange(count) if indices is None else indices, np.full(count, -1, np.int64)
+    given = (tuple(stimuli.names), numbers, none, np.zeros((count, 1), np.int64), np.zeros((count, 1)), none)
+    return Score(TARGET, names, 1, *given, boxes=Boxes(tuple(found), labelled))

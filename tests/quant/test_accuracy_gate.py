@@ -199,7 +199,7 @@ def test_a_few_quiet_samples_are_no_warning(tmp_path, others, warned):
 
 
 def test_rows_of_one_value_count_against_the_value():
-    """An output that calibration saw at one value only has no variance; a step of its type is no reason to warn."""
+    """An output that is constant has no variance; an error of one quantization step is no reason to warn."""
     real = {"y": np.full((3, 4, 5), 7, np.float32)}
     small, large = (worst_output(real, {"y": real["y"] + error}, False, False) for error in (1e-3, 5.0))
     assert small is not None and large is not None and small.shortfall < 0.01 and large.shortfall > 1
