@@ -52,7 +52,7 @@ class NumType:
         return 2 ** (self.bits - 1) - 1 if self.signed else 2**self.bits - 1
 
     @property
-    def reach(self) -> float:
+    def max_abs(self) -> float:
         """Largest magnitude of a real number that the integers stand for."""
         return self.scale * max(self.qmax - self.zero_point, self.zero_point - self.qmin)
 

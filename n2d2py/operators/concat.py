@@ -53,13 +53,13 @@ class Concat(ArrayOp):
     same_bits: ClassVar[bool] = True
 
     @property
-    def joins_reals(self) -> bool:
+    def concatenates_reals(self) -> bool:
         """True if it joins tensors of real numbers alone, which get one type as far as their ranges allow."""
         return not (self.result or self.alike or -1 in self.slots)
 
-    def joins_pixels(self, shape: Shape) -> bool:
+    def concatenates_pixels(self, shape: Shape) -> bool:
         """True if each pixel of the output, of `shape`, is the pixels of the inputs; an array is one pixel."""
-        return self.joins_reals and not self.slots and (self.axis == 1 if len(shape) > 2 else self.rows == 1)
+        return self.concatenates_reals and not self.slots and (self.axis == 1 if len(shape) > 2 else self.rows == 1)
 
     def lengths(self, shapes: list[Shape], node) -> list[int]:
         """Elements of each operand in a row of the output, in the order of memory."""
@@ -107,9 +107,9 @@ class Concat(ArrayOp):
         return self.run(parts, node)
 
 
-def joins(node: Node | QuantNode) -> bool:
+def is_real_concat(node: Node | QuantNode) -> bool:
     """True if a layer joins tensors of real numbers alone."""
-    return isinstance(node.op, Concat) and node.op.joins_reals
+    return isinstance(node.op, Concat) and node.op.concatenates_reals
 
 
 # ---- ONNX import -------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class ConcatQuantizer(Quantizer):
         return None
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        if joins(node) and all(kind == types.output for kind in types.inputs):
+        if is_real_concat(node) and all(kind == types.output for kind in types.inputs):
             return moved(node, types)
         factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
         constants = {role: types.output.quantize(values.astype(np.float64)) for role, values in node.params.items()}
@@ -198,7 +198,7 @@ class ConcatQuantizer(Quantizer):
 
 @memory_access("Concat")
 def _memory(node: QuantNode, graph: QuantGraph) -> Access:
-    if not node.op.joins_pixels(graph.shape(node.output)):
+    if not node.op.concatenates_pixels(graph.shape(node.output)):
         return Whole(dense=True)
     return Concatenated(node.rescale is not None or node.activation is not None)
 
@@ -207,7 +207,7 @@ def _memory(node: QuantNode, graph: QuantGraph) -> Access:
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:
     """The C++ of a concatenation that the memory plan does not do in place: row by row, or of rows in memory."""
-    if not layer.op.joins_pixels(layer.output_shape):
+    if not layer.op.concatenates_pixels(layer.output_shape):
         return _of_rows(layer.apart())
     scales = layer.integer and layer.node.rescale is not None
     selection = vectors(layer) if scales else layer.portable

@@ -67,7 +67,7 @@ def grid_of(graph: Graph, tensor: str) -> NumType | None:
         return None
     if isinstance(node.op, Quantize):
         return node.op.type
-    if isinstance(node.op, Concat) and node.op.joins_reals:
+    if isinstance(node.op, Concat) and node.op.concatenates_reals:
         grids = {grid_of(graph, name) for name in node.inputs}
         return grids.pop() if len(grids) == 1 else None
     return None

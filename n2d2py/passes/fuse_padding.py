@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import joins
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.padding import Padding
@@ -107,6 +107,6 @@ def is_nonnegative(graph: Graph, tensor: str) -> bool:
         weights, shifts = op.coefficients(len(node.inputs))
         if op.operation not in ("Sum", "Prod", "Max", "Min") or (op.operation == "Sum" and min(*weights, *shifts) < 0):
             return False
-    elif not (op.moves_values or joins(node) or isinstance(op, Pool)):
+    elif not (op.moves_values or is_real_concat(node) or isinstance(op, Pool)):
         return False
     return all(is_nonnegative(graph, name) for name in node.inputs)

@@ -204,7 +204,7 @@ class GainsOfParts(Pass):
             join is None
             or not alone
             or not isinstance(join.op, Concat)
-            or not join.op.joins_pixels(graph.shape(join.output))
+            or not join.op.concatenates_pixels(graph.shape(join.output))
             or join.activation is not None
             or view.activation is not None
         ):

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import joins
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
 from n2d2py.passes.base import Match, Pass, drop
@@ -81,9 +81,9 @@ class HoistQuantize(Pass):
         if not isinstance(node.op, Quantize) or node.inputs[0] in graph.outputs:
             return None
         mover = graph.producer(node.inputs[0])
-        if mover is None or mover.activation is not None or (len(mover.inputs) > 1 and not joins(mover)):
+        if mover is None or mover.activation is not None or (len(mover.inputs) > 1 and not is_real_concat(mover)):
             return None
-        if joins(mover):
+        if is_real_concat(mover):
             moves = grid_of(graph, mover.output) is None
         else:
             moves = moved_from(graph, mover.output) != mover.output and grid_of(graph, mover.output) is None

@@ -28,7 +28,7 @@ from n2d2py.quant.search.mixed import tensors_to_widen
 from n2d2py.quant.search.wide_weights import layers_to_widen
 from n2d2py.quant.statistics import Statistics, collect
 from n2d2py.quant.types.choose import TensorTypes, choose_types
-from n2d2py.quant.types.concat import warn_of_coarse_joins
+from n2d2py.quant.types.concat import warn_about_coarse_concats
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.quant.weights.narrow import with_weight_bits
 
@@ -152,7 +152,7 @@ def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOp
 def choose(observed: Observed, options: QuantOptions) -> TensorTypes:
     """Step 3: a number type for every tensor."""
     types = _types(*settle(observed, replace(options, wide_weights=False)))
-    warn_of_coarse_joins(types.coarse)
+    warn_about_coarse_concats(types.coarse)
     return types
 
 

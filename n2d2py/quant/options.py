@@ -55,7 +55,7 @@ class IntegerKinds:
     """
 
     _: KW_ONLY
-    wide_joins: bool = True
+    wide_concats: bool = True
     unit_ranges: bool = False
     full_range: bool = False
     file_types: bool = False

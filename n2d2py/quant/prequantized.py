@@ -24,7 +24,7 @@ from n2d2py.quant.contract import QUANTIZERS, LayerTypes, prequantize_layer, ref
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_layer
 from n2d2py.quant.types.float_fallback import insert_conversions
-from n2d2py.quant.types.insert_requantize import complete
+from n2d2py.quant.types.insert_requantize import insert_missing_quantizes
 
 _WHOLE = 1e-4
 """A shift of so many steps next to a whole number is one: the rest is that of its scales in float32."""
@@ -37,7 +37,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
         N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
     """
     graph, real = _with_float_layers(_with_integer_inputs(graph))
-    graph, types, errors = complete(graph, options.file_types, real)
+    graph, types, errors = insert_missing_quantizes(graph, options.file_types, real)
     result = QuantGraph.ends_of(graph, 8)
     reads: dict[str, str] = {}
     remarks: dict[str, list[str]] = {}

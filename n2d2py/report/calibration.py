@@ -152,7 +152,7 @@ def _threshold(data: ReportData, name: str, candidates: dict[str, float]) -> tup
     kind, chosen = data.typed.type(name), data.thresholds.get(name)
     if kind.is_float:
         return None, ""
-    reach = kind.reach
+    reach = kind.max_abs
     if chosen is None or not np.isclose(chosen, reach, rtol=1e-6, atol=0.0):
         return reach, "shared"
     rule, modes = data.rules.get(name, CALIBRATED), [data.quant.act_clipping] if data.quant is not None else []

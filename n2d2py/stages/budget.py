@@ -86,7 +86,7 @@ def _fit_memory(
     if not target.needs_plan:
         what = f"-ram-budget is not supported by {target.name}, which places its memory itself"
         raise N2D2Error("E521", what, remedy="remove -ram-budget")
-    small = replace(options, mixed=False, input_bits=8, output_bits=8, wide_joins=False)
+    small = replace(options, mixed=False, input_bits=8, output_bits=8, wide_concats=False)
     wide = replace(options, mixed=True)
     able = options.bits == 8 and asked.mixed is None and target.quantization.mixed and bool(observed.samples)
     ways = [*([wide] if able else []), options, *([small] if options.bits == 8 and small != options else [])]

@@ -386,7 +386,7 @@ def quant_options(
         output_bits=chosen.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
         mixed=mixed,
         wide_weights=mixed and best and not chosen.weight_bits and not chosen.flash_budget,
-        wide_joins=wanted.wide_joins,
+        wide_concats=wanted.wide_concats,
         sequential=chosen.sequential,
         reduce_range=chosen.reduce_range or wanted.reduce_range,
         zero_points=chosen.zero_points,

@@ -17,7 +17,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types.choose import TensorTypes
-from n2d2py.quant.weights.narrow import narrowed, weight_counts
+from n2d2py.quant.weights.narrow import weight_counts, with_low_bit_weights
 from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
 from n2d2py.stages.accuracy import CheckedOutputs, Way, check_accuracy, worse_outputs
@@ -154,7 +154,7 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Coll
         fitted = fit_budgets(network, observed, chosen, options)
         network, observed, chosen, search = fitted.network, fitted.observed, fitted.options, fitted.search
     if options.weight_bits:
-        observed = replace(observed, graph=narrowed(observed.graph, options.weight_bits))
+        observed = replace(observed, graph=with_low_bit_weights(observed.graph, options.weight_bits))
         _tell_narrow(observed.graph, options.weight_bits)
     graph, types = quantize_observed(observed, chosen)
     graph = _as_computed(graph, network)

@@ -48,7 +48,7 @@ from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.quant.types.float_regions import with_target_forms
 
-OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_joins": False}
+OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_concats": False}
 
 
 def _three(operation: str, weights=(), shifts=()) -> Graph:

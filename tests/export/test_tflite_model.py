@@ -134,7 +134,7 @@ COARSER = {
 def _quantized(graph: Graph, **options) -> QuantGraph:
     keep_real(graph, rows=False)
     graph, stimuli = insert_conversions(graph), branched_networks.data(24)
-    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False, **options)
+    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_concats=False, **options)
     return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
 
 

@@ -77,7 +77,7 @@ def test_eight_bits_hold_a_spectrum(build, run_all):
     histograms, ranges = collect(fused, [x]).histograms, {"x": None}
     typed = quantize(fused, histograms, QuantOptions(input_bits=0), ranges, [x])[0]
     assert [typed.type(name).bits for name in ("stft", "re", "im", "y")] == [16] * 4 and typed.type("scores").bits == 8
-    plain = quantize(fused, histograms, QuantOptions(wide_joins=False), ranges, [x])[0]
+    plain = quantize(fused, histograms, QuantOptions(wide_concats=False), ranges, [x])[0]
     assert plain.type("stft").bits == plain.type("y").bits == 8
     real = run_graph(fused, {"x": x}, ["y"])["y"]
 

@@ -15,7 +15,7 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.view import MemoryView
 from n2d2py.quant.calibration import observe, quantize_observed
-from n2d2py.quant.correct.channels import _expected_error, _factors, _Scalable, channel_factors
+from n2d2py.quant.correct.channels import _best_factors, _expected_error, _Scalable, channel_factors
 from n2d2py.quant.correct.equalize import equalize
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -80,15 +80,15 @@ def test_what_is_expected_is_what_rounding_loses(seed):
     for factors in (np.ones(4), np.sqrt(8 / largest), 8 / largest):
         expected = _expected_error(node, factors, 8.0 / 255, power)
         assert 0.5 < expected / lost(factors) < 2
-    found = _factors(scalable(node, 4), largest, power)
+    found = _best_factors(scalable(node, 4), largest, power)
     assert found is not None and lost(found) < 0.98 * lost(np.ones(4)) and found[0] == 1.0
 
 
 def test_channels_without_values_take_no_part():
     node = reader(Fc(), np.ones((2, 3)))
-    assert _factors(scalable(node, 3), np.zeros(3), np.zeros(3)) is None
-    assert _factors(scalable(node, 3), np.ones(3), np.ones(3)) is None
-    found = _factors(scalable(reader(Conv(groups=3), np.ones((3, 1, 2, 2))), 3), np.array([4.0, 0.0, 1.0]), np.ones(3))
+    assert _best_factors(scalable(node, 3), np.zeros(3), np.zeros(3)) is None
+    assert _best_factors(scalable(node, 3), np.ones(3), np.ones(3)) is None
+    found = _best_factors(scalable(reader(Conv(groups=3), np.ones((3, 1, 2, 2))), 3), np.array([4.0, 0.0, 1.0]), np.ones(3))
     assert found is not None and found[1] == 1.0 and found[2] > found[0] == 1.0
 
 

@@ -106,7 +106,7 @@ def test_a_concat_at_an_output_has_the_bits_that_are_asked(tmp_path):
         (lambda net: net.conv(joins.integers(net), 8, 4), {}, "QuantBits=16"),
         (lambda net: net.conv(joins.row_of_integers(net), 8, 4), {}, "QuantBits=16"),
         (joins.integers, {"output_bits": 8}, "QuantBits=16"),
-        (joins.integers, {"wide_joins": False}, "QuantBits=16"),
+        (joins.integers, {"wide_concats": False}, "QuantBits=16"),
     ],
 )
 def test_ranges_that_8_bits_must_hold_together_are_named(make, options, named, tmp_path, caplog):

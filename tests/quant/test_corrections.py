@@ -26,7 +26,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.weights.narrow import with_weight_bits
-from n2d2py.quant.weights.rounding import CompensatedRounding, Remembered, descend, round_compensated
+from n2d2py.quant.weights.rounding import CachedRounding, CompensatedRounding, descend, round_compensated
 from n2d2py.reference.engine import FloatEngine
 
 
@@ -353,7 +353,7 @@ def test_a_remembered_rounding_is_computed_again_for_other_weights():
         calls.append(levels)
         return np.rint(rows / scales[:, None])
 
-    remembered, rows, scales = Remembered(rounding), np.ones((2, 3)), np.array([0.5, 0.25])
+    remembered, rows, scales = CachedRounding(rounding), np.ones((2, 3)), np.array([0.5, 0.25])
     for given in ((rows, scales), (rows.copy(), scales.copy()), (rows * 2, scales), (rows * 2, scales * 2)):
         found = remembered(*given, 127)
         assert np.array_equal(found, np.rint(given[0] / given[1][:, None]))

@@ -19,7 +19,7 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.resize import Resize
-from n2d2py.quant.types.insert_requantize import complete, real_range
+from n2d2py.quant.types.insert_requantize import insert_missing_quantizes, real_range
 from n2d2py.reference.executor import run_graph
 
 BYTE, FINER, COARSER = NumType(8, scale=0.1), NumType(8, scale=0.05), NumType(8, scale=0.3)
@@ -40,10 +40,10 @@ class Net:
     def rounded(self, tensor: str, name: str = "", kind: NumType = BYTE) -> str:
         return self.layer(name or f"{tensor}_q", Quantize(kind), tensor)
 
-    def complete(self, *outputs: str):
+    def insert_missing_quantizes(self, *outputs: str):
         self.graph.outputs = list(outputs)
         self.graph.verify()
-        made, types, errors = complete(self.graph)
+        made, types, errors = insert_missing_quantizes(self.graph)
         for node in made.nodes:
             if not isinstance(node.op, (Quantize, Concat)) and not node.op.moves_values:
                 (reader,) = made.consumers(node.output)
@@ -63,7 +63,7 @@ def test_an_input_that_is_not_rounded():
     net.layer("b", Activation(Clip(0.0)), "x")
     net.rounded("a"), net.rounded("b")
     net.graph.outputs = ["a_q", "b_q"]
-    (error,) = complete(net.graph)[2]
+    (error,) = insert_missing_quantizes(net.graph)[2]
     assert error.code == "E514" and "'q'" in error.line() and "'x'" in error.line()
 
 
@@ -71,7 +71,7 @@ def test_an_input_that_is_rounded_once():
     net = Net()
     net.layer("a", Activation(Clip(0.0)))
     net.rounded("a", kind=FINER)
-    made, types, errors, _ = net.complete("a_q")
+    made, types, errors, _ = net.insert_missing_quantizes("a_q")
     assert not errors and types["x"] == types["q"] == BYTE and types["a_q"] == FINER and len(made.nodes) == 3
 
 
@@ -81,7 +81,7 @@ def test_a_cheap_layer_is_computed_for_each_rounding(output):
     net = Net()
     net.layer("a", ElemWise("Sum", (0.5, 0.25)), "q", "q")
     net.rounded("a", "f", FINER), net.rounded("a", "c", COARSER)
-    made, types, errors, off = net.complete("f", "c", *(["a"] if output else []))
+    made, types, errors, off = net.insert_missing_quantizes("f", "c", *(["a"] if output else []))
     sums = [node for node in made.nodes if isinstance(node.op, ElemWise)]
     assert not errors and len(sums) == 2 + output and all(node.inputs == ["q", "q"] for node in sums)
     kinds = sorted((kind.bits, kind.scale) for node in sums for kind in roundings(made, node.output))
@@ -95,7 +95,7 @@ def test_a_layer_with_weights_is_computed_once():
     params = {"weights": rng.normal(size=(3, 32)).astype(np.float32), "bias": rng.normal(size=3).astype(np.float32)}
     net.layer("a", Fc(), params=params)
     net.rounded("a", "f", FINER), net.rounded("a", "c", COARSER)
-    made, types, _, off = net.complete("f", "c")
+    made, types, _, off = net.insert_missing_quantizes("f", "c")
     (layer,) = [node for node in made.nodes if isinstance(node.op, Fc)]
     (kind,) = roundings(made, layer.output)
     assert kind.bits == 32 and types["a"] == kind and layer.output == "a_real" and off <= 0.3
@@ -114,7 +114,7 @@ def test_the_width_of_what_the_file_does_not_round(reader, bits, behind):
     net.layer("a", ElemWise("Sum", (0.5,)))
     source = net.layer("m", Concat(), "a", "a") if behind else "a"
     net.layer("r", reader, source)
-    made, types, _, off = net.complete(net.rounded("r"))
+    made, types, _, off = net.insert_missing_quantizes(net.rounded("r"))
     assert types["a"].bits == bits and roundings(made, "a_real") == [types["a"]]
     assert types["a"].scale * types["a"].qmax >= 0.5 * 12.7 and off <= 0.1 + 1e-6
 
@@ -125,7 +125,7 @@ def test_what_the_file_does_not_round_keeps_its_digits_whatever_its_size(reader,
     net = Net()
     net.layer("a", ElemWise("Sum", (0.5,)), net.rounded("x", "s", NumType(8, scale=scale)))
     net.layer("r", reader, "a")
-    _, types, *_ = net.complete(net.rounded("r", kind=NumType(8, scale=scale)))
+    _, types, *_ = net.insert_missing_quantizes(net.rounded("r", kind=NumType(8, scale=scale)))
     reach = 127 * scale / 2
     assert (
         types["a"].bits == bits
@@ -138,7 +138,7 @@ def test_layers_that_move_values_keep_the_type():
     net = Net()
     net.layer("a", Identity())
     net.layer("b", Resize((8, 8)), "a")
-    made, types, _, off = net.complete("b")
+    made, types, _, off = net.insert_missing_quantizes("b")
     assert types["a"] == types["b"] == BYTE and len(made.nodes) == 3 and off == 0
 
 
@@ -146,7 +146,7 @@ def test_layers_that_move_values_keep_the_type():
 def test_means_are_rounded_once_to_the_type_of_the_file(kind):
     net = Net()
     net.layer("a", Resize((8, 8), "Bilinear"))
-    made, _, _, _ = net.complete(net.rounded("a", kind=kind))
+    made, _, _, _ = net.insert_missing_quantizes(net.rounded("a", kind=kind))
     assert len(made.nodes) == 3 and roundings(made, "a") == [kind]
 
 
@@ -155,7 +155,7 @@ def test_the_inputs_of_a_concatenation_get_the_widest_type(kinds):
     net = Net()
     parts = [net.rounded("x", f"p{at}", kind) for at, kind in enumerate(kinds)]
     net.layer("a", Concat(), *parts)
-    made, types, _, _ = net.complete("a")
+    made, types, _, _ = net.insert_missing_quantizes("a")
     assert types["a"] == COARSER
     for name, kind in zip(made.node("a").inputs, kinds, strict=True):
         assert types[name] == COARSER and (name in parts) == (kind == COARSER)
@@ -167,7 +167,7 @@ def test_a_concatenation_of_narrow_ranges_of_few_bits():
     net = Net()
     net.rounded("x", "p", few), net.rounded("x", "r", FINER)
     net.layer("a", Concat(), "p", "r")
-    made, types, _, _ = net.complete("a")
+    made, types, _, _ = net.insert_missing_quantizes("a")
     found = types["a"]
     assert found.least is None and found.qmax == 127 and found.scale == pytest.approx(few.scale * 3 / 127)
     assert [types[name] for name in made.node("a").inputs] == [found, found]

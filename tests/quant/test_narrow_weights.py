@@ -33,7 +33,7 @@ from n2d2py.quant.search.bits import WidthChoice, front
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.weights.integers import quantize_weights
-from n2d2py.quant.weights.narrow import narrowed, with_weight_bits
+from n2d2py.quant.weights.narrow import with_low_bit_weights, with_weight_bits
 from n2d2py.quant.weights.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.reference.engine import FloatEngine
 
@@ -145,14 +145,14 @@ def _widths(graph: Graph) -> dict[str, int | None]:
 
 
 def test_first_depthwise_and_small_layers_keep_their_width():
-    assert _widths(narrowed(_network(), 4)) == {"a": None, "b": None, "c": None, "d": 4, "y": 4}
-    assert set(_widths(narrowed(_network(), 8)).values()) == {8}
+    assert _widths(with_low_bit_weights(_network(), 4)) == {"a": None, "b": None, "c": None, "d": 4, "y": 4}
+    assert set(_widths(with_low_bit_weights(_network(), 8)).values()) == {8}
     own = with_weight_bits(_network(), {"d": 3, "b": 2})
-    assert _widths(narrowed(own, 4)) == {"a": None, "b": 2, "c": None, "d": 3, "y": 4}
+    assert _widths(with_low_bit_weights(own, 4)) == {"a": None, "b": 2, "c": None, "d": 3, "y": 4}
 
 
 def _snr(bits: int, options: QuantOptions) -> float:
-    graph = narrowed(_network(), bits)
+    graph = with_low_bit_weights(_network(), bits)
     samples = [np.random.default_rng(seed).uniform(-1, 1, (8, 3, 4, 4)).astype(np.float32) for seed in range(8)]
     typed, _ = quantize(graph, collect(graph, samples).histograms, options, {"x": (-1.0, 1.0)}, samples)
     if bits < 8:
@@ -250,7 +250,7 @@ def test_a_budget_is_used_and_met_by_the_linker(tmp_path):
     packed = json.loads((folder / "manifest.json").read_text())["details"]["packed_weights"]
     assert packed and all(one["bytes"] < one["bytes_unpacked"] and one["bits"] in (2, 4) for one in packed.values())
     assert (folder / "statistics" / "bits" / "front.svg").read_text().startswith("<svg")
-    assert "Bits of weights" in (folder / "statistics" / "report.html").read_text()
+    assert "budget: 8,000 bytes" in (folder / "statistics" / "report.html").read_text()
     made = subprocess.run(["make", "-s", "size"], cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
     assert int(next(line.split()[1] for line in made if line.startswith("constants"))) <= _taken(folder)
     n2d2py.compare(result, 8).check()

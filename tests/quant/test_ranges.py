@@ -25,7 +25,7 @@ from n2d2py.quant.observe.layerwise import expected_error
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
-from n2d2py.quant.types.ranges import Counts, interval_type, least_error_interval, least_error_reach
+from n2d2py.quant.types.ranges import ValueCounts, interval_type, least_error_interval, least_error_threshold
 from n2d2py.reference.engine import FloatEngine
 
 
@@ -54,7 +54,7 @@ def test_an_interval_is_covered_and_zero_is_exact(low, high):
 
 def test_the_interval_of_least_error_is_near_that_of_a_full_search():
     values = silu(np.random.default_rng(0).normal(0, 2, 20_000))
-    counts = Counts.of(histogram_of(values))
+    counts = ValueCounts.from_histogram(histogram_of(values))
     found = least_error_interval(counts, 8)
     full = min(
         counts.error(interval_type(8, low, high))
@@ -63,7 +63,7 @@ def test_the_interval_of_least_error_is_near_that_of_a_full_search():
     )
     assert counts.error(found) <= 1.02 * full
     symmetric = NumType(8)
-    best = symmetric.with_scale(least_error_reach(counts, symmetric) / 127)
+    best = symmetric.with_scale(least_error_threshold(counts, symmetric) / 127)
     assert counts.error(found) < 0.35 * counts.error(best)
 
 
@@ -71,18 +71,18 @@ def test_counts_measure_the_error_of_the_values_themselves():
     values = np.random.default_rng(1).normal(1, 2, 5_000).astype(np.float32)
     kind = interval_type(8, -4.0, 6.0)
     real = np.square(values - kind.dequantize(kind.quantize(values)).astype(np.float64)).sum()
-    assert Counts.of(histogram_of(values)).error(kind) == pytest.approx(real, rel=0.02)
+    assert ValueCounts.from_histogram(histogram_of(values)).error(kind) == pytest.approx(real, rel=0.02)
 
 
 def test_what_the_reading_function_hardly_sees_is_clipped():
     values = np.random.default_rng(2).normal(-2, 6, 20_000)
-    plain = least_error_interval(Counts.of(histogram_of(values)), 8)
-    for_silu = least_error_interval(Counts.of(histogram_of(values), [silu]), 8)
+    plain = least_error_interval(ValueCounts.from_histogram(histogram_of(values)), 8)
+    for_silu = least_error_interval(ValueCounts.from_histogram(histogram_of(values), [silu]), 8)
     assert plain.interval[0] < -15  # Gaussian values reach -25
     assert -9 < for_silu.interval[0] < -3  # below, SiLU is nearly 0
     kept, lost = (silu(kind.dequantize(kind.quantize(values)).astype(np.float64)) - silu(values) for kind in (for_silu, plain))
     assert np.square(kept).sum() < 0.5 * np.square(lost).sum()
-    rectified = least_error_interval(Counts.of(histogram_of(values), [Clip(0.0)]), 8)
+    rectified = least_error_interval(ValueCounts.from_histogram(histogram_of(values), [Clip(0.0)]), 8)
     assert rectified.zero_point == 0
 
 
@@ -207,7 +207,7 @@ def test_only_a_transposed_convolution_keeps_what_it_reads_symmetric(tmp_path):
 def test_sixteen_bits_hold_twice_what_calibration_saw(tmp_path):
     x = np.random.default_rng(6).normal(0, 1, (8, 4, 8, 8)).astype(np.float32)
     graph = quantized(network(READERS["conv"]), x, tmp_path, QuantOptions(bits=16))
-    assert graph.type("x").reach == pytest.approx(2 * np.abs(x).max(), rel=1e-6)
+    assert graph.type("x").max_abs == pytest.approx(2 * np.abs(x).max(), rel=1e-6)
     stored = simulate(graph, quantize_inputs(graph, [1.9 * x]))["y"]
     assert np.abs(stored.astype(np.int64)).max() < 32767
 

@@ -26,7 +26,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions
-from n2d2py.quant.types.spectra import power_layers, wide_tensors
+from n2d2py.quant.types.spectra import power_layers, spectrum_tensors
 from n2d2py.reference.executor import run_graph
 from n2d2py.report.in_float import float_layers_in
 
@@ -106,26 +106,26 @@ def test_arrays_are_squared_and_their_logarithm_taken():
 def test_what_spectra_are_made_of_is_wide():
     """Sounds, what is made of them by sums, and the spectra; nothing that leaves the network, or that others read."""
     graph = insert_conversions(front_end(emphasis=True))
-    assert wide_tensors(graph) == {"x", "e", "re", "im"}
+    assert spectrum_tensors(graph) == {"x", "e", "re", "im"}
     graph.outputs = ["scores", "e"]
-    assert wide_tensors(graph) == {"re", "im"}
+    assert spectrum_tensors(graph) == {"re", "im"}
     graph.outputs = ["scores", "other"]
     graph.add(Node("other", Activation(FUNCTIONS["Tanh"]()), ["x"], ["other"]))
-    assert wide_tensors(graph) == {"e", "re", "im"}
-    assert wide_tensors(insert_conversions(front_end(function=FUNCTIONS["Tanh"]()))) == set()
+    assert spectrum_tensors(graph) == {"e", "re", "im"}
+    assert spectrum_tensors(insert_conversions(front_end(function=FUNCTIONS["Tanh"]()))) == set()
 
 
 def test_floating_point_between_does_not_end_them():
     """What is turned into real numbers and back on its way to a spectrum has 16 bits before, too."""
     graph = front_end(emphasis=True, precisions={"e": Precision(quantize=False)})
-    assert wide_tensors(insert_conversions(graph)) == {"x", "x_float", "e", "e_integer", "re", "im"}
+    assert spectrum_tensors(insert_conversions(graph)) == {"x", "x_float", "e", "e_integer", "re", "im"}
     graph.add(Node("moved", Identity(), ["x"], ["moved"]))
     graph.add(Node("other", Activation(FUNCTIONS["Tanh"]()), ["moved"], ["other"]))
     graph.outputs = ["scores", "other"]
     graph.precisions["other"] = Precision(quantize=False)
-    assert "x" in wide_tensors(insert_conversions(graph))
+    assert "x" in spectrum_tensors(insert_conversions(graph))
     graph.precisions["other"] = Precision()
-    assert "x" not in wide_tensors(insert_conversions(graph))
+    assert "x" not in spectrum_tensors(insert_conversions(graph))
 
 
 @pytest.mark.parametrize("size, wide", [(64, True), (1 << 16, False)])
@@ -139,7 +139,7 @@ def test_sounds_without_their_mean(size, wide):
     graph.add(Node("p", ElemWise("Prod"), ["re", "re"], ["p"]))
     graph.add(Node("log", Activation(Log()), ["p"], ["log"]))
     graph.outputs = ["log"]
-    assert wide_tensors(insert_conversions(graph)) == ({"x", "m", "re"} if wide else {"m", "re"})
+    assert spectrum_tensors(insert_conversions(graph)) == ({"x", "m", "re"} if wide else {"m", "re"})
 
 
 def constant_q(*, root=None, joined=True) -> Graph:
@@ -167,8 +167,8 @@ def test_magnitudes_that_are_squared_again_are_power():
 
 
 def test_spectra_that_are_joined_are_wide():
-    assert wide_tensors(insert_conversions(constant_q())) == {"x", "a", "b"}
-    assert wide_tensors(insert_conversions(constant_q(joined=False))) == {"c"}
+    assert spectrum_tensors(insert_conversions(constant_q())) == {"x", "a", "b"}
+    assert spectrum_tensors(insert_conversions(constant_q(joined=False))) == {"c"}
 
 
 def test_quiet_sounds_keep_their_power():

@@ -48,7 +48,7 @@ def shuffles(sweep: Sweep) -> list[harness.Case]:
     return made
 
 
-def joins(sweep: Sweep) -> list[harness.Case]:
+def is_real_concat(sweep: Sweep) -> list[harness.Case]:
     """Channels and columns around a tile of 64 and a vector of 32."""
     made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
     kinds = cycle(((U8, S8), (S8, U8), (U8, U8), (S8, S8), (S16, U8), (S8, U16), (U16, S16)))
@@ -156,4 +156,4 @@ def functions(sweep: Sweep) -> list[harness.Case]:
 
 def all_cases(seed: int) -> list[harness.Case]:
     sweep = Sweep(seed)
-    return [*shuffles(sweep), *joins(sweep), *gates(sweep), *layouts(sweep), *enlarged(sweep), *functions(sweep)]
+    return [*shuffles(sweep), *is_real_concat(sweep), *gates(sweep), *layouts(sweep), *enlarged(sweep), *functions(sweep)]

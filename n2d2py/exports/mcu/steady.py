@@ -30,7 +30,7 @@ def _reason(graph: QuantGraph, node: QuantNode) -> str:
         return "it computes in floating point"
     if not _steady_rescale(node.rescale):
         return "it rescales in floating point"
-    if node.op.kind == "Concat" and not node.op.joins_pixels(graph.shape(node.output)):
+    if node.op.kind == "Concat" and not node.op.concatenates_pixels(graph.shape(node.output)):
         return "the time of a concatenation of rows was not counted"
     if node.op.kind not in _KINDS or not isinstance(node.form, _FORMS):
         return f"the time of {node.op.kind} was not counted"

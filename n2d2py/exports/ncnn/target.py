@@ -109,7 +109,7 @@ class NcnnTarget(Target[NcnnModel]):
         own_rescaling=True,
         input_bits=8,
         mixed=False,
-        wide_joins=False,
+        wide_concats=False,
         softmax_rows=False,
         integer_layers=sums_integers,
     )

@@ -45,7 +45,7 @@ class TfliteTarget(Target[TfliteModel]):
     name = "TFLite"
     parameters = PARAMETERS
     quantization = QuantDefaults(
-        own_rescaling=True, input_bits=8, output_bits=8, mixed=False, wide_joins=False, unit_ranges=True, softmax_rows=False
+        own_rescaling=True, input_bits=8, output_bits=8, mixed=False, wide_concats=False, unit_ranges=True, softmax_rows=False
     )
     needs_plan = False
     runner = LiteRtRunner

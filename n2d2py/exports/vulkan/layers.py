@@ -300,7 +300,7 @@ def resize(layer: GpuLayer) -> Sequence[Dispatch]:
 @vulkan("Concat")
 def concat(layer: GpuLayer) -> Sequence[Dispatch]:
     """A copy of each input to its channels, rescaled where its type differs."""
-    if not layer.op.joins_pixels(layer.output_shape):
+    if not layer.op.concatenates_pixels(layer.output_shape):
         raise NoShader("it joins along another axis than channels")
     size, rescale, target, made, first = layer.output.bytes, layer.node.rescale, layer.output_plane, [], 0
     for index in range(len(layer.inputs)):

@@ -1,15 +1,13 @@
-"""Equalization of activation ranges: the channels of a tensor between two layers brought near one range.
+"""Channel equalization: the channels of a tensor between two layers are scaled to similar ranges.
 
-Scaling output k of a layer by f_k and what its readers make of channel k by 1 / f_k changes nothing
-in floating point. In integers, the steps of channel k become f_k times finer, at no cost where a scale
-for each output absorbs the factor: in the first layer always, in a reader where it is depthwise.
-A dense reader gets coarser weights instead, so f_k = (widest range / range_k)^a with the exponent a
-that the least error is expected from. The idea is that of M. Nagel et al., ICCV 2019, and of
-G. Xiao et al., "SmoothQuant", ICML 2023.
+Scaling output k of a layer by f_k, and channel k at its consumers by 1 / f_k, does not change the float function. In integers,
+the step of channel k becomes f_k times finer. That is free where a scale for each output absorbs the factor: in the producer,
+and in a depthwise consumer. A dense consumer gets coarser weights, so f_k = (widest range / range_k)^a with the exponent a of
+least expected error. The idea is that of M. Nagel et al., ICCV 2019, and of G. Xiao et al., "SmoothQuant", ICML 2023.
 
-The first layer is a normalisation of lines, whose gains and shifts take the factors, or a convolution or fully connected: with a rectifier,
-or linear before products with other tensors, such as values before attention and the projection next to a gate. A clipping rectifier becomes
-one with a limit for each channel, whose lowest limit no range may exceed. Queries and keys: quant/correct/projections.py.
+The producer is a normalization, whose gains and shifts take the factors, or a convolution or fully connected layer, either with
+a rectifier or linear before a product with another tensor, such as values of an attention or a gated projection. A Clip becomes
+one with a limit for each channel; the range may not exceed the lowest limit. Queries and keys: quant/correct/projections.py.
 """
 
 from __future__ import annotations
@@ -36,9 +34,9 @@ from n2d2py.quant.correct.projections import LARGEST, Projection, compensate, fi
 from n2d2py.reference.engine import FloatEngine
 
 _EXPONENTS = (0.0, 0.25, 0.5)
-"""Below 1, so that values larger than those of the samples keep some room."""
+"""Candidate exponents. They stay below 1 to leave headroom for values larger than those of the samples."""
 _NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
-"""Of a normalisation, whose values do not grow with those of its input."""
+"""Candidate exponents for a normalization, whose results do not grow with its inputs."""
 _GAIN, _NORM_GAIN = 0.98, 0.7
 """Share of the expected error that is left where equalization pays; values of a normalisation that samples do not show are clipped."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
@@ -47,7 +45,7 @@ _UNSIGNED, _SIGNED = 255.0, 127.0
 
 @dataclass(frozen=True)
 class _Scalable:
-    """A layer whose output channels can be scaled, the layers with weights that alone read them, and the tensor that these read."""
+    """A layer whose output channels can be scaled, the weighted layers that consume them, and the tensor that these read."""
 
     node: Node
     readers: WeightedReaders
@@ -58,14 +56,14 @@ class _Scalable:
         return self.node.activation is None
 
     def by_channel(self, values: np.ndarray) -> np.ndarray:
-        """Return the values (n, ...) that are read as (rows, C)."""
+        """Return the consumed values (n, ...) as (rows, C)."""
         if isinstance(self.node.op, Normalize):
             return in_memory_order(values).reshape(-1, self.node.op.size)
         rows = np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
         return rows if self.read == self.node.output else rows[:, np.argsort(self.readers[0][1])]
 
     def scale(self, factors: np.ndarray) -> None:
-        """Multiply the channels by factors (C), and divide what reads them."""
+        """Multiply the output channels by factors (C), and divide the weights of the consumers."""
         node, params = self.node, self.node.params
         if isinstance(node.op, Normalize):
             size = node.op.size
@@ -81,7 +79,7 @@ class _Scalable:
         self.unscale(factors)
 
     def unscale(self, factors: np.ndarray) -> None:
-        """Divide what reads the channels."""
+        """Divide the weights of the consumers by the factors (C)."""
         for reader, numbers in self.readers:
             scale_inputs(reader, 1.0 / factors[numbers])
 
@@ -92,18 +90,20 @@ def _scalables(graph: Graph) -> list[_Scalable]:
         if graph.precision(node).quantize is False:
             continue
         if node.activation is None and isinstance(node.op, (Conv, Fc)):
-            readers = _of_multiplied(graph, node)
+            readers = _consumer_after_products(graph, node)
             if readers:  # of two factors of a product, one
                 found.setdefault(readers[0][0].name, _Scalable(node, readers, readers[0][0].inputs[0]))
             continue
-        readers = _of_norm(graph, node) if isinstance(node.op, Normalize) else _of_rectified(graph, node)
+        readers = _consumers_of_norm(graph, node) if isinstance(node.op, Normalize) else _consumer_of_rectifier(graph, node)
         if readers:
             found[node.name] = _Scalable(node, readers, node.output)
     return list(found.values())
 
 
-def _of_multiplied(graph: Graph, node: Node) -> WeightedReaders:
-    """The only reader of the products of a linear layer and other tensors, each of whose channels has the gain of one channel of the layer."""
+def _consumer_after_products(graph: Graph, node: Node) -> WeightedReaders:
+    """Return the only weighted consumer of a linear layer after products with other tensors, if it sees each channel once;
+    else nothing.
+    """
     if graph.precision(node).target is TargetForm.SUMS or "weight_scales" in node.params:
         return []
     shape = graph.shape(node.output)
@@ -116,7 +116,7 @@ def _of_multiplied(graph: Graph, node: Node) -> WeightedReaders:
     return readers if takes and sorted(gains) == list(range(shape[1])) else []
 
 
-def _of_norm(graph: Graph, node: Node) -> WeightedReaders:
+def _consumers_of_norm(graph: Graph, node: Node) -> WeightedReaders:
     if node.op.part or node.activation is not None:
         return []
     readers = weighted_readers(graph, node.output, node.op.channel_numbers(graph.shape(node.output)))
@@ -125,8 +125,8 @@ def _of_norm(graph: Graph, node: Node) -> WeightedReaders:
     return readers
 
 
-def _of_rectified(graph: Graph, node: Node) -> WeightedReaders:
-    """The only reader of the rectified output of a layer, which takes channel by channel what the layer gives."""
+def _consumer_of_rectifier(graph: Graph, node: Node) -> WeightedReaders:
+    """Return the only consumer of a layer with a rectifier, if it reads channel by channel; else nothing."""
     rectifier = node.activation
     if not isinstance(node.op, (Conv, Fc)) or not isinstance(rectifier, Clip) or rectifier.low != 0:
         return []
@@ -145,11 +145,11 @@ def _of_rectified(graph: Graph, node: Node) -> WeightedReaders:
 
 
 def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Tensor name -> factors (C), at least 1, for the tensors of a float graph that gain by them."""
+    """Return, by tensor name, factors (C) >= 1 for the tensors that benefit from equalization."""
     scalables, projections = _scalables(graph), find_projections(graph)
     if not (scalables or projections) or not batches:
         return {}
-    measured = [*scalables, *(part for one in projections for part in _parts(one))]
+    measured = [*scalables, *(part for one in projections for part in _whole_and_values(one))]
     engine = FloatEngine(graph, taps=list(dict.fromkeys(one.read for one in measured)), threads=1)
 
     def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int]]:
@@ -169,16 +169,19 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
         return largest, np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
 
     def choose(index: int) -> np.ndarray | None:
-        return _factors(scalables[index], *summarize(index))
+        return _best_factors(scalables[index], *summarize(index))
 
     chosen = zip(scalables, ordered_map(choose, range(len(scalables))), strict=True)
     found = {one.node.output: factors for one, factors in chosen if factors is not None}
     ranges = iter([summarize(index) for index in range(len(scalables), len(measured))])
-    return {**found, **_projection_factors(projections, [[next(ranges) for _ in _parts(one)] for one in projections])}
+    return {
+        **found,
+        **_projection_factors(projections, [[next(ranges) for _ in _whole_and_values(one)] for one in projections]),
+    }
 
 
-def _parts(projection: Projection) -> list[_Scalable]:
-    """The channels of a projection, and each part of them that is values."""
+def _whole_and_values(projection: Projection) -> list[_Scalable]:
+    """Return a projection as a whole, and each part that holds values of an attention."""
     whole = _Scalable(projection.node, [], projection.node.output)
     return [whole, *(_Scalable(projection.node, part.readers, part.read) for part in projection.values)]
 
@@ -186,14 +189,15 @@ def _parts(projection: Projection) -> list[_Scalable]:
 def _projection_factors(
     projections: list[Projection], ranges: list[list[tuple[np.ndarray, np.ndarray]]]
 ) -> dict[str, np.ndarray]:
-    """Tensor name -> factors (C) of the projections that gain by them; `ranges`: largest values and mean squares of `_parts`."""
+    """Return, by tensor name, factors (C) for the projections that benefit; `ranges` are largest values and mean squares of
+    `_whole_and_values`."""
     found = {one.node.output: np.ones(len(known[0][0])) for one, known in zip(projections, ranges, strict=True)}
     sides = {}
     for one, ((largest, power), *values) in zip(projections, ranges, strict=True):
         for key, channels in one.sides.items():
             sides[key] = one.node.output, channels, (largest[channels], power[channels])
-        for part, scalable, known in zip(one.values, _parts(one)[1:], values, strict=True):
-            factors = _factors(scalable, *known)
+        for part, scalable, known in zip(one.values, _whole_and_values(one)[1:], values, strict=True):
+            factors = _best_factors(scalable, *known)
             if factors is not None:
                 found[one.node.output][part.channels] *= factors
     for name in dict.fromkeys(name for name, _ in sides):
@@ -205,10 +209,11 @@ def _projection_factors(
     return {name: factors for name, factors in found.items() if (factors != 1).any()}
 
 
-def _factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.ndarray | None:
-    """The best factors for channels of these largest values and mean squares; None when none help.
+def _best_factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.ndarray | None:
+    """Return the best factors for channels with these largest values and mean squares; None if no factors help.
 
-    The ranges of a normalisation are multiples of its deviations: the largest values of few samples would leave the others no room.
+    The range of a normalization is a multiple of its deviation: the largest values of few samples would leave too little
+    headroom.
     """
     ranges = np.sqrt(power) if scalable.is_signed else largest
     if not (0 < largest.max() < np.inf and np.isfinite(power).all()):
@@ -225,9 +230,9 @@ def _factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.
 
 
 def _expected_error(reader: Node, factors: np.ndarray, step: float, power: np.ndarray) -> float:
-    """Expected squared error of a reader's outputs from rounding its inputs in steps, and, if it is dense, its weights.
+    """Return the expected squared error of a consumer's outputs from rounding its inputs and, if it is dense, its weights.
 
-    factors, power: of each input channel (of a Fc input) the factor and the mean square before it.
+    factors, power: factor and mean square of each input channel.
     """
     weights = reader.params["input_weights" if isinstance(reader.op, ArrayRecurrent) else "weights"].astype(np.float64)
     channels = len(factors)
@@ -249,7 +254,7 @@ def _expected_error(reader: Node, factors: np.ndarray, step: float, power: np.nd
 
 
 def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:
-    """A copy of the graph, equal to it, in which these tensors are scaled channel by channel."""
+    """Return an equivalent copy of the graph with these tensors scaled channel by channel."""
     result = graph.copy()
     scalables, projections = _scalables(result), find_projections(result)
     for one in scalables:
@@ -257,7 +262,7 @@ def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:
             one.scale(factors[one.node.output])
     for one in projections:
         if one.node.output in factors:
-            whole, *values = _parts(one)
+            whole, *values = _whole_and_values(one)
             whole.scale(factors[one.node.output])
             for part, scalable in zip(one.values, values, strict=True):
                 scalable.unscale(factors[one.node.output][part.channels])

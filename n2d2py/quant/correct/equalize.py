@@ -1,12 +1,11 @@
-"""Cross-layer equalization: weights of neighbouring layers brought to the same range, function unchanged.
+"""Cross-layer equalization: weights of neighbouring layers are scaled to the same range.
 
-For outputs k of a layer that feed channel k of its only reader, scaling output k by 1/s and the
-reader's channel k by s changes nothing where the activation between is linear or a rectifier. With
-s = sqrt(r1 / r2), r1 and r2 the largest magnitudes of both, their ranges become equal (M. Nagel et
-al., "Data-free quantization through weight equalization and bias correction", ICCV 2019).
+Scaling output k of a layer by 1/s and channel k of its only consumer by s does not change the function if the activation
+between is linear or a rectifier. With s = sqrt(r1 / r2), r1 and r2 the largest magnitudes of both, the ranges become equal (M.
+Nagel et al., "Data-free quantization through weight equalization and bias correction", ICCV 2019).
 
-It serves layers with one weight scale for all outputs (`-act-rescale-per-output 0`). With a scale for
-each output channel, weights have nothing to gain; `channels.py` evens out the activations there.
+It is used with one weight scale for each layer (`-act-rescale-per-output 0`). With a scale for each output, weights do not
+benefit, and `channels.py` equalizes the activations.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.linear import scale_inputs
 
 _ROUNDS = 50
-_CLOSE = 1e-3
+_TOLERANCE = 1e-3
 
 
 def equalize(graph: Graph) -> Graph:
-    """A copy of a fused float graph whose Conv and Fc chains are equalized."""
+    """Return a copy of a fused float graph whose Conv and Fc chains are equalized."""
     result = graph.copy()
     pairs = [(node, reader) for node in result.nodes for reader in [_partner(result, node)] if reader is not None]
     for _ in range(_ROUNDS):
         change = max((_balance(first, second) for first, second in pairs), default=0.0)
-        if change < _CLOSE:
+        if change < _TOLERANCE:
             break
     if pairs:
         log.notice("cross-layer equalization: %d pairs of layers", len(pairs))
@@ -38,7 +37,7 @@ def equalize(graph: Graph) -> Graph:
 
 
 def _partner(graph: Graph, node: Node) -> Node | None:
-    """The layer whose input channels are exactly the outputs of `node`, or None."""
+    """Return the only consumer of a layer if its input channels are exactly the layer's outputs; else None."""
     if not isinstance(node.op, (Conv, Fc)):
         return None
     linear = node.activation is None or node.activation == Clip(0.0)
@@ -47,14 +46,14 @@ def _partner(graph: Graph, node: Node) -> Node | None:
 
 
 def takes_channels(reader: Node, tensor: str) -> bool:
-    """True if a layer is a Conv or Fc over this tensor, whose channels it can take scaled: dense or depthwise."""
+    """True for a dense or depthwise Conv or Fc over this tensor, whose input channels can be scaled."""
     if not isinstance(reader.op, (Conv, Fc)) or reader.inputs != [tensor]:
         return False
     return isinstance(reader.op, Fc) or reader.op.groups == 1 or reader.op.is_depthwise(reader)
 
 
 def _input_ranges(node: Node, channels: int) -> np.ndarray:
-    """Largest weight magnitude that each input channel meets (C)."""
+    """Return the largest weight magnitude of each input channel (C)."""
     weights = np.abs(node.params["weights"])
     if isinstance(node.op, Conv):
         if node.op.groups > 1:
@@ -64,7 +63,7 @@ def _input_ranges(node: Node, channels: int) -> np.ndarray:
 
 
 def _balance(first: Node, second: Node) -> float:
-    """Equalizes one pair; the largest relative change made."""
+    """Equalize one pair of layers; return the largest relative change."""
     weights = first.params["weights"]
     outputs = len(weights)
     r1 = np.abs(weights.reshape(outputs, -1)).max(axis=1).astype(np.float64)

@@ -1,8 +1,8 @@
-"""Corrections of biases verified on stimuli that neither they nor the rounding of weights have seen, while the layers are corrected.
+"""Validation of bias corrections on samples that neither corrections nor weight rounding have seen.
 
-The stimuli held back take two ways through the integers next to those that correct: with the biases unchanged, and with corrected ones.
-A layer whose squared error its correction does not lower on them stays unchanged. At the outputs of the network the second way is held
-against the first, and the corrections are left out together where it is not nearer.
+Held-out samples run through the integer layers twice: with the original biases, and with corrected ones. A layer keeps its bias
+unless the correction lowers its squared error there. All corrections are dropped if the outputs of the network are not closer
+to the float outputs.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.quant.observe.layerwise import SAMPLE_BATCH, LayerwiseRun
 
 _EVERY = 3
-"""One stimulus of so many is held back."""
+"""One of so many samples is held out."""
 _MOST = 32
-"""Stimuli held back at most."""
+"""Largest number of held-out samples."""
 
 
 def split(samples: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """Batches to correct on and batches held back: the last of each three stimuli, or of more where that is enough.
+    """Return batches for the corrections, and batches held out: the last of each three samples, at most `_MOST` in total.
 
-    None is held back of fewer than three.
+    Fewer than three samples are all used for the corrections.
     """
     count = sum(len(batch) for batch in samples)
     held = min(count // _EVERY, _MOST)
@@ -38,10 +38,10 @@ def split(samples: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence
 
 
 class Holdout:
-    """The two ways of the stimuli held back, layer by layer."""
+    """The two runs of the held-out samples, layer by layer."""
 
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
-        """As LayerwiseRun."""
+        """Arguments of LayerwiseRun."""
         self._graph, self._quantized = graph, quantized
         self._corrected = LayerwiseRun(graph, quantized, batches)
         self._plain = self._corrected.beside()
@@ -49,21 +49,22 @@ class Holdout:
         self._lost: list[np.ndarray] = []
 
     def advance_real(self, node: Node) -> None:
-        """The next layer in floating point."""
+        """Run the next layer in floating point."""
         self._corrected.advance_real(node)
 
     def advance(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """The same layer without correction on both ways; the errors of the second as LayerwiseRun.advance_with_errors gives them."""
+        """Run the same layer without correction in both runs; return the errors of the corrected run as
+        LayerwiseRun.advance_with_errors does."""
         found = self._corrected.advance_with_errors(node, typed)
         self._plain.advance(typed)
         return found
 
     def correct(self, typed: QuantNode) -> None:
-        """The same layer with a corrected bias, on the second way."""
+        """Run the same layer with a corrected bias in the corrected run."""
         self._corrected.advance(typed)
 
     def finish(self, node: Node) -> None:
-        """Note what the layer gave, if it is an output of the network, and frees what no later layer reads."""
+        """Record the error of a network output, and free the tensors that no later layer reads."""
         for name in node.outputs:
             if name in self._graph.outputs and not self._graph.kind(name):
                 self._lost.append(np.array([*self._plain.squares(name), self._corrected.squares(name)[0]]))
@@ -71,13 +72,14 @@ class Holdout:
         self._corrected.forget()
 
     def errors(self) -> tuple[float, float]:
-        """Errors at the outputs (with corrections, without): root of the squared error by the power of the output, mean of the
-        squares over outputs."""
+        """Return the errors at the outputs with and without corrections: root mean square over outputs of error power / signal
+        power."""
         shares = np.array([(corrected, plain) / power for plain, power, corrected in self._lost if power])
         with_them, without = np.sqrt(shares.mean(axis=0)) if len(shares) else (0.0, 0.0)
         return float(with_them), float(without)
 
 
 def gain(error: np.ndarray, found: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Decrease by adding `error` (C) to a layer's bias of the sum of its squared errors; `found` as LayerwiseRun.advance_with_errors gives it."""
+    """Return the decrease of a layer's squared error if `error` (C) is added to its bias; `found` as from
+    LayerwiseRun.advance_with_errors."""
     return float(sum((2 * error * sums - np.square(error) * counts).sum() for sums, counts in found))

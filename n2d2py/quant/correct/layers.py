@@ -22,7 +22,7 @@ from n2d2py.quant.quantize import form_layer, layer_types, typed_graph
 from n2d2py.quant.types.choose import TensorTypes
 from n2d2py.quant.types.guards import coarse_tensors
 from n2d2py.quant.weights.narrow import has_narrow
-from n2d2py.quant.weights.rounding import CompensatedRounding, Remembered
+from n2d2py.quant.weights.rounding import CachedRounding, CompensatedRounding
 
 _ENOUGH = 64
 """Stimuli that correct; with fewer, those that were held back correct too once it is known what to keep."""
@@ -78,7 +78,7 @@ def _pass(
             for name in refinable[node.output]:
                 types.types[name] = kind
                 typed.tensors[name] = replace(typed.tensors[name], type=kind)
-            types.thresholds[node.output] = kind.reach
+            types.thresholds[node.output] = kind.max_abs
         layer = layer_types(graph, node, types, options)
         try:
             layers[node.name] = (
@@ -168,7 +168,7 @@ def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases
         rounded = layer
         if layer.options.adaptive_rounding and has_moments(node):
             rounding = CompensatedRounding(run.moments(node, narrow))
-            rounded = replace(layer, rounding=Remembered(rounding), ranging=rounding.magnitudes)
+            rounded = replace(layer, rounding=CachedRounding(rounding), ranging=rounding.magnitudes)
         return rounded, quantize_layer(node, rounded)
 
     def real() -> None:

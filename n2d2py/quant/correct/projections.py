@@ -1,8 +1,8 @@
-"""Linear layers that make queries, keys and values of an attention, and the products that read their channels.
+"""Equalization of the queries, keys and values that one linear layer computes for an attention.
 
-A product of queries and keys sums over channels: q_k f_k times k_k / f_k is the same. With the root mean squares of both sides, the error of a
-product is least where f_k^2 = (rms of k_k) / (rms of q_k), as far as that leaves both their range. Factors a and b of all queries and all keys
-change the factor of the product by 1 / (a b). So one layer that makes queries, keys and values can give all of them the same range.
+A product of queries and keys sums over channels, so q_k f_k and k_k / f_k give the same result. The error is least for f_k^2 =
+(rms of k_k) / (rms of q_k), as long as both keep their ranges. Common factors a and b of all queries and all keys change the
+scale of the product by 1 / (a b). So queries, keys and values of one layer can share one range.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from n2d2py.operators.linear import MOVES, WeightedReaders, weighted_readers
 
 _EXPONENTS = (0.0, 0.25, 0.5)
 _PAYS = 0.7
-"""Share of the expected error that is left where factors pay: others than the samples have other ranges."""
+"""Factors are used if they leave at most this share of the expected error, since samples do not show all ranges."""
 LARGEST = 256.0
-"""No channel becomes finer or coarser than this."""
+"""Limit of the factor of a channel, in both directions."""
 
 
 @dataclass(frozen=True)
 class ValueChannels:
-    """Channels (P) of a projection that one layer with weights reads after a product, in the order of its inputs, and the tensor that it reads."""
+    """Channels (P) of a projection that one weighted layer reads after a product, in the order of its inputs, and the tensor it
+    reads."""
 
     channels: np.ndarray
     readers: WeightedReaders
@@ -39,10 +40,10 @@ class ValueChannels:
 
 @dataclass(frozen=True)
 class Projection:
-    """A linear layer all of whose channels are queries, keys or values.
+    """A linear layer whose channels are all queries, keys or values.
 
     Attributes:
-        sides: by the name of a product and its operand, 0 or 1, the channels (P) of the layer over which the product sums.
+        sides: by product and operand (0 or 1), the channels (P) of the layer over which the product sums.
         values: the other channels.
     """
 
@@ -57,7 +58,7 @@ class Projection:
 
 
 def find_projections(graph: Graph) -> list[Projection]:
-    """Return the layers whose channels can be scaled together with those that they are multiplied with."""
+    """Return the layers whose channels can be scaled together with the channels they are multiplied by."""
     found = [one for node in graph.nodes for one in [_projection(graph, node)] if one is not None]
     while True:
         sizes = {key: len(channels) for one in found for key, channels in one.sides.items()}
@@ -78,11 +79,11 @@ def _projection(graph: Graph, node: Node) -> Projection | None:
     sides: dict[tuple[str, int], np.ndarray] = {}
     values = []
     for reader, side, read in _readers(graph, node.output, numbers):
-        part = _summed(reader, side, read) if side >= 0 else None
+        part = _summed_channels(reader, side, read) if side >= 0 else None
         if part is not None:
             sides[reader.name, side] = part
             continue
-        part = _values(graph, reader, read) if side == 1 else None
+        part = _value_channels(graph, reader, read) if side == 1 else None
         if part is None:
             return None
         values.append(part)
@@ -92,7 +93,8 @@ def _projection(graph: Graph, node: Node) -> Projection | None:
 
 
 def _readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Iterator[tuple[Node, int, np.ndarray]]:
-    """Yield the layers that read a tensor, moved or times a number, with the operand of a product (else -1) and the numbers of its elements."""
+    """Yield the consumers of a tensor or of scaled copies, the operand of a product (else -1), and the channel of each element.
+    Yield the consumers of a tensor or of scaled copies, the operand of a product (else -1), and the channel of each element."""
     if tensor in graph.outputs:
         yield graph.nodes[0], -1, numbers
     for reader in graph.consumers(tensor):
@@ -110,16 +112,16 @@ def _readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Iterator[tuple[N
             yield reader, -1, numbers
 
 
-def _summed(product: Node, side: int, numbers: np.ndarray) -> np.ndarray | None:
-    """The channels (batch, K) over which a product sums, one after the other; None where rows of an operand have several."""
+def _summed_channels(product: Node, side: int, numbers: np.ndarray) -> np.ndarray | None:
+    """Return the channels (batch, K) over which a product sums; None if rows of an operand use different channels."""
     op = product.op
     operand = numbers.reshape(-1)[positions(op.placed()[side], (op.left, op.right)[side])]
     operand = operand if side == 0 else np.swapaxes(operand, -1, -2)
     return None if (operand != operand[..., :1, :]).any() else operand[..., 0, :].reshape(-1).astype(np.int64)
 
 
-def _values(graph: Graph, product: Node, numbers: np.ndarray) -> ValueChannels | None:
-    """The channels of the right operand of a product that one layer with weights reads."""
+def _value_channels(graph: Graph, product: Node, numbers: np.ndarray) -> ValueChannels | None:
+    """Return the channels of the right operand of a product whose result one weighted layer reads; None for others."""
     columns = product.op.column_numbers(numbers.reshape(1, -1))
     readers = "" if columns is None else weighted_readers(graph, product.output, columns)
     if isinstance(readers, str) or len(readers) > 1:
@@ -131,30 +133,30 @@ def _values(graph: Graph, product: Node, numbers: np.ndarray) -> ValueChannels |
 
 
 def score_factors(queries: tuple[np.ndarray, np.ndarray], keys: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the factors of queries and keys, whose largest values and mean squares (P) are given; all are 1 where none help."""
-    (reach, power), (other_reach, other_power) = queries, keys
-    usable = (power > 0) & (other_power > 0)
-    ratio = np.sqrt(np.divide(other_power, power, out=np.ones_like(power), where=usable))
+    """Return factors for queries and keys from their largest values and mean squares (P); all 1 if none help."""
+    (largest_query, power), (largest_key, key_power) = queries, keys
+    usable = (power > 0) & (key_power > 0)
+    ratio = np.sqrt(np.divide(key_power, power, out=np.ones_like(power), where=usable))
     candidates = [np.clip(ratio**exponent, 1 / LARGEST, LARGEST) for exponent in _EXPONENTS]
-    errors = [((reach * f).max() / f) ** 2 @ other_power + ((other_reach / f).max() * f) ** 2 @ power for f in candidates]
+    errors = [((largest_query * f).max() / f) ** 2 @ key_power + ((largest_key / f).max() * f) ** 2 @ power for f in candidates]
     best = int(np.argmin(errors))
     factors = candidates[best] if errors[best] < _PAYS * errors[0] else candidates[0]
     return factors, 1 / factors
 
 
 def with_one_range(parts: list[np.ndarray], factors: np.ndarray, largest: np.ndarray) -> np.ndarray:
-    """Return the factors (C) by which, after those given, all parts of the channels have the range of the widest one."""
-    reaches = [float((factors * largest)[part].max()) for part in parts]
+    """Return the factors (C) with all parts scaled to the range of the widest one."""
+    ranges = [float((factors * largest)[part].max()) for part in parts]
     found = factors.copy()
-    for part, reach in zip(parts, reaches, strict=True):
-        wanted = min(max(reaches) / reach, LARGEST) if reach > 0 else 1.0
+    for part, extent in zip(parts, ranges, strict=True):
+        wanted = min(max(ranges) / extent, LARGEST) if extent > 0 else 1.0
         if _PAYS * wanted**2 > 1:
             found[part] *= wanted
     return found
 
 
 def compensate(graph: Graph, projections: list[Projection], factors: Mapping[str, np.ndarray]) -> None:
-    """Divide the products by what their operands are multiplied by: `factors` (C) by the tensor of a projection."""
+    """Divide the scale of the products by the factors (C) of their operands, by the tensor of a projection."""
     sides = {key: (one.node.output, channels) for one in projections for key, channels in one.sides.items()}
     for name in dict.fromkeys(name for name, _ in sides):
         gain = np.float64(1)

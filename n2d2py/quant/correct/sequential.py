@@ -1,8 +1,7 @@
-"""Ranges of activations refined one after the other, on what the quantized layers before really give.
+"""Sequential refinement of activation ranges on the integers of the layers before.
 
-Statistics of the float network choose each range as if all layers before were exact. Here the range of a tensor is chosen
-again when all layers before it are integers: of a few ranges around the first one, that whose integers come nearest to the
-values of the float network, over the sampled stimuli.
+Calibration chooses each range as if all layers before were exact. Here the range of a tensor is chosen again once all layers
+before it are quantized: of a few candidates around the first range, the one closest to the float network on the samples.
 """
 
 from __future__ import annotations
@@ -12,23 +11,23 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.concat import joins
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.functions import ChannelClip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.types.choose import TensorTypes, shared_tensors
 
 _FACTORS = np.geomspace(0.6, 1.25, 24)
-"""Ranges that are tried, as shares of the first one."""
+"""Candidate ranges, relative to the first one."""
 _MOST_VALUES = 400_000
 _GAIN = 0.99
-"""A range is left unchanged unless the squared error becomes smaller than this share of what it was."""
+"""A range changes only if the squared error falls below this share."""
 
 
 def refinable_tensors(graph: Graph, types: TensorTypes) -> dict[str, list[str]]:
-    """Tensor -> all tensors that share its integers, for those whose range may change alone.
+    """Return the tensors whose range may change, each with all tensors that share its integers.
 
-    Left out: inputs and outputs of the network, which are never clipped; tensors that a concatenation joins; those that only
-    a max pool reads, whose range is that of the pool's output; and those without clipping of their own.
+    Not included: inputs and outputs of the network, which are never clipped; inputs of a concatenation; tensors that only a max
+    pool consumes, whose range comes from the pool's output; tensors without a clipping threshold.
     """
     found = {}
     for name, held in shared_tensors(graph).items():
@@ -42,7 +41,7 @@ def refinable_tensors(graph: Graph, types: TensorTypes) -> dict[str, list[str]]:
             or producer is None
             or any(tensor in graph.outputs for tensor in held)
             or isinstance(producer.activation, ChannelClip)
-            or any(joins(node) or (isinstance(node.op, Pool) and node.op.mode == "Max") for node in readers)
+            or any(is_real_concat(node) or (isinstance(node.op, Pool) and node.op.mode == "Max") for node in readers)
         )
         if not fixed:
             found[name] = held
@@ -50,15 +49,15 @@ def refinable_tensors(graph: Graph, types: TensorTypes) -> dict[str, list[str]]:
 
 
 def refined_type(node: Node, kind: NumType, pairs: list[tuple[np.ndarray, np.ndarray]]) -> NumType:
-    """The type of a layer's output with the best range, from batches of (float values, values that the layer gives on the
-    integers of its inputs before they are rounded)."""
-    exact, reached = (np.concatenate([part[index].reshape(-1) for part in pairs]) for index in range(2))
+    """Return the type of a layer's output with the best range, from batches of (float values, results on the integer inputs
+    before rounding)."""
+    exact, computed = (np.concatenate([part[index].reshape(-1) for part in pairs]) for index in range(2))
     every = -(-exact.size // _MOST_VALUES)
-    exact, reached = exact[::every].astype(np.float64), reached[::every].astype(np.float64)
+    exact, computed = exact[::every].astype(np.float64), computed[::every].astype(np.float64)
 
     def error(candidate: NumType) -> float:
         low, high = candidate.qmin - candidate.zero_point, candidate.qmax - candidate.zero_point
-        steps = np.clip(np.rint(reached / candidate.scale), low, high)
+        steps = np.clip(np.rint(computed / candidate.scale), low, high)
         return float(np.mean((steps * candidate.scale - exact) ** 2))
 
     first = error(kind)

@@ -76,7 +76,7 @@ def observe(
     recurrent = isinstance(node.op, ArrayRecurrent)
     if recurrent:
         restored = [kind.dequantize(x) for kind, x in zip(kinds, stored, strict=True)]
-        columns = _steps(node, restored, kinds[0].reach, stimuli, times)
+        columns = _steps(node, restored, kinds[0].max_abs, stimuli, times)
     else:
         zero = kinds[0].zero_point
         columns = _columns(node, stored[0], zero, stimuli, times).astype(np.float32) - np.float32(zero)
@@ -87,7 +87,7 @@ def observe(
     if real is None:
         return Moments(positions, square, mixed=recurrent)
     if recurrent:
-        exact = _steps(node, real, kinds[0].reach, stimuli, times)
+        exact = _steps(node, real, kinds[0].max_abs, stimuli, times)
     else:
         exact = _columns(node, real[0], 0, stimuli, times).astype(np.float32) / np.float32(kinds[0].scale)
     drift = np.matmul((exact - columns).transpose(0, 2, 1), columns).astype(np.float64)

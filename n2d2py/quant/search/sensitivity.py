@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
-from n2d2py.operators.concat import joins
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.quant.search.isolation import Tail, isolated, slices
 from n2d2py.reference.engine import FloatEngine
 
@@ -61,7 +61,9 @@ def layer_losses(
     added to its bias (C): it corrects the layers before, and is an error where they are floating point. `weights`: by output, the
     factors of squared errors by which layers are ranked; 1 without, 0 for the outputs that it leaves out.
     """
-    nodes = [node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and not joins(node)]
+    nodes = [
+        node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and not is_real_concat(node)
+    ]
     engine = FloatEngine(graph, taps=list(graph.tensors))
     sums = {node.name: _Sums(weights) for node in nodes}
     batches = slices(graph, stimuli)

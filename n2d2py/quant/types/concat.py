@@ -1,7 +1,7 @@
-"""Layers that join tensors of different ranges in integers of one scale: Concat, and padding with a constant.
+"""Types of layers that store tensors of different ranges with one scale: Concat, and padding with a constant.
 
-The smallest range has few of the integers when the largest is many times wider. A Concat then gets 16 bits where no weights
-multiply its integers, for sums of 16-bit integers take more time; else the caller is told.
+If one range is many times wider than another, the narrow one keeps few integer steps. The Concat then gets 16 bits, unless
+weights multiply its output: 16-bit products are slower. In that case a warning names the layer.
 """
 
 from __future__ import annotations
@@ -15,34 +15,31 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.concat import joins
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, interval_type
-from n2d2py.quant.types.widths import asked_bits, is_sequence
+from n2d2py.quant.types.widths import is_sequence, requested_bits
 
 _JOIN_RATIO = 0.5
-"""A concat input whose range is at least this share of the widest shares the output's scale."""
+"""An input of a Concat whose range is at least this share of the output's range gets the output's scale."""
 
 _FEWEST_STEPS = 16
-"""Integers that the range of each input of a Concat must keep on each side of zero: 127 / 16, about an 8-bit eighth."""
+"""Steps that each input of a Concat must keep on each side of zero: an eighth of an 8-bit range (127)."""
 
-_FINE = 256
-"""Steps between 0 and 1 from which on rounding decides no score."""
+_FINE_STEPS = 256
+"""With more steps between 0 and 1 than this, rounding does not decide which scores exceed one half."""
 
-_APART = 8
-"""A fill value beyond this many times the range of its tensor does not widen it."""
+_FARTHEST_FILL = 8
+"""A fill value above this multiple of the tensor's range is clipped instead of widening the range."""
 
 
 @dataclass(frozen=True)
-class CoarseJoin:
-    """A Concat (of arrays too), or a layer that pads, whose integers are too coarse for some of what it holds.
-
-    `what` says for which, `remedy` what helps.
-    """
+class CoarseConcat:
+    """A Concat or padding whose scale is too coarse for one of its inputs; `what` names it, `remedy` is the advice."""
 
     layer: str
     pads: bool
@@ -51,89 +48,90 @@ class CoarseJoin:
     location: Location | str | None
 
 
-def warn_of_coarse_joins(found: Iterable[CoarseJoin]) -> None:
-    """One warning for each."""
-    for join in found:
-        message = f"layer '{join.layer}' {join.what}"
-        if join.pads:
-            log.warning("W506", message, where=join.location, remedy=join.remedy)
+def warn_about_coarse_concats(concats: Iterable[CoarseConcat]) -> None:
+    """Print W505 or W506 for each."""
+    for one in concats:
+        message = f"layer '{one.layer}' {one.what}"
+        if one.pads:
+            log.warning("W506", message, where=one.location, remedy=one.remedy)
         else:
-            log.warning("W505", message, where=join.location, remedy=join.remedy)
+            log.warning("W505", message, where=one.location, remedy=one.remedy)
 
 
 # ---- padding with a constant ------------------------------------------------------------------------
 def fill_values(graph: Graph, source: Mapping[str, str]) -> dict[str, list[Node]]:
-    """By the tensor whose integers they move, the layers that pad it with a constant other than 0."""
-    found: dict[str, list[Node]] = {}
+    """Return, by computed tensor, the layers that pad it with a nonzero constant."""
+    pads_by_tensor: dict[str, list[Node]] = {}
     for node in graph.nodes:
         pads = isinstance(node.op, IndexSelect) and node.op.fill != 0 and node.op.fills
         if pads and node.output in source:
-            found.setdefault(source[node.output], []).append(node)
-    return found
+            pads_by_tensor.setdefault(source[node.output], []).append(node)
+    return pads_by_tensor
 
 
-def with_fills(threshold: float, padding: Iterable[Node]) -> tuple[float, list[CoarseJoin]]:
-    """The range widened to the constants that pad the tensor; those far beyond it are clipped, and named."""
+def widen_to_fills(threshold: float, padding: Iterable[Node]) -> tuple[float, list[CoarseConcat]]:
+    """Return the threshold widened to the fill values of `padding`, and the fill values that are clipped instead."""
     widest, beyond = threshold, []
     for node in padding:
         fill = node.op.fill
-        if abs(fill) < _APART * threshold:
+        if abs(fill) < _FARTHEST_FILL * threshold:
             widest = max(widest, abs(fill))
         else:
             what = f"pads with {fill:g} a tensor that reaches {threshold:.4g}: in integers the value is {np.sign(fill) * widest:.4g}"
             remedy = "pad with a value near the range of the tensor, or set Quantize=0 for the layer"
-            beyond.append(CoarseJoin(node.name, True, what, remedy, node.location))
+            beyond.append(CoarseConcat(node.name, True, what, remedy, node.location))
     return widest, beyond
 
 
 # ---- Concat -----------------------------------------------------------------------------------------
-def type_concats(
+def choose_concat_types(
     graph: Graph,
     source: Mapping[str, str],
     types: dict[str, NumType],
     positive: set[str],
     seen: Mapping[str, float],
     options: QuantOptions,
-) -> list[CoarseJoin]:
-    """Give each Concat output the widest range of its inputs, and that type to inputs that come near it.
+) -> list[CoarseConcat]:
+    """Give each Concat the widest range of its inputs, and the same type to inputs of a similar range.
 
-    `seen` are the largest values of tensors; 8 bits do not take over the headroom that 16 have. An output of parts whose ranges are far apart ends at the largest one: headroom would be
-    taken from the steps of the smallest. Its steps part at one half where it holds scores. Returns the Concats that stay too coarse for one of their inputs.
+    `seen` holds the largest value of each tensor. An 8-bit Concat does not inherit the headroom of 16-bit inputs. A network
+    output whose inputs differ widely in range has no headroom, which would cost steps of the narrowest input. If it holds
+    scores, no step crosses one half. Returns the Concats that remain too coarse for one of their inputs.
     """
     coarse, zero = [], {name for name, largest in seen.items() if largest == 0}
     parts: dict[str, dict[str, float]] = {}
     for node in graph.nodes:
-        if not joins(node) or node.output in types:
+        if not is_real_concat(node) or node.output in types:
             continue
         origins = [source[name] for name in node.inputs]
-        held = [tensor for tensor, origin in source.items() if origin == node.output]
-        reaches: dict[str, float] = {}
+        copies = [tensor for tensor, origin in source.items() if origin == node.output]
+        magnitudes: dict[str, float] = {}
         for origin in origins:
-            reaches.update(parts.get(origin) or {origin: types[origin].reach})
-        parts[node.output] = reaches
-        reach = max(reaches.values())
-        finest = min((value for name, value in reaches.items() if name not in zero), default=reach)
-        is_output = any(name in graph.outputs for name in held)
-        ends = max(min(value, seen.get(name) or value) for name, value in reaches.items())
-        if is_output and _is_coarse(NumType(8), finest / reach):
-            reach = ends
-        asked = asked_bits(graph, held)
-        states = options.bits == 8 and options.wide_joins and is_sequence(graph, node.output)
+            magnitudes.update(parts.get(origin) or {origin: types[origin].max_abs})
+        parts[node.output] = magnitudes
+        magnitude = max(magnitudes.values())
+        finest = min((value for name, value in magnitudes.items() if name not in zero), default=magnitude)
+        is_output = any(name in graph.outputs for name in copies)
+        ends = max(min(value, seen.get(name) or value) for name, value in magnitudes.items())
+        if is_output and _is_coarse(NumType(8), finest / magnitude):
+            magnitude = ends
+        asked = requested_bits(graph, copies)
+        states = options.bits == 8 and options.wide_concats and is_sequence(graph, node.output)
         wide = node.output in options.wide or states or (is_output and options.output_bits == 16)
         kind = NumType(asked or (16 if wide else options.bits), node.output not in positive)
-        if _is_coarse(kind, finest / reach) and asked is None and _may_widen(graph, held, options):
+        if _is_coarse(kind, finest / magnitude) and asked is None and _may_widen(graph, copies, options):
             kind = replace(kind, bits=16)
         if kind.bits == 8:
-            reach = max(min(value, ends) if types[name].bits == 16 else value for name, value in reaches.items())
-        step = reach / kind.qmax
-        if is_output and any(_are_scores(name, positive, seen) for name in reaches):
-            step = _parting(step)
-        kind = _joined(kind.with_scale(step), [types[origin] for origin in origins], graph, held, options)
+            magnitude = max(min(value, ends) if types[name].bits == 16 else value for name, value in magnitudes.items())
+        step = magnitude / kind.qmax
+        if is_output and any(_are_scores(name, positive, seen) for name in magnitudes):
+            step = _step_beside_half(step)
+        kind = _concat_type(kind.with_scale(step), [types[origin] for origin in origins], graph, copies, options)
         types[node.output] = kind
-        if _is_coarse(kind, finest / reach):
-            coarse.append(_coarse(node, kind, reaches, zero))
+        if _is_coarse(kind, finest / magnitude):
+            coarse.append(_describe_coarse(node, kind, magnitudes, zero))
         for origin in origins:
-            near = _extent(types[origin]) >= _JOIN_RATIO * _extent(kind)
+            near = _interval_width(types[origin]) >= _JOIN_RATIO * _interval_width(kind)
             same = (types[origin].bits, types[origin].signed) == (kind.bits, kind.signed)
             if near and same and origin not in graph.inputs:
                 types[origin] = kind
@@ -141,26 +139,28 @@ def type_concats(
 
 
 def _are_scores(name: str, positive: set[str], seen: Mapping[str, float]) -> bool:
-    """True if the values of a tensor lie between 0 and 1, and some above one half."""
+    """True if all values of a tensor lie in [0, 1] and some exceed one half."""
     return name in positive and 0.5 < seen.get(name, 0.0) <= 1
 
 
-def _parting(step: float) -> float:
-    """Return the next larger step whose integers part at one half, so that rounding leaves each score on its side of it."""
+def _step_beside_half(step: float) -> float:
+    """Return the next larger step for which rounding never moves a score across one half."""
     count = int(1 / step)
     count -= count % 2 == 0
-    return 1 / count if 0 < count < _FINE else step
+    return 1 / count if 0 < count < _FINE_STEPS else step
 
 
-def _extent(kind: NumType) -> float:
+def _interval_width(kind: NumType) -> float:
     low, high = kind.interval
     return high - low
 
 
-def _joined(symmetric: NumType, parts: Sequence[NumType], graph: Graph, held: Sequence[str], options: QuantOptions) -> NumType:
-    """The type of a Concat of these parts: with a zero point where the steps become clearly finer, else symmetric."""
-    fixed = any(name in graph.outputs for name in held) or any(
-        isinstance(reader.op, Deconv) for name in held for reader in graph.consumers(name)
+def _concat_type(
+    symmetric: NumType, parts: Sequence[NumType], graph: Graph, copies: Sequence[str], options: QuantOptions
+) -> NumType:
+    """Return the type of a Concat: with a zero point if that makes its steps clearly finer, otherwise symmetric."""
+    fixed = any(name in graph.outputs for name in copies) or any(
+        isinstance(reader.op, Deconv) for name in copies for reader in graph.consumers(name)
     )
     if fixed or not (options.unsigned and options.zero_points and symmetric.signed and symmetric.bits == 8):
         return symmetric
@@ -169,24 +169,24 @@ def _joined(symmetric: NumType, parts: Sequence[NumType], graph: Graph, held: Se
 
 
 def _is_coarse(kind: NumType, share: float) -> bool:
-    """True if a range that is `share` of the whole keeps too few of the integers."""
+    """True if a range of `share` of the whole keeps fewer than `_FEWEST_STEPS` steps."""
     return NumType(kind.bits).qmax * share < _FEWEST_STEPS
 
 
-def _may_widen(graph: Graph, held: list[str], options: QuantOptions) -> bool:
-    """True if 16 bits cost only memory: no weights multiply the integers, and nobody asked for 8 of the outputs."""
-    if not options.wide_joins or (options.output_bits == 8 and any(name in graph.outputs for name in held)):
+def _may_widen(graph: Graph, copies: list[str], options: QuantOptions) -> bool:
+    """True if 16 bits cost only memory: no weights multiply the output, and 8-bit outputs were not requested."""
+    if not options.wide_concats or (options.output_bits == 8 and any(name in graph.outputs for name in copies)):
         return False
-    return not any(isinstance(reader.op, (Conv, Deconv, Fc)) for name in held for reader in graph.consumers(name))
+    return not any(isinstance(reader.op, (Conv, Deconv, Fc)) for name in copies for reader in graph.consumers(name))
 
 
-def _coarse(node: Node, kind: NumType, reaches: Mapping[str, float], zero: set[str]) -> CoarseJoin:
-    widest = max(reaches, key=lambda name: reaches[name])
-    least = min((name for name in reaches if name not in zero), key=lambda name: reaches[name])
-    step = reaches[widest] / kind.qmax
+def _describe_coarse(node: Node, kind: NumType, magnitudes: Mapping[str, float], zero: set[str]) -> CoarseConcat:
+    widest = max(magnitudes, key=lambda name: magnitudes[name])
+    least = min((name for name in magnitudes if name not in zero), key=lambda name: magnitudes[name])
+    step = magnitudes[widest] / kind.qmax
     what = (
-        f"joins in {kind.bits} bits ranges that differ by a factor of {reaches[widest] / reaches[least]:.3g}: "
-        f"'{widest}' reaches {reaches[widest]:.4g}, '{least}' {reaches[least]:.4g}, which is {reaches[least] / step:.3g} steps"
+        f"joins in {kind.bits} bits ranges that differ by a factor of {magnitudes[widest] / magnitudes[least]:.3g}: "
+        f"'{widest}' reaches {magnitudes[widest]:.4g}, '{least}' {magnitudes[least]:.4g}, which is {magnitudes[least] / step:.3g} steps"
     )
     remedy = "set Quantize=0 for it" if kind.bits == 16 else "set QuantBits=16 or Quantize=0 for it"
-    return CoarseJoin(node.name, False, what, f"{remedy}, or keep the tensors apart", node.location)
+    return CoarseConcat(node.name, False, what, f"{remedy}, or keep the tensors apart", node.location)

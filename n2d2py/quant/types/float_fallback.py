@@ -1,10 +1,13 @@
-"""Layers that stay in floating point inside of an integer network, and the conversions at their borders.
+"""Float fallback: layers of an integer network that compute in floating point, and the conversions around them.
 
-They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/types/spectra.py), those
-that make divisors (quant/types/guards.py), the first ones after an input in floating point (quant/types/float_inputs.py), and those for which the target has no integers (quant/types/float_regions.py). What reads only such tensors and either moves values or
-computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
-both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
-form are those of `arithmetic/functions.py`, so that every export gives the same bits.
+These layers fall back to floating point:
+- layers with `Quantize=0`, and layers without an integer form;
+- the power spectrum up to its logarithm (spectra.py), and divisors (guards.py);
+- the first layers after a float input (float_inputs.py), and layers that the target runs in floating point (float_regions.py);
+- layers between float layers that only move values or compute exactly (maximum, product, sum of two);
+- a Concat with a float producer or consumer: one integer scale for boxes and scores of a detector would spoil the scores.
+
+Functions without an integer form use `arithmetic/functions.py`, so every export computes the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.concat import joins
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
@@ -32,53 +35,55 @@ from n2d2py.quant.types.guards import divisor_layers
 from n2d2py.quant.types.spectra import power_layers
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
-"""Activation functions that are computed as maps of arrays there."""
+"""Activation functions with a float kernel that gives the same bits everywhere, and its name."""
 _ROUNDED = ("Logistic", "Exp", "Log", "Erf", "Softplus")
-"""Those of them whose last bits depend on the library."""
+"""Functions of `_EXACT` whose last bits would depend on the math library."""
 _ORDERED = ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")
 
 
 def float_layers(graph: Graph) -> set[str]:
-    """Names of the layers that stay in floating point.
+    """Return the names of the layers that compute in floating point.
 
-    Layers that only move values, between layers in floating point alone, join them: nothing is converted for them. So does a
-    Concat next to one, and what only moves the values of that: each part of them is rounded by itself.
+    Layers that only move values between float layers are added, to avoid conversions. A Concat next to a float layer is
+    added too, with the layers that move its result: the parts of its result are then quantized one by one.
     """
-    chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _by_target(graph, node)}
-    chosen |= _formless(graph) | power_layers(graph) | divisor_layers(graph) | input_layers(graph)
-    joints: set[str] = set()
+    chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _is_float_on_target(graph, node)}
+    chosen |= _without_integer_form(graph) | power_layers(graph) | divisor_layers(graph) | input_layers(graph)
+    concats: set[str] = set()
     while chosen:
-        inside = _inside(graph, chosen)
-        joined = {node.name for node in graph.nodes if node.name not in chosen and _is_joint(graph, node, chosen, joints)}
-        if not inside and not joined:
+        between = _between_float_layers(graph, chosen)
+        added = {
+            node.name for node in graph.nodes if node.name not in chosen and _is_float_concat(graph, node, chosen, concats)
+        }
+        if not between and not added:
             break
-        chosen |= inside | joined
-        joints |= joined
+        chosen |= between | added
+        concats |= added
     return chosen
 
 
-def _by_target(graph: Graph, node: Node) -> bool:
+def _is_float_on_target(graph: Graph, node: Node) -> bool:
     return graph.precision(node).target is TargetForm.REAL
 
 
-def _sums(graph: Graph, node: Node) -> bool:
-    """True if a layer reads integers and gives real numbers."""
+def _returns_accumulators(graph: Graph, node: Node) -> bool:
+    """True if a layer reads integers and returns its accumulators as real numbers."""
     return graph.precision(node).target is TargetForm.SUMS
 
 
-def _is_joint(graph: Graph, node: Node, chosen: set[str], joints: set[str]) -> bool:
-    """True if a layer is a Concat that reads `chosen` layers or is read by one, or moves the values of one of `joints`."""
+def _is_float_concat(graph: Graph, node: Node, chosen: set[str], concats: set[str]) -> bool:
+    """True for a Concat with a producer or consumer in `chosen`, and for layers that move the result of one of `concats`."""
     if graph.precision(node).quantize is not None or any(graph.kind(name) for name in (*node.inputs, *node.outputs)):
         return False
-    if joins(node):
+    if is_real_concat(node):
         plain = node.activation is None or isinstance(node.activation, Clip)
         return plain and (_comes_from(graph, node, chosen) or _goes_to(graph, node, chosen))
     producer = graph.producer(node.inputs[0]) if node.op.moves_values and node.activation is None else None
-    return producer is not None and producer.name in joints
+    return producer is not None and producer.name in concats
 
 
 def _comes_from(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """True if one of a layer's inputs is computed by `chosen` layers, moved or not."""
+    """True if an input of a layer is a result of `chosen` layers or a copy of one."""
     producers = [producer for name in node.inputs if (producer := graph.producer(name)) is not None]
     return any(
         producer.name in chosen or (producer.op.moves_values and _comes_from(graph, producer, chosen)) for producer in producers
@@ -86,150 +91,153 @@ def _comes_from(graph: Graph, node: Node, chosen: set[str]) -> bool:
 
 
 def _goes_to(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """True if one of `chosen` layers reads what a layer gives, moved or not."""
+    """True if one of `chosen` layers reads the result of a layer or a copy of it."""
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
     return any(reader.name in chosen or (reader.op.moves_values and _goes_to(graph, reader, chosen)) for reader in readers)
 
 
-def _formless(graph: Graph) -> set[str]:
-    """The layers without integer form, and those after them that are computed exactly in floating point too."""
+def _without_integer_form(graph: Graph) -> set[str]:
+    """Return the layers without an integer form, and the layers after them that are exact in floating point."""
     chosen: set[str] = set()
     real: set[str] = set()
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
-        follows = bool(sources) and all(name in real for name in sources) and _follows(node, graph)
+        continues_float = bool(sources) and all(name in real for name in sources) and _is_exact_in_float(node, graph)
         if (
-            not _is_ordered(node)
+            not _uses_order_only(node)
             and not isinstance(node.op, Convert)
-            and (follows or _by_target(graph, node) or refused(node) is not None)
+            and (continues_float or _is_float_on_target(graph, node) or refused(node) is not None)
         ):
             chosen.add(node.name)
             real.update(node.outputs)
     return chosen
 
 
-def _is_ordered(node: Node) -> bool:
-    """Positions of extremes are the same among the integers."""
+def _uses_order_only(node: Node) -> bool:
+    """True if only the order of the values counts, which quantization preserves."""
     return isinstance(node.op, ArrayTopK) or (isinstance(node.op, ArrayReduce) and node.op.function in _ORDERED)
 
 
-def _follows(node: Node, graph: Graph) -> bool:
-    """True if a layer with an integer form gives the same bits everywhere in floating point."""
+def _is_exact_in_float(node: Node, graph: Graph) -> bool:
+    """True if the float result of a layer with an integer form has the same bits on every machine."""
     op = node.op
     if graph.precision(node).quantize or (node.activation is not None and not isinstance(node.activation, Clip)):
         return False
     if isinstance(op, Activation):
-        return isinstance(op.function, Clip) or _as_map(node, graph) is not None
+        return isinstance(op.function, Clip) or _as_array_operator(node, graph) is not None
     if isinstance(op, ElemWise):
         weights, shifts = op.coefficients(len(node.inputs))
         plain = all(abs(w) == 1 for w in weights) and not any(shifts)
         return op.operation in ("Prod", "Max", "Min") or (op.operation == "Sum" and plain)
-    return op.moves_values or joins(node) or (isinstance(op, Pool) and op.mode == "Max")
+    return op.moves_values or is_real_concat(node) or (isinstance(op, Pool) and op.mode == "Max")
 
 
-def _as_map(node: Node, graph: Graph) -> ArrayMap | None:
-    """The map of an array that an activation function of a vector is."""
+def _as_array_operator(node: Node, graph: Graph) -> ArrayMap | None:
+    """Return the array operator that is equivalent to an activation function of a vector; None without one."""
     size = graph.shape(node.output)
     if not isinstance(node.op, Activation) or node.op.function.kind not in _EXACT or len(size) != 2 or node.activation:
         return None
     return ArrayMap(_EXACT[node.op.function.kind], (size[1],), ((size[1],),))
 
 
-def _inside(graph: Graph, chosen: set[str]) -> set[str]:
-    """The layers that move or scale values from `chosen` layers, or each other, to such alone: what floating point alone reads is not
-    rounded on its way."""
+def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
+    """Return the layers that move or scale values only between `chosen` layers: quantization there would lose precision for nothing."""
     found = {
         node.name: node
         for node in graph.nodes
         if node.name not in chosen
-        and (node.op.moves_values or _scales(node))
+        and (node.op.moves_values or _is_scale_or_sum(node))
         and graph.precision(node).quantize is None
         and not any(name in graph.outputs for name in node.outputs)
     }
     while True:
-        kept = {name: node for name, node in found.items() if _are_within(graph, node, chosen | found.keys())}
+        kept = {name: node for name, node in found.items() if _has_all_neighbours_in(graph, node, chosen | found.keys())}
         if len(kept) == len(found):
             return set(kept)
         found = kept
 
 
-def _scales(node: Node) -> bool:
-    """True if a layer has a gain, a shift or a sum for each value."""
+def _is_scale_or_sum(node: Node) -> bool:
+    """True if a layer applies gains and shifts or adds tensors element by element."""
     plain = node.activation is None or isinstance(node.activation, Clip)
     return plain and isinstance(node.op, (AddConstants, Affine, ElemWise))
 
 
-def _are_within(graph: Graph, node: Node, names: set[str]) -> bool:
-    """True if all neighbours of a layer are among `names`, and some layer reads it."""
+def _has_all_neighbours_in(graph: Graph, node: Node, names: set[str]) -> bool:
+    """True if all producers and consumers of a layer are among `names`, and it has consumers."""
     producers = [graph.producer(name) for name in node.inputs]
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
     return bool(readers) and all(other is not None and other.name in names for other in (*producers, *readers))
 
 
 def float_tensors(graph: Graph) -> set[str]:
-    """Tensors of a graph with conversions that hold floating-point numbers.
+    """Return the float tensors of a graph that has its conversions.
 
-    The conversions tell: a layer that reads real numbers is of the kind that it reads. To decide again which layers stay in
-    floating point would be wrong, for a conversion hides from a Concat what its input was moved from.
+    The type follows from the conversions: a layer computes in the type that it reads. `float_layers` could decide otherwise,
+    since a conversion hides the producer of a Concat's input.
     """
     chosen = float_layers(graph)
-    return _found_real(graph, chosen, _real_inputs(graph, _found_real(graph, chosen, set())))
+    return _propagate_float(graph, chosen, _float_inputs(graph, _propagate_float(graph, chosen, set())))
 
 
-def _real_inputs(graph: Graph, real: set[str]) -> set[str]:
-    """The inputs in floating point: those that stay so, and the states whose outputs are `real`."""
+def _float_inputs(graph: Graph, real: set[str]) -> set[str]:
+    """Return the float inputs, and the states whose outputs are in `real`."""
     ends = zip(graph.kept, graph.becoming, strict=True)
     return {*graph.float_inputs, *(name for name, output in ends if output in real)}
 
 
-def _found_real(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
+def _propagate_float(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
     found = set(states)
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         if isinstance(node.op, Convert):
             real = node.op.to_float
         else:
-            real = (any(name in found for name in sources) if sources else node.name in chosen) or _sums(graph, node)
+            real = (any(name in found for name in sources) if sources else node.name in chosen) or _returns_accumulators(
+                graph, node
+            )
         found.update(name for name in node.outputs if real and not graph.kind(name))
     return found
 
 
 def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
-    """A copy of a fused float graph with a Convert layer on every edge between integers and floating point.
+    """Return a copy of a fused float graph with a Convert layer on every edge between integers and floating point.
 
-    A tensor that several layers read is converted once. Outputs of the network keep their computed type. `chosen` are the layers in
-    floating point; by default `float_layers`.
+    A tensor with several consumers is converted once. Outputs of the network keep their computed type. `chosen` are the
+    float layers; by default `float_layers`.
 
     Raises:
-        N2D2Error: E510 for a layer that has neither an integer form nor a kernel that gives the same bits everywhere.
+        N2D2Error: E510 for a layer with neither an integer form nor a reproducible float kernel.
     """
     chosen = float_layers(graph) if chosen is None else chosen
-    if not chosen and not graph.float_inputs and not any(_sums(graph, node) for node in graph.nodes):
+    if not chosen and not graph.float_inputs and not any(_returns_accumulators(graph, node) for node in graph.nodes):
         return graph
     result = graph.copy()
-    real = {name for node in result.nodes if node.name in chosen or _sums(result, node) for name in node.outputs}
-    real |= _real_inputs(result, real)
+    real = {
+        name for node in result.nodes if node.name in chosen or _returns_accumulators(result, node) for name in node.outputs
+    }
+    real |= _float_inputs(result, real)
     converted: dict[tuple[str, bool], str] = {}
     for node in list(result.nodes):
-        wants = node.name in chosen
-        if wants and result.precision(node).quantize is not False and not _by_target(result, node):
-            _check(node)
-            node.op = _as_map(node, result) or node.op
+        is_float = node.name in chosen
+        if is_float and result.precision(node).quantize is not False and not _is_float_on_target(result, node):
+            _check_float_kernel(node)
+            node.op = _as_array_operator(node, result) or node.op
         for position, name in enumerate(node.inputs):
-            if (name in real) == wants or result.kind(name) or _is_ordered(node):
+            if (name in real) == is_float or result.kind(name) or _uses_order_only(node):
                 continue
-            if (name, wants) not in converted:
-                converted[name, wants] = _convert(result, node, name, wants)
-            node.inputs = [*node.inputs[:position], converted[name, wants], *node.inputs[position + 1 :]]
+            if (name, is_float) not in converted:
+                converted[name, is_float] = _convert(result, node, name, is_float)
+            node.inputs = [*node.inputs[:position], converted[name, is_float], *node.inputs[position + 1 :]]
     for node in list(result.nodes):
-        if node.name in chosen and result.precision(node).quantize is not False and not _by_target(result, node):
-            _map_image(result, node)
+        if node.name in chosen and result.precision(node).quantize is not False and not _is_float_on_target(result, node):
+            _replace_by_array_operator(result, node)
     result.verify()
     return result
 
 
-def _map_image(graph: Graph, node: Node) -> None:
-    """Make a function of an image, which libraries round each in their way, the map of an array between views."""
+def _replace_by_array_operator(graph: Graph, node: Node) -> None:
+    """Replace a function of an image by the array operator with reproducible bits, between two views."""
     shape, output = graph.shape(node.output), node.output
     if not isinstance(node.op, Activation) or node.op.function.kind not in _ROUNDED or len(shape) == 2 or node.activation:
         return
@@ -242,14 +250,14 @@ def _map_image(graph: Graph, node: Node) -> None:
     graph.nodes.insert(at + 2, view)
 
 
-def _check(node: Node) -> None:
+def _check_float_kernel(node: Node) -> None:
     reason = refused(node)
     if reason is not None and not isinstance(node.op, ArrayOp) and not node.op.same_bits:
         raise refusal(node, reason)
 
 
 def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
-    """Add the conversion of a tensor before its first reader of the other kind; return its output."""
+    """Add the conversion of a tensor before its first consumer of the other type; return its output."""
     output = graph.fresh_name(f"{name}_{'float' if to_float else 'integer'}")
     graph.add(
         Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True), at=graph.nodes.index(reader)

@@ -1,10 +1,10 @@
-"""Inputs in floating point: where one scale for an input costs more than the integers of what its first layers make of it.
+"""Float inputs: inputs for which one integer scale costs more than quantizing the results of their first layers.
 
-    x, Log(x + 0.001), Conv               x in floating point, the logarithm too; its result gets integers
-    x, Fc; channels of different units    x in floating point, each channel brought to [-1, 1]; the weights undo that; channels along any axis
+    x, Log(x + 0.001), Conv               x and the logarithm stay in floating point; the result of Log is quantized
+    x, Fc; channels of different units    x stays in floating point, each channel is scaled to [-1, 1], and the weights undo it
 
-The first layers are those of single values: gains, shifts, functions. Both sides are measured on stimuli: the error of the first layers'
-results from rounding x, and from rounding these results.
+"First layers" are the element-wise layers after an input: gains, shifts, functions. Two errors at their results are compared
+on samples: from quantizing x, and from quantizing the results.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ from n2d2py.quant.observe.histogram import LEAST_RANGE
 from n2d2py.quant.types.guards import EXACT_FUNCTIONS
 from n2d2py.quant.types.ranges import interval_type
 
-_WORSE = 2.0
-"""Least ratio of the squared error of an input's integers to that of its first layers' results."""
-_WORSE_CHANNELS = 16.0
-"""The same of channels with one scale and with their own."""
-_FEWEST = 8
-"""Stimuli that tell the ranges of channels."""
+_WORSE_RATIO = 2.0
+"""An input stays in floating point if quantizing it has at least this multiple of the squared error."""
+_WORSE_CHANNEL_RATIO = 16.0
+"""The same ratio for one scale against a scale for each channel."""
+_FEWEST_SAMPLES = 8
+"""Least number of samples for ranges of channels."""
 _SQNR = 35.0
-"""Decibels that 8 bits must keep of an input, which else has 16."""
+"""Signal to quantization noise, in dB, below which an input has 16 bits instead of 8."""
 _FEWEST_VALUES = 1000
-"""Of normal values, the next ones beyond the largest of so many have 35 dB less power than all."""
+"""Clipping at the largest of so many normally distributed values costs 35 dB."""
 
 InputScales = Mapping[str, np.ndarray]
-"""By input: gains and shifts (2, ...) of its channels, which broadcast to it, such as (2, 1, C) to rows (1, T, C); (2, 0) where its first
-layers stay unchanged."""
+"""By input: gains and shifts (2, ...) that broadcast to it, such as (2, 1, C) for (1, T, C); (2, 0) without scaling."""
 
 
 # ---- the layers after an input ---------------------------------------------------------------------
 def input_layers(graph: Graph) -> set[str]:
-    """Names of the layers that compute in floating point for the inputs that are so: the first layers, of single values, what moves values
-    before them, and products with an input at the end of the network, such as that of a mask."""
+    """Return the layers that compute in floating point because of a float input.
+
+    They are the first layers with the layers that move values before them, and products with the input at the end of the
+    network, such as the application of a mask.
+    """
     found: set[str] = set()
     for name in graph.float_inputs:
         for node in _first_layers(graph, name):
@@ -61,29 +63,29 @@ def input_layers(graph: Graph) -> set[str]:
     return found
 
 
-def is_given(graph: Graph, tensor: str) -> bool:
-    """True if a tensor holds the integers that the first layers make of an input in floating point."""
+def is_requantized_input(graph: Graph, tensor: str) -> bool:
+    """True if a tensor holds the quantized result of the first layers of a float input."""
     node = graph.producer(tensor)
     if node is None or not isinstance(node.op, Convert) or node.op.to_float:
         return False
     while node is not None:
         tensor = node.inputs[0]
         node = graph.producer(tensor)
-        if node is not None and not (node.op.moves_values or _is_of_single_values(node)):
+        if node is not None and not (node.op.moves_values or _is_elementwise(node)):
             return False
     return tensor in graph.float_inputs
 
 
 def _first_layers(graph: Graph, tensor: str) -> Iterator[Node]:
     for reader in graph.consumers(tensor):
-        if _is_of_single_values(reader):
+        if _is_elementwise(reader):
             yield reader
-        if _is_of_single_values(reader) or (reader.op.moves_values and reader.activation is None):
+        if _is_elementwise(reader) or (reader.op.moves_values and reader.activation is None):
             yield from _first_layers(graph, reader.output)
 
 
 def _last_products(graph: Graph, tensor: str) -> Iterator[Node]:
-    """The layers that multiply a tensor, moved or not, by others and give outputs of the network, with what moves values around them."""
+    """Yield the layers that multiply a tensor by others to form network outputs, and the layers that move values around them."""
     for reader in graph.consumers(tensor):
         if reader.op.moves_values and reader.activation is None:
             after = [*_last_products(graph, reader.output)]
@@ -91,16 +93,16 @@ def _last_products(graph: Graph, tensor: str) -> Iterator[Node]:
         product = isinstance(reader.op, ElemWise) and reader.op.operation == "Prod"
         product = product or (isinstance(reader.op, ArrayMap) and reader.op.function == "Mul")
         if product and len(set(reader.inputs)) > 1 and reader.activation is None and graph.is_last(reader.output):
-            yield from (reader, *_movers(graph, reader.output))
+            yield from (reader, *_moving_layers(graph, reader.output))
 
 
-def _movers(graph: Graph, tensor: str) -> Iterator[Node]:
+def _moving_layers(graph: Graph, tensor: str) -> Iterator[Node]:
     for reader in graph.consumers(tensor):
-        yield from (reader, *_movers(graph, reader.output))
+        yield from (reader, *_moving_layers(graph, reader.output))
 
 
-def _is_of_single_values(node: Node) -> bool:
-    """True if each element of the result is a function of one of the only input, with the same bits everywhere in floating point."""
+def _is_elementwise(node: Node) -> bool:
+    """True if a layer with one input is element-wise and gives the same float bits on every machine."""
     op = node.op
     if len(set(node.inputs)) != 1 or not (node.activation is None or isinstance(node.activation, Clip)):
         return False
@@ -116,39 +118,39 @@ def _is_of_single_values(node: Node) -> bool:
 
 # ---- the choice -------------------------------------------------------------------------------------
 def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, tuple[float, float] | None]) -> InputScales:
-    """The inputs that are better left in floating point, by stimuli (n, ...); those of known ranges, such as images, are not."""
+    """Return the inputs that are better left in floating point, judged on samples (n, ...); never inputs of known range, such as images."""
     found: dict[str, np.ndarray] = {}
     for name, x in named_inputs(graph, stimuli).items():
         measured = ranges.get(name) is None and name in graph.fed and not graph.kind(name)
         if not measured or name in graph.outputs or not np.isfinite(x).all() or not x.size:
             continue
-        if any(_is_of_single_values(node) and graph.precision(node).quantize for node in graph.consumers(name)):
+        if any(_is_elementwise(node) and graph.precision(node).quantize for node in graph.consumers(name)):
             continue
         x = x.astype(np.float64)
-        if _is_lost_in_layers(graph, name, x) or (_is_spoiled(x) and any(_last_products(graph, name))):
+        if _is_better_in_float(graph, name, x) or (_needs_16_bits(x) and any(_last_products(graph, name))):
             found[name] = np.zeros((2, 0))
-        elif (scales := _scales_of_channels(graph, name, x)) is not None:
+        elif (scales := _channel_scales(graph, name, x)) is not None:
             found[name] = scales
     return found
 
 
-def _is_lost_in_layers(graph: Graph, name: str, x: np.ndarray) -> bool:
-    """True if the integers of an input cost more than those of what its first layers make of it."""
-    real = _results(graph, name, x)
-    rounded = _results(graph, name, _rounded(x, 8))
+def _is_better_in_float(graph: Graph, name: str, x: np.ndarray) -> bool:
+    """True if quantizing an input has a larger error than quantizing the results of its first layers."""
+    real = _first_results(graph, name, x)
+    rounded = _first_results(graph, name, _quantized_to(x, 8))
     if not all(np.isfinite(values).all() for values in real.values()):
         return False
     for tensor, values in real.items():
         with np.errstate(all="ignore"):
             error = np.square(rounded[tensor] - values).mean()
-            own = np.square(_stored(values) - values).mean()
-        if not np.isfinite(error) or error > _WORSE * max(own, 1e-30 * np.square(values).mean()):
+            own = np.square(_quantized(values) - values).mean()
+        if not np.isfinite(error) or error > _WORSE_RATIO * max(own, 1e-30 * np.square(values).mean()):
             return True
     return False
 
 
-def _results(graph: Graph, name: str, x: np.ndarray) -> dict[str, np.ndarray]:
-    """The values of the tensors that the first layers of an input give to layers of other kinds."""
+def _first_results(graph: Graph, name: str, x: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the results of the first layers of an input that other layers consume."""
     values, found = {name: x}, {}
     layers = {node.name: node for node in _first_layers(graph, name)}
     for node in graph.nodes:
@@ -163,29 +165,31 @@ def _results(graph: Graph, name: str, x: np.ndarray) -> dict[str, np.ndarray]:
     return found
 
 
-def _is_spoiled(values: np.ndarray) -> bool:
-    return is_spoiled(np.abs(values).max(), values.var())
+def _needs_16_bits(values: np.ndarray) -> bool:
+    return needs_16_bits(np.abs(values).max(), values.var())
 
 
-def is_spoiled(largest: float, variance: float) -> bool:
+def needs_16_bits(largest: float, variance: float) -> bool:
     """True if rounding to 127 steps leaves less than 35 dB between the signal and the error."""
     step = largest / 127
     return bool(step * step / 12 > 10 ** (-_SQNR / 10) * variance)
 
 
-def is_clipped(graph: Graph, name: str, count: int) -> bool:
-    """True if the `count` values that calibration saw of an input, or of its scaled channels, are so few that clipping others costs more than
-    35 dB. The 16-bit range has room for them. Inputs next to states keep the bits of the network: kept inputs would take twice the memory."""
-    return not graph.states and count < _FEWEST_VALUES * (graph.shape(name)[1] if is_given(graph, name) else 1)
+def would_clip(graph: Graph, name: str, count: int) -> bool:
+    """True if calibration saw so few values (`count`) of an input, or of each scaled channel, that clipping later ones costs 35 dB.
+
+    A 16-bit range has headroom for them. Inputs of a network with states keep 8 bits: stored inputs would take twice the memory.
+    """
+    return not graph.states and count < _FEWEST_VALUES * (graph.shape(name)[1] if is_requantized_input(graph, name) else 1)
 
 
-def _stored(x: np.ndarray) -> np.ndarray:
-    """The real numbers that the integers of an input stand for, in 16 bits where 8 spoil it."""
-    return _rounded(x, 16 if _is_spoiled(x) else 8)
+def _quantized(x: np.ndarray) -> np.ndarray:
+    """Return the values after quantization to 8 bits, or 16 if 8 would spoil them."""
+    return _quantized_to(x, 16 if _needs_16_bits(x) else 8)
 
 
-def _rounded(x: np.ndarray, bits: int) -> np.ndarray:
-    """The real numbers that the integers of these values stand for; the 16-bit ones have headroom."""
+def _quantized_to(x: np.ndarray, bits: int) -> np.ndarray:
+    """Return the values after quantization to `bits` bits; 16 bits have headroom."""
     if bits == 16:
         kind = NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
     else:
@@ -193,21 +197,23 @@ def _rounded(x: np.ndarray, bits: int) -> np.ndarray:
     return kind.dequantize(kind.quantize(x)).astype(np.float64)
 
 
-def _scales_of_channels(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None:
-    """Gains and shifts that bring each channel of an input to [-1, 1], where one scale is much worse; None where it is not, or where no
-    weights undo them. The channels are along the axis by which most is won."""
-    if len(x) < _FEWEST or any(graph.precision(node).quantize is False for node in graph.consumers(name)):
+def _channel_scales(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None:
+    """Return gains and shifts that scale each channel of an input to [-1, 1], along the axis with the largest benefit.
+
+    None if one scale is nearly as good, or if no weights can undo the scaling.
+    """
+    if len(x) < _FEWEST_SAMPLES or any(graph.precision(node).quantize is False for node in graph.consumers(name)):
         return None
     found = [_scales_along(graph, name, x, axis) for axis in range(1, x.ndim) if x.shape[axis] > 1]
     ratio, scales = max((each for each in found if each is not None), key=lambda each: each[0], default=(0.0, None))
-    return scales if ratio > _WORSE_CHANNELS else None
+    return scales if ratio > _WORSE_CHANNEL_RATIO else None
 
 
 def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[float, np.ndarray] | None:
-    """Those of channels along an axis, and the ratio of the squared error of one scale to theirs."""
-    numbers = _numbers(x.shape, axis)
+    """Return the error ratio of one scale to a scale for each channel along an axis, and the gains and shifts."""
+    numbers = _channel_indices(x.shape, axis)
     readers = weighted_readers(graph, name, numbers)
-    if isinstance(readers, str) or _place(graph, name, numbers) is None:
+    if isinstance(readers, str) or _scalable_copy(graph, name, numbers) is None:
         return None
     channels = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
     low, high = channels.min(axis=1), channels.max(axis=1)
@@ -215,29 +221,28 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     varies = high - low > 1e-6 * largest
     if not varies.any():
         return None
-    # nothing is known of a channel that stays the same but its size
+    # of a constant channel only its magnitude is known
     symmetric = np.full(len(low), True) if padded_reader(readers) is not None else ~varies
     half = np.where(symmetric, np.where(largest > LEAST_RANGE, largest, 1.0), (high - low) / 2)
     centre = np.where(symmetric, 0.0, (high + low) / 2)
     own = (channels - centre[:, None]) / half[:, None]
-    error = np.square((_stored(channels) - channels) / half[:, None])[varies].mean()
-    least = np.square(_stored(own) - own)[varies].mean()
-    return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_along(x.ndim, axis))
+    error = np.square((_quantized(channels) - channels) / half[:, None])[varies].mean()
+    least = np.square(_quantized(own) - own)[varies].mean()
+    return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_broadcast_shape(x.ndim, axis))
 
 
-def _along(rank: int, axis: int) -> tuple[int, ...]:
-    """The shape, batch apart, of channels that broadcast to a tensor of `rank` axes along one of them."""
+def _broadcast_shape(rank: int, axis: int) -> tuple[int, ...]:
+    """Return the shape, without batch, of a vector that broadcasts along one axis of a tensor of `rank` axes."""
     return tuple(-1 if each == axis else 1 for each in range(1, rank))
 
 
-def _numbers(shape: tuple[int, ...], axis: int) -> np.ndarray:
-    """The number of its channel along an axis, for each element (1, ...) of a tensor."""
-    return np.broadcast_to(np.arange(shape[axis]).reshape(1, *_along(len(shape), axis)), (1, *shape[1:]))
+def _channel_indices(shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """Return the channel index along an axis for each element (1, ...) of a tensor."""
+    return np.broadcast_to(np.arange(shape[axis]).reshape(1, *_broadcast_shape(len(shape), axis)), (1, *shape[1:]))
 
 
-def _place(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, tuple[int, ...]] | None:
-    """The tensor after an input, itself or its moved values, whose layout an Affine takes channel by channel: its name and the dims
-    (C, ...) that it has, or is seen in; None without any."""
+def _scalable_copy(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, tuple[int, ...]] | None:
+    """Return the input, or a copy of it in another layout, on which an Affine can scale the channels, and its dims (C, ...); None without any."""
     count = int(numbers.max()) + 1
     while True:
         dims = numbers.shape[1:]
@@ -254,7 +259,7 @@ def _place(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, tuple[int
 
 
 def with_float_inputs(graph: Graph, scales: InputScales) -> Graph:
-    """A copy of a fused graph with these inputs in floating point, and the layers that scale their channels; the same function."""
+    """Return an equivalent copy of a fused graph with these float inputs and the layers that scale their channels."""
     if not scales:
         return graph
     result = graph.copy()
@@ -267,10 +272,10 @@ def with_float_inputs(graph: Graph, scales: InputScales) -> Graph:
 
 
 def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarray) -> None:
-    """Add the layer that scales the channels of an input, and undo it in the weights that read them."""
+    """Add the layer that scales the channels of an input, and undo the scaling in the weights of its consumers."""
     gain, shift = gains.reshape(-1), shifts.reshape(-1)
     numbers = np.broadcast_to(np.arange(gain.size).reshape(gains.shape), graph.shape(name))
-    readers, place = weighted_readers(graph, name, numbers), _place(graph, name, numbers)
+    readers, place = weighted_readers(graph, name, numbers), _scalable_copy(graph, name, numbers)
     assert not isinstance(readers, str) and place is not None
     for reader, own in readers:
         scale_inputs(reader, (1 / gain)[own], (-shift / gain)[own])
@@ -283,8 +288,8 @@ def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarr
         layers = [("rows", MemoryView(dims)), ("scaled", Affine()), ("array", MemoryView(graph.shape(source)[1:]))]
     last = source
     for step, (suffix, op) in enumerate(layers):
-        made = graph.fresh_name(f"{name}_{suffix}")
-        graph.add(Node(made, op, [last], [made], params if suffix == "scaled" else {}, helper=True), at=at + step)
-        last = made
+        output = graph.fresh_name(f"{name}_{suffix}")
+        graph.add(Node(output, op, [last], [output], params if suffix == "scaled" else {}, helper=True), at=at + step)
+        last = output
     for node in consumers:
         node.inputs = [last if one == source else one for one in node.inputs]

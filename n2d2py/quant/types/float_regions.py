@@ -1,7 +1,7 @@
-"""Targets that have integers for layers of weights alone: what is between these layers stays real, and is rounded where one reads it.
+"""Float regions of targets that run only weighted layers in integers.
 
-Such a layer gives real numbers, its sums of integers times their steps. Where only convolutions in integers read what a convolution
-gives, its result is integers: to round it once or where it is read is the same.
+Such a layer quantizes its input and returns its accumulators as real numbers; everything between stays in floating point. If
+only integer convolutions consume the result of a convolution, the result is quantized once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from n2d2py.quant.contract import refused
 
 
 def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Graph:
-    """A copy of a fused float graph that says of each layer what the target makes of it; `in_integers` are those that sum integers there."""
+    """Return a copy of a fused float graph with the target's form of each layer; `in_integers` is true for layers it runs in integers."""
     chosen = {
         node.name
         for node in graph.nodes
@@ -26,13 +26,13 @@ def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Grap
     for node in result.nodes:
         form = TargetForm.REAL
         if node.name in chosen:
-            form = TargetForm.INTEGERS if _stays(result, node, chosen) else TargetForm.SUMS
+            form = TargetForm.INTEGERS if _stays_integer(result, node, chosen) else TargetForm.SUMS
         result.precisions[node.name] = replace(result.precisions.get(node.name, Precision()), target=form)
     return result
 
 
-def _stays(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """True if only convolutions in integers read the result of a convolution."""
+def _stays_integer(graph: Graph, node: Node, chosen: set[str]) -> bool:
+    """True for a convolution whose result only integer convolutions consume."""
     readers = graph.consumers(node.output)
     return (
         node.output not in graph.outputs

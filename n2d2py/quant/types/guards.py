@@ -1,8 +1,11 @@
-"""Layers around a division or logarithm that stay in floating point: what divides has integers of one scale for loud and quiet inputs, and a
-constant that guards against zero (x / (deviation + epsilon), log(x + epsilon)) is less than a step of them.
+"""Divisions and logarithms that stay in floating point.
 
-They are the layers from what reads a divisor back to the last layer of weights: sums with constants, limits, roots, functions, products,
-reductions, and differences from a mean; so are those of a dividend that is a reduction, such as a product of vectors. A logarithm or a negative power has them where a constant guards what it reads.
+One integer scale cannot serve loud and quiet inputs of a divisor, and a guard against zero, such as epsilon in
+x / (deviation + epsilon) or log(x + epsilon), is smaller than one step.
+
+The float layers reach from the division back to the last weighted layer: added constants, limits, functions, products,
+reductions, and differences from a mean. A dividend that is a reduction, such as a dot product, is included. A logarithm or
+negative power falls back only if a constant guards its input.
 """
 
 from __future__ import annotations
@@ -23,45 +26,47 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.types.spectra import is_to_float
 
 _DEEPEST = 24
-"""Layers one after the other that make a divisor, those that only move values among them."""
+"""Longest chain of layers that computes a divisor, including layers that only move values."""
 EXACT_FUNCTIONS = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
-"""Functions that have the same bits everywhere in floating point."""
+"""Functions whose float results have the same bits on every machine."""
 
 
 def divisor_layers(graph: Graph) -> set[str]:
-    """Names of the layers that make divisors, and of guarded logarithms, in real numbers; none of a chain of which one has `Quantize=1`."""
-    return {one.name for layers in _divisions(graph) for one in layers}
+    """Return the layers that compute divisors and guarded logarithms in floating point; no chain that contains `Quantize=1`."""
+    return {one.name for layers in _division_chains(graph) for one in layers}
 
 
 def coarse_tensors(graph: Graph) -> set[str]:
-    """The tensors that are turned into real numbers for divisions alone, and for what makes divisors: 8 bits would be a few steps of quiet
-    inputs. `graph` has its conversions."""
+    """Return the integer tensors that only divisions and their chains consume: 8 bits would leave few steps for quiet inputs.
+
+    `graph` has its conversions.
+    """
     found: set[str] = set()
-    for layers in _divisions(graph):
+    for layers in _division_chains(graph):
         for name in (name for one in layers for name in one.inputs):
-            node = graph.producer(_origin(graph, name))
+            node = graph.producer(_copied_from(graph, name))
             if node is not None and is_to_float(node):
-                origin = _origin(graph, node.inputs[0])
-                if origin not in graph.outputs and _feeds_reals(graph, origin):
+                origin = _copied_from(graph, node.inputs[0])
+                if origin not in graph.outputs and _is_only_converted(graph, origin):
                     found.add(origin)
     return found
 
 
-def _origin(graph: Graph, tensor: str) -> str:
-    """The tensor whose values a tensor holds, moved."""
+def _copied_from(graph: Graph, tensor: str) -> str:
+    """Return the tensor that the values of `tensor` are copied from."""
     while (node := graph.producer(tensor)) is not None and node.op.moves_values:
         tensor = node.inputs[0]
     return tensor
 
 
-def _feeds_reals(graph: Graph, tensor: str) -> bool:
-    """True if all that reads a tensor, moved or not, turns it into real numbers."""
+def _is_only_converted(graph: Graph, tensor: str) -> bool:
+    """True if all consumers of a tensor or its copies are conversions to floating point."""
     readers = graph.consumers(tensor)
-    return all(is_to_float(one) or (one.op.moves_values and _feeds_reals(graph, one.output)) for one in readers)
+    return all(is_to_float(one) or (one.op.moves_values and _is_only_converted(graph, one.output)) for one in readers)
 
 
-def _divisions(graph: Graph) -> Iterator[list[Node]]:
-    """Each layer that divides or takes a logarithm, after those that make what it reads."""
+def _division_chains(graph: Graph) -> Iterator[list[Node]]:
+    """Yield, for each division and guarded logarithm, the chain of layers that ends with it."""
     if is_quantized(graph):
         return
     for node in graph.nodes:
@@ -69,7 +74,7 @@ def _divisions(graph: Graph) -> Iterator[list[Node]]:
         if tensor is None:
             continue
         layers = [*_chain(graph, tensor, {}), node]
-        if function_name(node) == "Log" and not any(map(_guards, layers)):
+        if function_name(node) == "Log" and not any(map(_is_guard, layers)):
             continue
         for name in node.inputs:
             if name != tensor and _is_reduced(graph, name):
@@ -78,8 +83,8 @@ def _divisions(graph: Graph) -> Iterator[list[Node]]:
             yield layers
 
 
-def _guards(node: Node) -> bool:
-    """True if a layer adds a positive constant, or gives at least one."""
+def _is_guard(node: Node) -> bool:
+    """True if a layer adds a positive constant or limits its result to positive values."""
     op = node.op
     limits = [node.activation, op.function if isinstance(op, Activation) else None]
     if any(isinstance(limit, Clip) and limit.low > 0 for limit in limits):
@@ -91,36 +96,41 @@ def _guards(node: Node) -> bool:
 
 
 def _chain(graph: Graph, tensor: str, known: dict[str, list[Node]], depth: int = _DEEPEST) -> list[Node]:
-    """The layers that make a divisor, the first ones first."""
+    """Return the layers that compute a divisor, in order."""
     if tensor not in known:
         node = graph.producer(tensor)
         known[tensor] = []
-        if node is not None and depth > 0 and not graph.kind(tensor) and (node.op.moves_values or _makes(graph, node)):
+        if (
+            node is not None
+            and depth > 0
+            and not graph.kind(tensor)
+            and (node.op.moves_values or _belongs_to_divisor(graph, node))
+        ):
             parts = {one.name: one for name in node.inputs for one in _chain(graph, name, known, depth - 1)}
             if parts or not node.op.moves_values:
                 known[tensor] = [*parts.values(), node]
     return known[tensor]
 
 
-def _makes(graph: Graph, node: Node) -> bool:
-    """True if a layer is one of single values, of products, of a reduction, or of differences from one."""
+def _belongs_to_divisor(graph: Graph, node: Node) -> bool:
+    """True for element-wise layers, products, reductions, and differences from a reduction."""
     op = node.op
     if node.activation is not None and not isinstance(node.activation, Clip):
         return False
-    if len(node.inputs) > 1 and _adds(node):
+    if len(node.inputs) > 1 and _is_sum(node):
         return any(_is_reduced(graph, name) for name in node.inputs)
     if isinstance(op, Activation):
         return isinstance(op.function, Clip) or op.function.kind in EXACT_FUNCTIONS
     return isinstance(op, (AddConstants, Affine, ArrayMap, ArrayReduce, ElemWise, Pool))
 
 
-def _adds(node: Node) -> bool:
+def _is_sum(node: Node) -> bool:
     op = node.op
     return (isinstance(op, ElemWise) and op.operation == "Sum") or (isinstance(op, ArrayMap) and op.function in ("Add", "Sub"))
 
 
 def _is_reduced(graph: Graph, tensor: str) -> bool:
-    """True if a tensor holds results of a reduction, moved or not, with functions of them or products."""
+    """True if a tensor is a reduction, or an element-wise function or copy of one."""
     node = graph.producer(tensor)
     while node is not None and (
         node.op.moves_values or (len(set(node.inputs)) == 1 and isinstance(node.op, (Activation, Affine)))

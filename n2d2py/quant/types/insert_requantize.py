@@ -1,4 +1,4 @@
-"""Every tensor that a layer computes gets one rounding after it, in a pre-quantized network."""
+"""Insertion of Quantize layers into a pre-quantized network, so that each computed tensor has exactly one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import joins
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
@@ -25,26 +25,26 @@ from n2d2py.operators.softmax import Softmax
 _UNKNOWN = NumType(8)
 
 
-def complete(
+def insert_missing_quantizes(
     graph: Graph, file_types: bool = False, real: Collection[str] = ()
 ) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
-    """(copy, types of its inputs and of what is rounded or moved, problems).
+    """Return a copy with one Quantize after each computed tensor, the types of its tensors, and the errors found.
 
-    In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one with 32 bits (of 16 where
-    a reader takes no more) over the range that the tensor cannot leave. Where the file rounds a tensor to several types,
-    the layer is computed once for each; one with weights is rounded so first. With `file_types` a table turns int8 to uint8, or back,
-    at the inputs and outputs that the file has so. The layers named in `real` compute in floating point.
+    A tensor without Quantize in the file gets one with 32 bits (16 if a consumer accepts no more) over its largest possible
+    range. If the file quantizes a tensor to several types, the layer is duplicated; a layer with weights is quantized first
+    instead. With `file_types`, int8 and uint8 are converted at inputs and outputs to the type in the file. Layers named in
+    `real` compute in floating point.
     """
     graph, types, errors = graph.copy(), {}, []
     for name in graph.inputs:
         if name in graph.float_inputs or graph.kind(name):
-            types[name] = _unrounded(graph, name)
+            types[name] = _unquantized_type(graph, name)
             continue
         readers = {node.op for node in graph.consumers(name)}
         reader = readers.pop() if len(readers) == 1 else None
         types[name] = reader.type if isinstance(reader, Quantize) else _UNKNOWN
         if file_types and name in graph.fed:
-            types[name] = _as_file(types[name], graph.fed_ports[graph.fed.index(name)])
+            types[name] = _with_file_sign(types[name], graph.fed_ports[graph.fed.index(name)])
         if not isinstance(reader, Quantize) and graph.consumers(name):
             first = graph.consumers(name)[0]
             errors.append(
@@ -56,8 +56,8 @@ def complete(
                 )
             )
     for name, port in zip(graph.results, graph.result_ports, strict=True) if file_types else ():
-        _give_as_file(graph, name, port)
-    wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types, real)]
+        _requantize_output(graph, name, port)
+    wide = [node.name for node in list(graph.nodes) if _complete_layer(graph, node, types, real)]
     if wide:
         log.notice(
             "%d layers have outputs that the file does not quantize (%s): they are stored as 32-bit or 16-bit integers",
@@ -68,12 +68,12 @@ def complete(
     return graph, types, errors
 
 
-def _unrounded(graph: Graph, name: str) -> NumType:
+def _unquantized_type(graph: Graph, name: str) -> NumType:
     return plain_type(graph.kind(name)) if graph.kind(name) else FLOAT32
 
 
-def _as_file(kind: NumType, port: FilePort) -> NumType:
-    """An 8-bit type in the signedness of the file, for the same real numbers."""
+def _with_file_sign(kind: NumType, port: FilePort) -> NumType:
+    """Return the 8-bit type for the same real numbers with the signedness of the file."""
     narrow = kind.least is not None or kind.most is not None
     if port.type is None or kind.bits != 8 or port.type.bits != 8 or narrow or kind.signed == port.type.signed:
         return kind
@@ -81,12 +81,12 @@ def _as_file(kind: NumType, port: FilePort) -> NumType:
     return replace(kind, signed=port.type.signed, full=port.type.signed, zero_point=moved)
 
 
-def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
-    """Round an output once more, to the type of the file, where its integers are of the other one."""
+def _requantize_output(graph: Graph, name: str, port: FilePort) -> None:
+    """Requantize an output to the type of the file if its signedness differs."""
     grid = grid_of(graph, name)
     if grid is None:
         return
-    kind = _as_file(grid, port)
+    kind = _with_file_sign(grid, port)
     if kind is None or kind == grid:
         return
     inner = graph.fresh_name(f"{name}_{grid.name}")
@@ -99,25 +99,25 @@ def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
     graph.add(Node(graph.fresh_name(f"{name}_{kind.name}"), Quantize(kind), [inner], [name], location=writer.location))
 
 
-def _settle(graph: Graph, node: Node, types: dict[str, NumType], real: Collection[str]) -> bool:
-    """Types the outputs of one layer, or sees to the roundings after it; whether it gets a wide one of ours."""
+def _complete_layer(graph: Graph, node: Node, types: dict[str, NumType], real: Collection[str]) -> bool:
+    """Choose the types of a layer's outputs, and insert the Quantize after it; True if that is one with 16 or 32 bits."""
     if isinstance(node.op, Quantize):
         types[node.output] = node.op.type
         return False
     if node.name in real or (isinstance(node.op, Convert) and node.op.to_float):
-        types.update((name, _unrounded(graph, name)) for name in node.outputs)
+        types.update((name, _unquantized_type(graph, name)) for name in node.outputs)
         return False
     if node.op.moves_values and not _averages(node) and node.activation is None:
         types.update(dict.fromkeys(node.outputs, types[node.inputs[0]]))
         return False
-    if joins(node) and node.activation is None:
-        _join(graph, node, types)
+    if is_real_concat(node) and node.activation is None:
+        _unify_concat_inputs(graph, node, types)
         return False
-    return _round(graph, node, types)
+    return _ensure_one_quantize(graph, node, types)
 
 
-def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
-    """Bring the inputs of a Concat to the type of the widest range among them."""
+def _unify_concat_inputs(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
+    """Requantize the inputs of a Concat to the type with the widest range among them."""
     kinds = [types[name] for name in node.inputs]
     widest = max(kinds, key=lambda kind: (kind.bits, (kind.qmax - kind.qmin) * kind.scale))
     if widest.least is not None or widest.most is not None:  # its steps may be coarser than those of the others
@@ -126,13 +126,13 @@ def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
             widest = full.with_scale(widest.scale * widest.qmax / full.qmax)
     for index, (name, kind) in enumerate(zip(node.inputs, kinds, strict=True)):
         if kind != widest:
-            copy = _insert(graph, name, widest, before=node)
+            copy = _insert_quantize(graph, name, widest, before=node)
             node.inputs = [*node.inputs[:index], copy, *node.inputs[index + 1 :]]
             types[copy] = widest
     types[node.output] = widest
 
 
-def _round(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
+def _ensure_one_quantize(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
     tensor = node.output
     roundings = [reader for reader in graph.consumers(tensor) if isinstance(reader.op, Quantize)]
     others = len(graph.consumers(tensor)) > len(roundings) or tensor in graph.outputs or not roundings
@@ -148,14 +148,14 @@ def _round(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
             reader.inputs = [copy]
         if not others:
             return False
-    kind = _wide(graph, node, types)
-    _behind(graph, node, kind)
+    kind = _unquantized_tensor_type(graph, node, types)
+    _quantize_output(graph, node, kind)
     types[tensor] = kind
     return True
 
 
-def _behind(graph: Graph, node: Node, kind: NumType) -> None:
-    """A Quantize that keeps the tensor's name; what the layer gives is called after it, with "_real"."""
+def _quantize_output(graph: Graph, node: Node, kind: NumType) -> None:
+    """Insert a Quantize after a layer. It takes the tensor's name; the result of the layer is renamed to `<name>_real`."""
     tensor = node.output
     shape, real = graph.shape(tensor), graph.fresh_name(f"{tensor}_real")
     del graph.tensors[tensor]
@@ -167,61 +167,61 @@ def _behind(graph: Graph, node: Node, kind: NumType) -> None:
     )
 
 
-def _insert(graph: Graph, tensor: str, kind: NumType, before: Node) -> str:
+def _insert_quantize(graph: Graph, tensor: str, kind: NumType, before: Node) -> str:
     name = graph.fresh_name(f"{tensor}_quantized")
     graph.add(Node(name, Quantize(kind), [tensor], [name], location=before.location), at=graph.nodes.index(before))
     return name
 
 
-def _wide(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
-    """Integers for real numbers that the file does not round.
+def _unquantized_tensor_type(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
+    """Return the type of a tensor that the file does not quantize.
 
-    The range is that of the worst inputs, which real ones use a small part of. In 32 bits, whose scale is a power of two
-    and whose magnitudes stay below 2^29, every float32 result is kept to 2^-29 of that range. A Softmax has steps of 1/256.
+    Its range covers the worst-case inputs. 32 bits, with a power of two as scale and magnitudes below 2^29, keep each float32
+    result to 2^-29 of that range. A Softmax has scale 1/256.
     """
     if isinstance(node.op, Softmax) and not node.op.log:
         return NumType(8, False, scale=1 / 256)
     low, high = real_range(node, [types[name] for name in node.inputs])
-    reach = max(-low, high)
-    if not reach > 0:
+    largest = max(-low, high)
+    if not largest > 0:
         return NumType(16, full=True)
-    if _in_floats(graph, node.output):
-        return NumType(32, full=True, scale=float(2.0 ** (np.floor(np.log2(reach)) + 1 - 29)))
-    return NumType(16, full=True, scale=float(np.float32(reach / 32767)))
+    if _is_computed_in_float(graph, node.output):
+        return NumType(32, full=True, scale=float(2.0 ** (np.floor(np.log2(largest)) + 1 - 29)))
+    return NumType(16, full=True, scale=float(np.float32(largest / 32767)))
 
 
-def _in_floats(graph: Graph, tensor: str) -> bool:
-    """True if all that reads a tensor computes with its real numbers: no integer sums, and no tables of its integers."""
+def _is_computed_in_float(graph: Graph, tensor: str) -> bool:
+    """True if no consumer of a tensor uses integer sums or lookup tables."""
     return all(
         isinstance(reader.op, (Quantize, ElemWise))
         or _averages(reader)
         or (isinstance(reader.op, Pool) and reader.op.mode != "Max")
-        or (_only_moves(reader) and _in_floats(graph, reader.output))
+        or (_only_moves(reader) and _is_computed_in_float(graph, reader.output))
         for reader in graph.consumers(tensor)
     )
 
 
 def _only_moves(node: Node) -> bool:
-    return joins(node) or (node.op.moves_values and not _averages(node))
+    return is_real_concat(node) or (node.op.moves_values and not _averages(node))
 
 
 def _averages(node: Node) -> bool:
-    """True if a layer that counts as moving values averages them (a linear Resize)."""
+    """True for a linear Resize, which counts as moving values but averages them."""
     return isinstance(node.op, Resize) and node.op.mode != "Nearest"
 
 
 def real_range(node: Node, inputs: list[NumType]) -> tuple[float, float]:
-    """An interval that the results of a layer cannot leave; (0, 0) where nothing is known of its operator."""
+    """Return an interval that contains all results of a layer; (0, 0) for operators without a rule."""
     limits = np.array(
         [[(kind.qmin - kind.zero_point) * kind.scale, (kind.qmax - kind.zero_point) * kind.scale] for kind in inputs]
     )
-    low, high = _range(node, inputs, limits)
+    low, high = _operator_range(node, inputs, limits)
     if isinstance(node.activation, Clip):
         low, high = (min(max(limit, node.activation.low), node.activation.high) for limit in (low, high))
     return float(low), float(high)
 
 
-def _range(node: Node, inputs: list[NumType], limits: np.ndarray) -> tuple[float, float]:
+def _operator_range(node: Node, inputs: list[NumType], limits: np.ndarray) -> tuple[float, float]:
     op = node.op
     if "weights" in node.params:
         rows = node.params["weights"].reshape(len(node.params["weights"]), -1).astype(np.float64)

@@ -1,9 +1,8 @@
-"""The range of real numbers that the integers of a tensor cover: symmetric about zero, or any interval that holds zero.
+"""Search of the quantization range with the least error: symmetric, or asymmetric with a zero point.
 
-A function such as SiLU or HardSwish gives few and small negative numbers. In a symmetric range nearly half of the integers
-then stand for nothing; an interval with a zero point uses them all. The interval is the one with the least expected error,
-and where only functions of single values read the tensor, with the least error of their results: what a function maps to
-nearly the same number may be clipped.
+SiLU, HardSwish and similar functions have few and small negative results. A symmetric range would waste nearly half of its
+integers on them; an asymmetric range uses all. If only element-wise functions consume the tensor, the error is measured at
+their results, so values in a flat part of the function may be clipped.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from n2d2py.quant.observe.histogram import BINS, Histogram
 Function = Callable[[np.ndarray], np.ndarray]
 
 ZERO_POINT_GAIN = 0.8
-"""A zero point is taken where the squared error is at most this share of that without one."""
+"""A zero point is used if it reduces the squared error to at most this share."""
 
 _GROUP = 8
-"""Bins of a histogram taken together: 2,048 on each side of zero."""
-_SHARES = np.geomspace(1.0, 1.0 / 32, 48)
-"""Limits that are tried first, as shares of the largest value on their side."""
-_FINE = 13
+"""Histogram bins merged into one: 2,048 remain on each side of zero."""
+_CANDIDATES = np.geomspace(1.0, 1.0 / 32, 48)
+"""Candidate limits of the first round, relative to the largest value on their side."""
+_FINE_CANDIDATES = 13
 _ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class Counts:
-    """The values of a tensor, counted: `x` (K) real numbers, `p` (K) how often each occurs; extremes `low` <= 0 <= `high`.
+class ValueCounts:
+    """Histogram of a tensor as `x` (K) values with `p` (K) counts, extremes `low` <= 0 <= `high`.
 
-    `readers`: the functions of single values that read the tensor; empty where others do.
+    `readers`: the element-wise functions that consume the tensor; empty if any other layer does.
     """
 
     x: np.ndarray
@@ -44,8 +43,8 @@ class Counts:
     readers: Sequence[Function] = ()
 
     @staticmethod
-    def of(histogram: Histogram, readers: Sequence[Function] = ()) -> Counts:
-        """The middles of the non-empty bins of a histogram, with zeros unchanged."""
+    def from_histogram(histogram: Histogram, readers: Sequence[Function] = ()) -> ValueCounts:
+        """Return the centers of the non-empty bins; zeros stay exactly 0."""
         step = histogram.limit / BINS * _GROUP
         middles = (np.arange(BINS // _GROUP) + 0.5) * step
         up, down = (c.reshape(-1, _GROUP).sum(axis=1) for c in (histogram.positive, histogram.negative))
@@ -53,26 +52,26 @@ class Counts:
         p = np.concatenate([down[::-1], [histogram.zeros], up]).astype(np.float64)
         used = p > 0
         low, high = min(histogram.minimum, 0.0), max(histogram.maximum, 0.0)
-        return Counts(np.clip(x[used], low, high), p[used], low, high, tuple(readers))
+        return ValueCounts(np.clip(x[used], low, high), p[used], low, high, tuple(readers))
 
     @cached_property
     def _results(self) -> list[np.ndarray]:
-        """Result of each reader for `x`: the same for every type that is tried."""
+        """Result of each reader for `x`, computed once for all candidate types."""
         with np.errstate(all="ignore"):
             return [function(self.x) for function in self.readers]
 
     def error(self, kind: NumType) -> float:
-        """Sum of the squared errors that integers of this type make, at the tensor or at the functions that read it."""
-        held = np.clip(np.rint(self.x / kind.scale), kind.qmin - kind.zero_point, kind.qmax - kind.zero_point) * kind.scale
+        """Return the sum of squared quantization errors of a type, at the tensor or at the results of `readers`."""
+        restored = np.clip(np.rint(self.x / kind.scale), kind.qmin - kind.zero_point, kind.qmax - kind.zero_point) * kind.scale
         if not self.readers:
-            return float(np.dot(self.p, np.square(self.x - held)))
+            return float(np.dot(self.p, np.square(self.x - restored)))
         with np.errstate(all="ignore"):
-            lost = sum(np.square(np.nan_to_num(y - f(held))) for f, y in zip(self.readers, self._results, strict=True))
+            lost = sum(np.square(np.nan_to_num(y - f(restored))) for f, y in zip(self.readers, self._results, strict=True))
         return float(np.dot(self.p, lost))
 
 
 def interval_type(bits: int, low: float, high: float) -> NumType:
-    """Unsigned integers over [low, high], low <= 0 <= high and not both 0; zero is one of them exactly.
+    """Return the unsigned type over [low, high], low <= 0 <= high and not both 0; real 0 is an integer exactly.
 
     The scale is (high - low) / (2^bits - 1), enlarged where the rounded zero point would leave less on one side.
     """
@@ -82,16 +81,16 @@ def interval_type(bits: int, low: float, high: float) -> NumType:
     return NumType(bits, signed=False, scale=float(scale), zero_point=zero)
 
 
-def least_error_interval(counts: Counts, bits: int) -> NumType:
-    """The unsigned type, with zero point, of the least error: limits on both sides are tried in turn."""
+def least_error_interval(counts: ValueCounts, bits: int) -> NumType:
+    """Return the unsigned type with zero point and the least error. Both limits are searched in turn."""
     limits = [counts.low, counts.high]
 
-    def kind_of(side: int, limit: float) -> NumType:
+    def type_with(side: int, limit: float) -> NumType:
         low, high = (limit, limits[1]) if side == 0 else (limits[0], limit)
         return interval_type(bits, low, high)
 
     def best(side: int, candidates: np.ndarray) -> float:
-        return float(candidates[int(np.argmin([counts.error(kind_of(side, limit)) for limit in candidates]))])
+        return float(candidates[int(np.argmin([counts.error(type_with(side, limit)) for limit in candidates]))])
 
     for round_ in range(_ROUNDS):
         for side in (0, 1) if -counts.low > counts.high else (1, 0):
@@ -100,19 +99,19 @@ def least_error_interval(counts: Counts, bits: int) -> NumType:
                 continue
             if round_ == 0:
                 other = limits[1 - side] != 0
-                limits[side] = best(side, end * np.append(_SHARES, 0.0) if other else end * _SHARES)
+                limits[side] = best(side, end * np.append(_CANDIDATES, 0.0) if other else end * _CANDIDATES)
             else:
-                around = limits[side] * np.linspace(0.85, 1.15, _FINE)
+                around = limits[side] * np.linspace(0.85, 1.15, _FINE_CANDIDATES)
                 limits[side] = best(side, np.sign(end) * np.minimum(np.abs(around), abs(end)))
-    return kind_of(1, limits[1])
+    return type_with(1, limits[1])
 
 
-def least_error_reach(counts: Counts, kind: NumType) -> float:
-    """The reach, the largest number of a type without zero point, of the least error."""
-    reach = max(-counts.low, counts.high)
+def least_error_threshold(counts: ValueCounts, kind: NumType) -> float:
+    """Return the clipping threshold of a symmetric type with the least error."""
+    largest = max(-counts.low, counts.high)
 
     def best(candidates: np.ndarray) -> float:
         return float(candidates[int(np.argmin([counts.error(kind.with_scale(c / kind.qmax)) for c in candidates]))])
 
-    first = best(reach * _SHARES)
-    return best(np.minimum(first * np.linspace(0.9, 1.1, 2 * _FINE - 1), reach))
+    first = best(largest * _CANDIDATES)
+    return best(np.minimum(first * np.linspace(0.9, 1.1, 2 * _FINE_CANDIDATES - 1), largest))

@@ -1,7 +1,7 @@
-"""Number types of the states of a network: a state has the type of the output that it was in the call before.
+"""Number types of states: a state input has the type of the output that it was in the previous call.
 
-A state that is computed has 16 bits, for its errors come back call after call. One whose values are only moved, such as the last lines
-that a convolution has seen, is as exact in the bits of the tensor that it was taken from.
+A computed state has 16 bits, because its errors accumulate over calls. A state that is only copied, such as the last rows of
+a convolution's input, keeps the bits of the tensor it is copied from.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from n2d2py.quant.observe.histogram import Histogram
 
 @dataclass(frozen=True)
 class StateTypes:
-    """pairs: each state and the tensor whose integers its output holds, through the states before it; wide: tensors that have 16 bits for
-    them.
+    """Relations between states and tensors.
 
-    joined: by a tensor that begins or ends with a state taken from its other parts, these parts.
+    Attributes:
+        pairs: each state, and the tensor that its values come from, through other states.
+        wide: tensors with 16 bits because a state is computed from them.
+        joined: by Concat of a state with the tensors that the state is copied from, these tensors.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -34,38 +36,38 @@ class StateTypes:
 
     @staticmethod
     def of(graph: Graph, source: Mapping[str, str]) -> StateTypes:
-        """The states of a graph; `source` gives for each tensor the one whose integers it holds."""
-        taken = {name: source[output] for name, output in zip(graph.kept, graph.becoming, strict=True)}
-        pairs = tuple((name, _origin(taken, name)) for name in taken)
-        states = set(taken)
-        wide = frozenset(name for _, origin in pairs for name in _computed(graph, source, origin, states))
+        """Return the states of a graph; `source` maps each tensor to the tensor that its integers are copied from."""
+        sources = {name: source[output] for name, output in zip(graph.kept, graph.becoming, strict=True)}
+        pairs = tuple((name, _final_source(sources, name)) for name in sources)
+        states = set(sources)
+        wide = frozenset(name for _, origin in pairs for name in _computed_parts(graph, source, origin, states))
         joined = {}
         for node in graph.nodes:
             if isinstance(node.op, Concat) and node.op.alike:
                 joined[node.output] = tuple(one for name in node.inputs if (one := source[name]) not in states)
         return StateTypes(pairs, wide, {name: parts for name, parts in joined.items() if parts})
 
-    def of_join(self, name: str, types: Mapping[str, NumType]) -> NumType | None:
-        """The type of a tensor that a state is joined with: that of the widest other part; None for other tensors."""
+    def type_of_concat(self, name: str, types: Mapping[str, NumType]) -> NumType | None:
+        """Return the type of a Concat with a state: the widest type of its other inputs; None for other tensors."""
         parts = self.joined.get(name)
-        return None if parts is None else max((types[one] for one in parts), key=lambda kind: kind.reach)
+        return None if parts is None else max((types[one] for one in parts), key=lambda kind: kind.max_abs)
 
-    def of_inputs(self, types: Mapping[str, NumType]) -> dict[str, NumType]:
-        """The types of the states, from those of all other tensors."""
+    def types_of_states(self, types: Mapping[str, NumType]) -> dict[str, NumType]:
+        """Return the types of the states from the types of all other tensors."""
         return {name: types[origin] for name, origin in self.pairs}
 
 
-def _origin(taken: Mapping[str, str], name: str) -> str:
-    """The tensor that a state comes from, which is not a state itself; where states only change places, the first of them by name."""
+def _final_source(sources: Mapping[str, str], name: str) -> str:
+    """Return the tensor that a state comes from; for states that only swap places, the first of them by name."""
     seen: list[str] = []
-    while name in taken and name not in seen:
+    while name in sources and name not in seen:
         seen.append(name)
-        name = taken[name]
+        name = sources[name]
     return min(seen[seen.index(name) :]) if name in seen else name
 
 
-def _computed(graph: Graph, source: Mapping[str, str], name: str, states: set[str]) -> set[str]:
-    """A tensor and those joined in it, where layers compute all of them from states and inputs; none where values are only moved."""
+def _computed_parts(graph: Graph, source: Mapping[str, str], name: str, states: set[str]) -> set[str]:
+    """Return a computed tensor with the inputs of its Concat; empty if some of its values are only copied from states or inputs."""
     producer = graph.producer(name)
     if producer is None:
         return set()
@@ -74,16 +76,19 @@ def _computed(graph: Graph, source: Mapping[str, str], name: str, states: set[st
     origins = {source[one] for one in producer.inputs}
     if origins & {*states, *graph.fed}:
         return set()
-    found = [_computed(graph, source, one, states) for one in origins]
-    return {name}.union(*found) if all(found) else set()
+    largest = [_computed_parts(graph, source, one, states) for one in origins]
+    return {name}.union(*largest) if all(largest) else set()
 
 
 @dataclass(frozen=True)
-class StateReaches:
-    """The largest states of recurrent layers, by the tensors that hold these: results and initial states that are inputs.
+class StateRanges:
+    """Calibrated ranges of recurrent states.
 
-    hidden: those of hidden states, which stay within 1 where they begin there; cells: largest cell state of each layer, by its output.
-    changed: inputs that arithmetic changes before they are states, and what it makes of them.
+    Attributes:
+        tensors: largest magnitude of the state that a tensor holds: results, and initial states that are inputs.
+        hidden: the tensors with hidden states, which stay within [-1, 1] if they start there.
+        cells: largest cell state of each recurrent layer, by its output.
+        changed: inputs that are modified by arithmetic before they become states, and the modified tensors.
     """
 
     tensors: Mapping[str, float]
@@ -92,8 +97,8 @@ class StateReaches:
     changed: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(graph: Graph, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> StateReaches:
-        """Return what `observe_states` has seen."""
+    def of(graph: Graph, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> StateRanges:
+        """Return the ranges from the histograms of `observe_states`."""
         tensors: dict[str, float] = {}
         cells: dict[str, float] = {}
         hidden: set[str] = set()
@@ -102,77 +107,78 @@ class StateReaches:
             if not isinstance(node.op, ArrayRecurrent):
                 continue
             names = dict(zip(("initial_h", "initial_c"), observed_names(node), strict=True))
-            found = {role: histograms[name].largest for role, name in names.items() if name in histograms}
-            if "initial_c" in found:
-                cells[node.output] = found["initial_c"]
-            made = "initial_c" if node.op.part else "initial_h"
-            ends = [*zip(node.inputs[1:], node.op.given, strict=True), (node.output, made)] if node.op.given else []
+            largest = {role: histograms[name].largest for role, name in names.items() if name in histograms}
+            if "initial_c" in largest:
+                cells[node.output] = largest["initial_c"]
+            result_role = "initial_c" if node.op.part else "initial_h"
+            ends = [*zip(node.inputs[1:], node.op.given, strict=True), (node.output, result_role)] if node.op.given else []
             for name, role in ends:
                 origin = source.get(name, name)
-                tensors[origin] = max(tensors.get(origin, 0.0), found.get(role, 0.0))
+                tensors[origin] = max(tensors.get(origin, 0.0), largest.get(role, 0.0))
                 if role == "initial_h":
                     hidden.add(origin)
             for name, at in changed_inputs(graph, node).items():
                 changed |= {name, source.get(node.inputs[at], node.inputs[at])}
-        return StateReaches(
+        return StateRanges(
             tensors | {name: tensors.get(name, 0.0) for name in changed}, frozenset(hidden), cells, frozenset(changed)
         )
 
 
 def changed_inputs(graph: Graph, node: Node) -> dict[str, int]:
-    """Return the inputs of the network that arithmetic changes before they are states of a recurrent layer, as many values as these, with
-    the number of the layer's input that they become."""
-    found: dict[str, int] = {}
+    """Return the network inputs that arithmetic modifies before they become a state of a recurrent layer, and the index of that layer input."""
+    largest: dict[str, int] = {}
     if graph.states or not isinstance(node.op, ArrayRecurrent):
-        return found
+        return largest
     for at, name in enumerate(node.inputs[1:], 1):
-        ahead, is_changed, seen = [(name, False)], False, set()
-        while ahead:
-            one, is_changed = ahead.pop()
+        pending, is_changed, seen = [(name, False)], False, set()
+        while pending:
+            one, is_changed = pending.pop()
             producer = graph.producer(one)
             if producer is None and is_changed and elements(graph.shape(one)) == node.op.hidden:
-                found[one] = at
+                largest[one] = at
             if producer is None or isinstance(producer.op, ArrayRecurrent) or one in seen:
                 continue
             seen.add(one)
-            ahead += [(each, is_changed or not producer.op.moves_values) for each in producer.inputs]
-    return found
+            pending += [(each, is_changed or not producer.op.moves_values) for each in producer.inputs]
+    return largest
 
 
 def states_after(node: Node, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the states (n, hidden) that a recurrent layer has after each of n calls, one after the other, for each state that is an input."""
+    """Return the states (n, hidden) after each of n consecutive calls, for each state that is an input of the layer."""
     op = node.op
     assert isinstance(op, ArrayRecurrent)
-    every = _streamed(op, inputs, node)
+    every = _states_of_calls(op, inputs, node)
     return [every[role == "initial_c"][0, 0 if op.reverse else op.steps - 1 :: op.steps] for role in op.given]
 
 
-def _streamed(op: ArrayRecurrent, inputs: list[np.ndarray], node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """All states (1, steps, hidden) of calls one after the other, each with the last states of the one before."""
+def _states_of_calls(op: ArrayRecurrent, inputs: list[np.ndarray], node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """Return all states (1, steps, hidden) of consecutive calls, each starting with the last states of the previous one."""
     one = [inputs[0].reshape(1, -1), *(first[:1] for first in inputs[1:])]
     return replace(op, steps=op.steps * len(inputs[0])).all_states(one, node)
 
 
 def observed_names(node: Node) -> tuple[str, str]:
-    """The names that the statistics have for the states of a recurrent layer: the hidden ones, the cell states."""
+    """Return the names of a recurrent layer's hidden and cell states in the statistics."""
     return f"{node.output} (hidden states)", f"{node.output} (cell states)"
 
 
 def observe_states(node: Node, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """All states of a recurrent layer, by the names of the statistics; where they begin with states that are inputs, also those of the
-    stimuli as calls one after the other, each with the last states of the one before."""
+    """Return all states of a recurrent layer, by their names in the statistics.
+
+    If the initial states are inputs, the states of the samples as consecutive calls are included.
+    """
     op = node.op
     assert isinstance(op, ArrayRecurrent)
     runs = [op.all_states(inputs, node)]
     if op.given:
-        runs.append(_streamed(op, inputs, node))
+        runs.append(_states_of_calls(op, inputs, node))
     states = [np.concatenate([run[at].reshape(-1) for run in runs]) for at in (0, 1)]
     return dict(list(zip(observed_names(node), states, strict=True))[: 2 if op.cell == "LSTM" else 1])
 
 
-def recurrent_reach(producer: Node | None, reach: float) -> float:
-    """The range of a 16-bit state: that with which a recurrent layer computes, so that its integers come back unchanged."""
+def recurrent_range(producer: Node | None, limit: float) -> float:
+    """Return the range of a 16-bit state: the one of the recurrent kernel, so that its integers are fed back unchanged."""
     if producer is None or not isinstance(producer.op, ArrayRecurrent):
-        return reach
+        return limit
     largest = 2**STATE_BITS - 1
-    return largest * 2.0**-STATE_BITS * 2.0 ** np.ceil(np.log2(min(max(reach, 1.0), 128.0)))
+    return largest * 2.0**-STATE_BITS * 2.0 ** np.ceil(np.log2(min(max(limit, 1.0), 128.0)))

@@ -1,7 +1,8 @@
-"""Spectra of sounds: 60 dB are a factor of a thousand in amplitude, which 8 bits do not hold, and of a million in power, which 16 do not.
+"""Types of audio spectra.
 
-A spectrum, of which magnitudes or squares are made, and the sounds that it is made of have 16 bits. The layers from the squares to their logarithm stay in
-floating point: squares, their sums, a filter bank (weights over the bands), limits.
+60 dB are a factor of 1,000 in amplitude, too much for 8 bits, and 1,000,000 in power, too much for 16. A spectrum whose
+magnitude or power is computed has 16 bits, and so have the samples before it. The layers from the power to its logarithm
+stay in floating point: squares, their sums, a filter bank, limits.
 """
 
 from __future__ import annotations
@@ -26,51 +27,53 @@ _LINEAR = (AddConstants, Affine, ArrayMatMul, Conv, Fc)
 _MAPS = ("Add", "Clip", "Div", "Max", "Min", "Mul")
 _CHOICES = ("Add", "Mul", "Sub", "Where")
 _MOST_SUMMED = 1 << 15
-"""16-bit values whose sum 32 bits hold."""
+"""Number of 16-bit values whose sum always fits 32 bits."""
 _DEEPEST = 16
-"""Layers between squares and logarithm, one after the other: a bank of filters, its limits, and what moves values between them."""
+"""Longest chain between squares and logarithm: filter bank, limits, and layers that move values."""
 
 
 def power_layers(graph: Graph) -> set[str]:
-    """Names of the layers from squares to the logarithm of what is made of them; none of a chain of which one has `Quantize=1`."""
+    """Return the layers from the squares of a spectrum to the logarithm of its power; no chain that contains `Quantize=1`."""
     found: set[str] = set()
     for node in graph.nodes:
         if _is_logarithm(node):
-            chain = _power_behind(graph, node.inputs[0], {})
+            chain = _layers_of_power(graph, node.inputs[0], {})
             if chain and not any(graph.precision(one).quantize for one in (*chain, node)):
                 found |= {node.name, *(one.name for one in chain)}
     return found
 
 
-def wide_tensors(graph: Graph) -> set[str]:
-    """The tensors of which spectra alone are made, and these, in floating point too; what is only turned into floating point besides is one
-    of them. `graph` has its conversions."""
+def spectrum_tensors(graph: Graph) -> set[str]:
+    """Return spectra and the tensors that only spectra are computed from, integer or float. Other conversions to float do not count.
+
+    `graph` has its conversions.
+    """
     found: set[str] = set()
     for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
-        readers = [node for node in graph.consumers(name) if not _is_beside(graph, node, found)]
-        if readers and name not in graph.outputs and all(_makes_spectrum(graph, node, found) for node in readers):
+        readers = [node for node in graph.consumers(name) if not _is_other_conversion(graph, node, found)]
+        if readers and name not in graph.outputs and all(_leads_to_spectrum(graph, node, found) for node in readers):
             found.add(name)
     return found
 
 
-def _is_beside(graph: Graph, node: Node, found: set[str]) -> bool:
-    """True if a layer turns values into real numbers of which no spectrum is made, or moves what is only turned so."""
-    if not found.isdisjoint(node.outputs) or _squares_follow(graph, node):
+def _is_other_conversion(graph: Graph, node: Node, found: set[str]) -> bool:
+    """True if a layer converts values to float for another purpose than a spectrum, or moves values that are only converted."""
+    if not found.isdisjoint(node.outputs) or _is_converted_and_squared(graph, node):
         return False
     if not node.op.moves_values or any(name in graph.outputs for name in node.outputs):
         return is_to_float(node)
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
-    return bool(readers) and all(_is_beside(graph, reader, found) for reader in readers)
+    return bool(readers) and all(_is_other_conversion(graph, reader, found) for reader in readers)
 
 
-def _makes_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
-    if is_magnitude(node) or _squares_follow(graph, node):
+def _leads_to_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
+    if is_magnitude(node) or _is_converted_and_squared(graph, node):
         return True
-    return (node.op.moves_values or _sums(node)) and found.issuperset(node.outputs)
+    return (node.op.moves_values or _is_linear_or_selects(node)) and found.issuperset(node.outputs)
 
 
-def _sums(node: Node) -> bool:
-    """True if a layer makes sums of what it reads, joins or chooses of it, or is a conversion."""
+def _is_linear_or_selects(node: Node) -> bool:
+    """True if a layer adds, concatenates or selects its inputs, or converts them."""
     op = node.op
     if isinstance(op, ElemWise):
         return op.operation == "Sum"
@@ -81,14 +84,14 @@ def _sums(node: Node) -> bool:
     return isinstance(op, (*_LINEAR, Concat, ArrayGather, ArrayScatter, Convert))
 
 
-def _squares_follow(graph: Graph, node: Node) -> bool:
-    """True if a layer turns values into real numbers that are squared."""
+def _is_converted_and_squared(graph: Graph, node: Node) -> bool:
+    """True if a layer converts values to float and all of these are squared."""
     readers = graph.consumers(node.output)
     return is_to_float(node) and bool(readers) and all(_is_squared(graph, reader) for reader in readers)
 
 
 def _is_squared(graph: Graph, node: Node) -> bool:
-    """True if a layer squares what it reads, or only moves and joins what is squared."""
+    """True if a layer squares its input, or moves or concatenates values that are squared next."""
     if not (node.op.moves_values or isinstance(node.op, Concat)):
         return is_square(node)
     readers = graph.consumers(node.output)
@@ -96,12 +99,12 @@ def _is_squared(graph: Graph, node: Node) -> bool:
 
 
 def is_to_float(node: Node) -> bool:
-    """True if a layer turns integers into real numbers."""
+    """True if a layer converts integers to floating point."""
     return isinstance(node.op, Convert) and node.op.to_float
 
 
 def is_magnitude(node: Node | None) -> bool:
-    """True if a layer makes the magnitudes of a spectrum, which are to the layers after it what an input is."""
+    """True if a layer computes the magnitude of a spectrum. It is treated like an input of the network."""
     return node is not None and isinstance(node.op, ElemWise) and node.op.operation == "EuclideanSum"
 
 
@@ -120,23 +123,25 @@ def _is_logarithm(node: Node) -> bool:
     return isinstance(node.op, ArrayMap) and node.op.function == "Log"
 
 
-def _power_behind(graph: Graph, name: str, known: dict[str, list[Node]], depth: int = _DEEPEST) -> list[Node]:
-    """The layers that make a tensor of squares, these first; none where something else goes into it, or where it takes more than `depth`
-    layers one after the other. `known` remembers tensors."""
+def _layers_of_power(graph: Graph, name: str, known: dict[str, list[Node]], depth: int = _DEEPEST) -> list[Node]:
+    """Return the layers from the squares to a tensor; empty if it depends on anything else or on a chain longer than `depth`.
+
+    `known` caches the result by tensor.
+    """
     if name not in known:
         node = graph.producer(name)
-        if node is None or depth == 0 or not (is_square(node) or _passes(node)):
+        if node is None or depth == 0 or not (is_square(node) or _is_sum_or_limit(node)):
             known[name] = []
         elif is_square(node):
-            known[name] = [*_root_behind(graph, node.inputs[0], known, depth - 1), node]
+            known[name] = [*_layers_of_magnitude(graph, node.inputs[0], known, depth - 1), node]
         else:
-            parts = [_power_behind(graph, source, known, depth - 1) for source in dict.fromkeys(node.inputs)]
+            parts = [_layers_of_power(graph, source, known, depth - 1) for source in dict.fromkeys(node.inputs)]
             known[name] = [*dict.fromkeys(one for part in parts for one in part), node] if all(parts) else []
     return known[name]
 
 
-def _root_behind(graph: Graph, name: str, known: dict[str, list[Node]], depth: int) -> list[Node]:
-    """The layers from squares to the square root of their sums, magnitudes that are squared again; none where no root is read."""
+def _layers_of_magnitude(graph: Graph, name: str, known: dict[str, list[Node]], depth: int) -> list[Node]:
+    """Return the layers of a magnitude that is squared again: from squares to the root of their sum; empty for other tensors."""
     moved: list[Node] = []
     node = graph.producer(name)
     while node is not None and node.op.moves_values:
@@ -144,12 +149,12 @@ def _root_behind(graph: Graph, name: str, known: dict[str, list[Node]], depth: i
         node = graph.producer(node.inputs[0])
     if node is None or node.activation is not None or not (isinstance(node.op, Activation) and node.op.function == Sqrt()):
         return []
-    power = _power_behind(graph, node.inputs[0], known, depth)
+    power = _layers_of_power(graph, node.inputs[0], known, depth)
     return [*power, node, *moved] if power else []
 
 
-def _passes(node: Node) -> bool:
-    """True if a layer makes sums, means or limits of its inputs."""
+def _is_sum_or_limit(node: Node) -> bool:
+    """True if a layer computes sums, means or limits of its inputs."""
     op = node.op
     if node.activation is not None and not isinstance(node.activation, Clip):
         return False

@@ -1,6 +1,6 @@
-"""Types that a network trained with quantization leaves open: its inputs, tensors without QAct, weights without QWeight.
+"""Types that quantization-aware training leaves open: inputs, tensors without QAct, weights without QWeight.
 
-They are rounded here to 8 bits, by what is known of the data or by statistics, so that the network is a pre-quantized one.
+They get 8 bits here, from known ranges or calibration, which makes the network a pre-quantized one.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
-from n2d2py.quant.types.widths import is_scored
+from n2d2py.quant.types.widths import feeds_output_softmax
 
 Range = tuple[float, float]
 
 
 def unmeasured_inputs(graph: Graph, ranges: Mapping[str, Range | None]) -> list[str]:
-    """The inputs of real numbers that nothing rounds and whose range is not known."""
-    return [name for name in graph.inputs if _is_open(graph, name) and ranges.get(name) is None]
+    """Return the unquantized inputs of unknown range."""
+    return [name for name in graph.inputs if _is_unquantized(graph, name) and ranges.get(name) is None]
 
 
 def complete_trained(graph: Graph, ranges: Mapping[str, Range | None], measured: Mapping[str, Range]) -> Graph:
-    """A copy in which inputs are rounded, over `ranges` or what was measured, and layers have quantized weights.
+    """Return a copy with quantized inputs, over `ranges` or else `measured`, and quantized weights.
 
-    Other tensors that nothing rounds are, where they were `measured`; else they keep 16 or 32 bits over the range that they cannot
-    leave (`insert_requantize`), as means of pools, outputs of the network and what a Softmax at one reads always do.
+    Other unquantized tensors are quantized if their range was `measured`. The rest keeps 16 or 32 bits over the largest
+    possible range (`insert_requantize`): averages of pools, outputs, and the input of an output Softmax always do.
     """
     graph = graph.copy()
     for node in graph.nodes:
         if "weights" in node.params and "weight_scales" not in node.params and not isinstance(node.op, Affine):
-            node.params = {**node.params, **_rounded(node.params["weights"])}
+            node.params = {**node.params, **_quantize_weights(node.params["weights"])}
     known = {name: found if (found := ranges.get(name)) is not None else measured.get(name) for name in graph.inputs}
     for name in graph.inputs:
         found = known[name]
-        if _is_open(graph, name) and found is not None:
-            _round(graph, name, found, 0)
+        if _is_unquantized(graph, name) and found is not None:
+            _insert_quantize(graph, name, found, 0)
     for node in list(graph.nodes):
-        inside = node.output not in graph.outputs and not is_scored(graph, node.output)
-        if node.output in measured and _is_computed(node) and inside and _is_open(graph, node.output):
-            _round(graph, node.output, measured[node.output], graph.nodes.index(node) + 1)
+        inside = node.output not in graph.outputs and not feeds_output_softmax(graph, node.output)
+        if node.output in measured and _is_computed(node) and inside and _is_unquantized(graph, node.output):
+            _insert_quantize(graph, node.output, measured[node.output], graph.nodes.index(node) + 1)
     graph.verify()
     return graph
 
@@ -52,27 +52,27 @@ def _is_computed(node: Node) -> bool:
     return not (isinstance(node.op, (Quantize, Concat, Pool)) or node.op.moves_values)
 
 
-def _is_open(graph: Graph, tensor: str) -> bool:
-    """True if a layer reads the real numbers of a tensor."""
+def _is_unquantized(graph: Graph, tensor: str) -> bool:
+    """True if a layer consumes a tensor that nothing quantizes."""
     if graph.kind(tensor) or grid_of(graph, tensor) is not None or moved_from(graph, tensor) != tensor:
         return False
     return any(not isinstance(node.op, Quantize) for node in graph.consumers(tensor))
 
 
-def _rounded(weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Real weights (O, ...) as 8-bit integers with a scale for each output."""
+def _quantize_weights(weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Return float weights (O, ...) rounded to 8 bits, with a scale for each output."""
     rows = np.abs(weights.astype(np.float64)).reshape(len(weights), -1).max(axis=1)
     scales = (np.where(rows > 0, rows, 1.0) / 127).astype(np.float32)
     each = scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
     return {"weights": (np.rint(weights / each) * each).astype(np.float32), "weight_scales": scales}
 
 
-def _round(graph: Graph, tensor: str, found: Range, at: int) -> None:
-    """A Quantize of a tensor over a range, which all that read the tensor's real numbers read in its place."""
+def _insert_quantize(graph: Graph, tensor: str, found: Range, at: int) -> None:
+    """Insert a Quantize of a tensor over a range before all its other consumers."""
     low, high = found
-    reach = max(-low, high)
+    largest = max(-low, high)
     kind = NumType(8, low < 0)
-    kind = kind.with_scale(float(np.float32((reach if reach > 0 else 1.0) / kind.qmax)))
+    kind = kind.with_scale(float(np.float32((largest if largest > 0 else 1.0) / kind.qmax)))
     name = graph.fresh_name(f"{tensor}_quantized")
     readers = [node for node in graph.consumers(tensor) if not isinstance(node.op, Quantize)]
     graph.add(Node(name, Quantize(kind), [tensor], [name]), at=at)

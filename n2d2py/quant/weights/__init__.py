@@ -1,1 +1,1 @@
-"""Makes integers of weights: scales, rounding, the forms of weighted sums."""
+"""Quantization of weights: scales, rounding, and weighted layers."""

@@ -1,9 +1,9 @@
-"""Sums and products of two tensors of bytes in a pre-quantized network, in integers that give the same for every pair of bytes.
+"""Exact integer arithmetic for the sum or product of two 8-bit tensors in a pre-quantized network.
 
-Such a network rounds (scale_0 (q_0 - zero_0) + scale_1 (q_1 - zero_1)) / step, or the product, computed in float32, or it is one for TFLite's
-kernels, which round thrice. The integers of the sum are those of round((m_0 (q_0 - zero_0) + m_1 (q_1 - zero_1) + offset) / 2^shift), of the product those of
-round((q_0 - zero_0) (q_1 - zero_1) factor): constants near the real ones are tried until all pairs, 65,536 at most, agree. So nothing is
-divided, and a convolution can do the sum where it stores.
+The file defines the result in float32: (scale_0 (q_0 - zero_0) + scale_1 (q_1 - zero_1)) / step, rounded, or the product.
+TFLite's kernels round three times instead. The integer form is round((m_0 (q_0 - zero_0) + m_1 (q_1 - zero_1) + offset) /
+2^shift), or round((q_0 - zero_0) (q_1 - zero_1) factor). Constants near the real ones are tried until all pairs, at most
+65,536, agree. The form needs no division, and a convolution can apply the sum in its epilogue.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, Rescale,
 from n2d2py.quant.weights.file_rounding import sum_results
 
 _BITS = (20, 21, 22, 23)
-"""Bits of the larger multiplier that are tried: fewer hardly ever agree with all pairs, more do not fit."""
-_FAR = 12
-"""Distance from the real ratios within which multipliers and factors are tried, in units of their last place, each way."""
-_MOVES = sorted(
-    ((a, b) for a in range(-_FAR, _FAR + 1) for b in range(-_FAR, _FAR + 1)),
+"""Candidate widths of the larger multiplier. With fewer bits some pairs disagree; more do not fit."""
+_SEARCH_DISTANCE = 12
+"""Search distance from the real ratios, in units of the last place."""
+_CANDIDATES = sorted(
+    ((a, b) for a in range(-_SEARCH_DISTANCE, _SEARCH_DISTANCE + 1) for b in range(-_SEARCH_DISTANCE, _SEARCH_DISTANCE + 1)),
     key=lambda move: (abs(move[0]) + abs(move[1]), move),
 )
 _LIMIT = 2**31
@@ -28,7 +28,12 @@ _LIMIT = 2**31
 
 @dataclass(frozen=True, eq=False)
 class ByteForm:
-    """multipliers: (2), offset: (1), int32, of `graph.forms.Aligned`. bound: the largest magnitude of a partial sum, or of the product."""
+    """Constants of an exact sum or product.
+
+    Attributes:
+        multipliers, offset: (2) and (1), int32, as in `graph.forms.Aligned`.
+        bound: largest magnitude of a partial sum, or of the product.
+    """
 
     multipliers: np.ndarray
     offset: np.ndarray
@@ -38,8 +43,12 @@ class ByteForm:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """All pairs of stored integers less their zero points: first (N, 1), second (1, M); and the results (N, M) that are wanted of
-    them, within `limits`, zero point not added. `fixed`: in fixed point.
+    """All pairs of input integers and their expected results.
+
+    Attributes:
+        first, second: integers minus zero point, (N, 1) and (1, M).
+        wanted: expected results (N, M) without zero point, clamped to `limits`.
+        fixed: rescale in fixed point.
     """
 
     first: np.ndarray
@@ -49,11 +58,11 @@ class _Pairs:
     fixed: bool = False
 
     def sums(self, factors: np.ndarray) -> np.ndarray:
-        """factors[0] first + factors[1] second, (N, M)."""
+        """Return factors[0] first + factors[1] second, (N, M)."""
         return self.first * factors[0] + self.second * factors[1]
 
-    def agree(self, sums: np.ndarray, rescale: Rescale) -> bool:
-        """True if all results are what is wanted."""
+    def all_agree(self, sums: np.ndarray, rescale: Rescale) -> bool:
+        """True if all rescaled sums equal the expected results."""
         return np.array_equal(rescale.apply(sums.astype(np.int32), *self.limits), self.wanted)
 
 
@@ -66,17 +75,16 @@ def byte_form(
     fixed: bool = False,
     tflite: bool = False,
 ) -> ByteForm | None:
-    """The integers of a Sum or Prod of two tensors; None for other operations, where the tensors have more than 8 bits, and where no
-    constants that were tried agree.
+    """Return the exact integer form of a Sum or Prod of two 8-bit tensors; None for other layers, or if no candidate is exact.
 
     Args:
-        operation: as of `ElemWise`.
-        scales: (2), float32: what the inputs, less their zero points, are multiplied by.
-        inputs: their types.
-        output: the type of the result, whose scale is the step.
-        clamp: the least and the largest stored result.
-        fixed: by a shift of the high word of a product, not in floating point; of a Sum.
-        tflite: the results are those of TFLite's kernels; of a Sum.
+        operation: operation of `ElemWise`.
+        scales: (2), float32: factors of the inputs after subtraction of their zero points.
+        inputs: number types of the inputs.
+        output: number type of the result; its scale is the step.
+        clamp: smallest and largest stored result.
+        fixed: for a Sum: rescale by a shift of the high word of a product instead of floating point.
+        tflite: for a Sum: the results are those of TFLite's kernels.
     """
     if operation not in ("Sum", "Prod") or len(inputs) != 2 or max(kind.bits for kind in inputs) > 8:
         return None
@@ -96,7 +104,7 @@ def byte_form(
 
 
 def _sum(pairs: _Pairs, ratios: np.ndarray) -> ByteForm | None:
-    """The form with the shortest multipliers."""
+    """Return the form with the shortest multipliers."""
     for bits in _BITS:
         shift = bits - int(np.frexp(np.abs(ratios).max())[1])
         found = _shifted_sum(pairs, ratios, shift) if pairs.fixed < shift < 31 else None
@@ -106,14 +114,14 @@ def _sum(pairs: _Pairs, ratios: np.ndarray) -> ByteForm | None:
 
 
 def _shifted_sum(pairs: _Pairs, ratios: np.ndarray, shift: int) -> ByteForm | None:
-    """The nearest multipliers to ratios * 2^shift for which an offset gives what is wanted of all pairs."""
+    """Return the multipliers nearest to ratios * 2^shift for which some offset makes all pairs agree."""
     unit = 1 << shift
     nearest = np.rint(ratios * unit).astype(np.int64)
     reach = np.array([np.abs(pairs.first).max(), np.abs(pairs.second).max()])
-    if (np.abs(nearest).sum() + 2 * _FAR) * 256 >= _LIMIT:
+    if (np.abs(nearest).sum() + 2 * _SEARCH_DISTANCE) * 256 >= _LIMIT:
         return None
     # Multipliers are at most _FAR + 1 / 2 away from the real ones, so that results of other pairs than these cannot change.
-    close = np.abs(np.abs(pairs.sums(ratios) - pairs.wanted) - 0.5) * unit <= (_FAR + 1) * reach.sum()
+    close = np.abs(np.abs(pairs.sums(ratios) - pairs.wanted) - 0.5) * unit <= (_SEARCH_DISTANCE + 1) * reach.sum()
     x, y = (np.broadcast_to(each, close.shape)[close] for each in (pairs.first, pairs.second))
     wanted = pairs.wanted[close].astype(np.int64)
     above, below = wanted > pairs.limits[0], wanted < pairs.limits[1]
@@ -121,24 +129,24 @@ def _shifted_sum(pairs: _Pairs, ratios: np.ndarray, shift: int) -> ByteForm | No
     if pairs.fixed:
         rescale = FixedPointRescale(np.array([1 << 32 - shift]), 32, 31)
     half = unit >> 1
-    for move in _MOVES:
+    for move in _CANDIDATES:
         multipliers = nearest + move
         away = wanted * unit - (x * multipliers[0] + y * multipliers[1])
         least, most = int((away[above] - half).max(initial=-unit)), int((away[below] + half).min(initial=unit))
         if least > most:
             continue
         offset = min(max(0, least + (most - least) // 4), most - (most - least) // 4)
-        if pairs.agree(pairs.sums(multipliers) + offset, rescale):
+        if pairs.all_agree(pairs.sums(multipliers) + offset, rescale):
             bound = int(np.abs(multipliers) @ reach) + abs(offset)
             return ByteForm(multipliers.astype(np.int32), np.array([offset], np.int32), rescale, bound)
     return None
 
 
 def _product(pairs: _Pairs, factor: float) -> ByteForm | None:
-    """The nearest factor that gives what is wanted of all pairs."""
+    """Return the nearest factor for which all pairs agree."""
     products, nearest = pairs.first * pairs.second, np.float32(factor)
-    for move in sorted(range(-_FAR, _FAR + 1), key=abs):
+    for move in sorted(range(-_SEARCH_DISTANCE, _SEARCH_DISTANCE + 1), key=abs):
         rescale = FloatRescale(np.array([nearest + move * np.spacing(nearest)]))
-        if pairs.agree(products, rescale):
+        if pairs.all_agree(products, rescale):
             return ByteForm(np.ones(2, np.int32), np.zeros(1, np.int32), rescale, int(np.abs(products).max()))
     return None

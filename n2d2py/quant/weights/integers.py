@@ -1,4 +1,4 @@
-"""Integer weights and biases with a scale for each output channel or for the layer."""
+"""Integer weights and biases, with a scale for each output channel or for the whole layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from n2d2py.quant.observe.thresholds import kl_threshold
 MAX_ACCUMULATOR = 2**31 - 1
 
 _NARROW = 8
-"""Low-bit weights have few steps: what is clipped costs less than what a coarser step would."""
+"""Clipping thresholds of low-bit weights, relative to the largest magnitude: with few steps, clipping costs less than a coarser
+step."""
 
 
 Rounding = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
@@ -25,25 +26,30 @@ Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 
 
 def least_level(levels: int) -> int:
-    """The smallest integer of weights whose largest is `levels`: below 8 bits the one that packed integers have more, -8 with 4 bits.
+    """Return the smallest integer of weights whose largest is `levels`: one more on the negative side below 8 bits, -8 for 4
+    bits.
 
-    It is worth most where there are few: a fourth 2-bit value. 8-bit weights and more are symmetric.
+    The additional value is worth most with few values: a fourth 2-bit value. Wider weights are symmetric.
     """
     return -levels if levels >= 127 else -levels - 1
 
 
 def round_nearest(rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
-    """Each weight to the nearest integer, ties to even."""
+    """Round each weight to the nearest integer, ties to even."""
     return np.clip(np.rint(rows / (scales[:, None] if scales.ndim == 1 else scales)), least_level(levels), levels)
 
 
 @dataclass(frozen=True)
 class QuantizedWeights:
-    """weights (as given, integers), bias (O) int64 in the accumulator's scale, scales (O) float64.
+    """Integer weights of a layer.
 
-    `bound` is the largest magnitude that any partial sum of any output can reach; `widened` counts
-    the outputs whose scale was enlarged to keep the accumulator within 32 bits; `reduced` is how much coarser
-    the weights of an output became at most, so that 8-bit products fit 16 bits.
+    Attributes:
+        weights: integers in the shape of the float weights.
+        bias: (O), int64, in the scale of the accumulator.
+        scales: (O), float64.
+        bound: largest magnitude of any partial sum of any output.
+        widened: number of outputs with an enlarged scale to keep the accumulator within 32 bits.
+        reduced: largest factor by which a scale was enlarged so that two 8-bit products fit 16 bits.
     """
 
     weights: np.ndarray
@@ -55,7 +61,7 @@ class QuantizedWeights:
 
 
 def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
-    """Threshold of each row (O, K) of weights for `-wt-clipping-mode`."""
+    """Return the clipping threshold of each row of weights (O, K) for `-wt-clipping-mode`."""
     largest = np.abs(rows).max(axis=1)
     if mode == "None":
         return largest
@@ -68,7 +74,8 @@ def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
 
 
 def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
-    """The magnitudes (O), at least half of the largest, with the least square error of weights (O, K) rounded to the nearest."""
+    """Return the magnitudes (O), at least half of the largest, with the least squared error of weights (O, K) rounded to
+    nearest."""
     best, best_error = largest.copy(), np.full(len(rows), np.inf)
     for ratio in np.linspace(1.0, 0.5, 51):
         step = np.maximum(largest * ratio / levels, 1e-300)[:, None]
@@ -79,21 +86,24 @@ def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndar
 
 
 _COARSER = 2.0
-"""Weights may become this much coarser, in the mean square over the outputs, for 8-bit products that fit 16 bits: as the 7-bit ones."""
+"""Largest increase of the scales (root mean square over the outputs) for 8-bit products that fit 16 bits: that of 7-bit
+weights."""
 
 
-def _excess(integers: np.ndarray, order: np.ndarray, words: int) -> np.ndarray:
-    """By what factor each output's weights are too large for its products to fit 16 bits; 1 where they are not."""
+def _excess_over_16_bits(integers: np.ndarray, order: np.ndarray, words: int) -> np.ndarray:
+    """Return the factor by which each output's weights exceed the range whose products fit 16 bits; 1 if they fit."""
     return np.maximum(largest_place(integers[:, order], words) / PLACE_LIMIT, 1.0)
 
 
-def _reduced(real: np.ndarray, scales: np.ndarray, levels: int, order: np.ndarray, per_output: bool) -> tuple[np.ndarray, int]:
-    """By what scales (O) have to grow so that 8-bit products fit 16 bits, and of how many words: of two unless that costs more than
-    7-bit weights would.
+def _growth_for_16_bits(
+    real: np.ndarray, scales: np.ndarray, levels: int, order: np.ndarray, per_output: bool
+) -> tuple[np.ndarray, int]:
+    """Return the growth of the scales (O) for which 8-bit products fit 16 bits, and the number of words: two, unless 7-bit
+    weights would cost less.
     """
     for words in (2, 1):
         grown = np.ones(len(real))
-        while (excess := _excess(round_nearest(real, scales * grown, levels), order, words)).max() > 1:
+        while (excess := _excess_over_16_bits(round_nearest(real, scales * grown, levels), order, words)).max() > 1:
             grown = grown * _growth(excess, per_output)
         if words == 1 or np.mean(grown**2) <= _COARSER**2:
             break
@@ -123,11 +133,11 @@ def quantize_weights(
 ) -> QuantizedWeights:
     """Quantize weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
 
-    w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer), with less than max|w| by `ranging` below 8 bits;
-    b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged where the accumulator could
-    otherwise pass `limit`; `gain` (O) carries what a shift rescale cannot represent. With `reduced_order`, the place of each
-    weight of an output in the kernel's order, scales are enlarged until 8-bit products fit 16 bits. `scales` are those to
-    begin with.
+    w_q = round(gain * w / s_w) with s_w = max|w| / (2^(bits-1) - 1) per output or for the layer; below 8 bits `ranging` may
+    choose less than max|w|. b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged if the accumulator could exceed
+    `limit`. `gain` (O) carries the part of the factor that a shift cannot represent. With `reduced_order`, the position of each
+    weight of an output in the kernel's order, scales are enlarged until 8-bit products fit 16 bits. `scales` are the initial
+    scales.
     """
     rows = weights.reshape(len(weights), -1).astype(np.float64)
     bias = bias.astype(np.float64)
@@ -156,10 +166,10 @@ def quantize_weights(
         if reduced_order is None:
             break
         if not words:  # the scales for the accumulator come first
-            reduced, words = _reduced(real, scales, levels, reduced_order, per_output)
+            reduced, words = _growth_for_16_bits(real, scales, levels, reduced_order, per_output)
             scales, method = scales * reduced, rounding
             continue
-        excess = _excess(quantized, reduced_order, words)
+        excess = _excess_over_16_bits(quantized, reduced_order, words)
         if excess.max() <= 1:
             break
         growth = _growth(excess, per_output)

@@ -1,4 +1,4 @@
-"""Which layers get low-bit weights when a network is asked for them."""
+"""Selection of the layers that get low-bit weights."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 
 SPARED = 0.05
-"""Share of the weights, at most, in the smallest layers, which keep the width of the network."""
+"""The smallest layers, up to this share of all weights, keep the bit width of the network."""
 
 _BYTE = 8
 
 
 def can_be_narrow(graph: Graph, node: Node) -> bool:
-    """True if a layer's weights take less memory in fewer than 8 bits: those of depthwise and transposed convolutions do not."""
+    """True if low-bit weights save memory in a layer; they do not in depthwise and transposed convolutions."""
     if isinstance(node.op, Conv):
         return not (node.op.groups > 1 and node.op.is_depthwise(node))
     return isinstance(node.op, Fc)
 
 
 def has_narrow(graph: Graph) -> bool:
-    """True if any layer has weights of fewer than 8 bits."""
+    """True if any layer has low-bit weights."""
     return any((graph.precision(node).weight_bits or _BYTE) < _BYTE for node in graph.nodes)
 
 
 def weight_counts(graph: Graph) -> dict[str, int]:
-    """Number of weights of each layer that has any, by name: those of inputs and of states together in recurrent ones."""
+    """Return the number of weights by layer; a recurrent layer counts input and recurrent weights together."""
     counts = {
         node.name: sum(values.size for role, values in node.params.items() if role.endswith("weights")) for node in graph.nodes
     }
@@ -33,18 +33,19 @@ def weight_counts(graph: Graph) -> dict[str, int]:
 
 
 def with_weight_bits(graph: Graph, bits: dict[str, int]) -> Graph:
-    """A copy of the graph whose layers have weights of so many bits, by name."""
+    """Return a copy of the graph with these bit widths of weights, by layer name."""
     result = graph.copy()
     for name, width in bits.items():
         result.precisions[name] = Precision(weight_bits=width).over(result.precisions.get(name))
     return result
 
 
-def narrowed(graph: Graph, bits: int) -> Graph:
-    """The graph with weights of `bits` bits where they have no width of their own: of 8 in all layers, of fewer in those that gain.
+def with_low_bit_weights(graph: Graph, bits: int) -> Graph:
+    """Return the graph with `bits`-bit weights in the layers without a width of their own: 8 bits in all layers, fewer
+    where it saves memory.
 
-    The layers that read the inputs of the network, and the smallest ones that together hold at most `SPARED` of the weights, keep
-    the width of the network: few weights make up less for each other.
+    Layers that read the inputs of the network, and the smallest layers (`SPARED`), keep the width of the network, since
+    errors of few weights average out less.
     """
     weighted = [node for node in graph.nodes if "weights" in node.params]
     open_ = [node for node in weighted if graph.precision(node).weight_bits is None]

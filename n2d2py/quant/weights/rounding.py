@@ -1,11 +1,9 @@
-"""Rounding of weights that keeps the outputs of a layer, instead of each weight, close to the real ones.
+"""Rounding of weights that minimizes the error of a layer's outputs instead of the error of each weight.
 
-The error of an output is sum_k (w_k - s q_k) x_k; its expected square is e H e^T with H the covariance
-of the inputs. Weights are rounded one after the other, and what rounding one of them does to the
-outputs is corrected by those still to be rounded (optimal brain surgeon: B. Hassibi and D. Stork,
-NIPS 1992; for quantization: E. Frantar et al., "GPTQ", ICLR 2023). Weights of fewer than 8 bits are then visited
-again: each is moved to the integer that is best next to the others (coordinate descent), and their range is that of the
-least error of the outputs. No seeds.
+The error of an output is sum_k (w_k - s q_k) x_k; its expected square is e H e^T with H the covariance of the inputs. Weights
+are rounded one by one, and the error of each is compensated by the weights not yet rounded (optimal brain surgeon: B. Hassibi
+and D. Stork, NIPS 1992; for quantization: E. Frantar et al., "GPTQ", ICLR 2023). Low-bit weights are then refined by coordinate
+descent, and their range minimizes the error of the outputs. The result is deterministic.
 """
 
 from __future__ import annotations
@@ -18,22 +16,21 @@ from n2d2py.quant.weights.integers import Rounding, least_level
 
 _SWEEPS = 4
 _RATIOS = np.linspace(1.0, 0.3, 36)
-"""Ranges that are tried, as shares of the largest magnitude."""
-_AROUND = (0.85, 0.9, 0.95, 1.05, 1.1, 1.15)
-"""Ranges that are tried with all weights rounded together, as shares of the best of those rounded to the nearest."""
+"""Candidate ranges, relative to the largest magnitude."""
+_NEARBY_RATIOS = (0.85, 0.9, 0.95, 1.05, 1.1, 1.15)
+"""Candidate ranges for compensated rounding, relative to the best range of nearest rounding."""
 _REFITS = 2
-"""Number of times that the scale follows the integers."""
-_WIDE = 1024
-"""Of more inputs, only what each contributes alone chooses the range, and weights rounded together are not tried."""
+"""Number of times the scale is fitted to the integers."""
+_MOST_INPUTS = 1024
+"""With more inputs, the range is chosen from the variances alone, and compensated rounding is not tried."""
 
 
 class CompensatedRounding:
-    """Rounds the weights of one layer together, by the moments of its inputs."""
+    """Rounding of one layer's weights by the moments of its inputs."""
 
     def __init__(self, moments: Moments):
-        """Moments with a drift are those of a network with low-bit weights: its integers drift so far from the float network
-        that each layer corrects what the layers before it did to its inputs.
-        """
+        """Moments with a drift come from a network with low-bit weights. Its integers drift so far from the float network that
+        each layer corrects the error of the layers before it."""
         self._covariance = covariance = shrunk(moments)
         self._shift: np.ndarray | None = None
         if moments.drift is not None:
@@ -41,7 +38,7 @@ class CompensatedRounding:
             self._shift = np.linalg.solve(covariance.matrix(), drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
-        """Integers (O, K) of `levels` for real weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
+        """Return integers (O, K) for float weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
         shape = self._shape(rows)
         steps = None if scales.ndim == 1 else scales.reshape(shape)
         target = self._target(rows / scales[:, None] if steps is None else rows)
@@ -51,18 +48,18 @@ class CompensatedRounding:
         return result.reshape(rows.shape)
 
     def magnitudes(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
-        """Magnitudes (O) for `levels` with the least error of the outputs of weights (O, K).
+        """Return the magnitudes (O) of integer `levels` with the least error of the outputs, for weights (O, K).
 
-        First of weights that are rounded to the nearest, then, near these and of no more than 1024 inputs, of weights rounded together, and where
-        the scale of least squares for the integers found makes the error smaller.
+        Nearest rounding gives a first range. For at most 1,024 inputs, ranges near it are tried with compensated rounding, and
+        the scale of least squares for its integers is used if it reduces the error.
         """
-        best = self._of_nearest(rows, largest, levels)
-        if rows.shape[1] > _WIDE:
+        best = self._best_of_nearest(rows, largest, levels)
+        if rows.shape[1] > _MOST_INPUTS:
             return best
-        start, (least, fitted) = best, self._tried(rows, best, levels)
-        for share in (*_AROUND, *[None] * _REFITS):
+        start, (least, fitted) = best, self._error_of_magnitudes(rows, best, levels)
+        for share in (*_NEARBY_RATIOS, *[None] * _REFITS):
             trial = fitted if share is None else np.minimum(start * share, largest)
-            cost, fit = self._tried(rows, trial, levels)
+            cost, fit = self._error_of_magnitudes(rows, trial, levels)
             better = cost < least * (1 - 1e-9)
             best, least, fitted = np.where(better, [trial, cost, fit], [best, least, fitted])
         return best
@@ -72,12 +69,14 @@ class CompensatedRounding:
         return groups, len(rows) // groups, rows.shape[1]
 
     def _target(self, rows: np.ndarray) -> np.ndarray:
-        """Targets (G, O, K) for weights (O, K)."""
+        """Return the targets (G, O, K) for weights (O, K)."""
         target = rows.reshape(self._shape(rows))
         return target if self._shift is None else target + np.matmul(target, self._shift)
 
-    def _tried(self, rows: np.ndarray, magnitudes: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:
-        """The error (O) of the outputs for magnitudes (O), and those for which the same integers have the least, within a fifth."""
+    def _error_of_magnitudes(self, rows: np.ndarray, magnitudes: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the output error (O) for magnitudes (O), and the magnitudes, within a fifth, for which the same integers
+        have the least error.
+        """
         scales = np.maximum(magnitudes / levels, 1e-300)
         target = self._target(rows / scales[:, None])
         found = round_compensated(target, self._covariance, levels)
@@ -87,22 +86,22 @@ class CompensatedRounding:
         factors = (target * along).sum(axis=2) / np.maximum((found * along).sum(axis=2), 1e-300)
         return cost, magnitudes * np.clip(factors.reshape(-1), 0.8, 1.25)
 
-    def _of_nearest(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
+    def _best_of_nearest(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
         shaped, lowest = rows.reshape(self._shape(rows)), least_level(levels)
         best, least = largest.copy(), np.full(len(rows), np.inf)
         diagonal = self._covariance.diagonal[:, None, :]
         for ratio in _RATIOS:
             step = np.maximum(largest * ratio / levels, 1e-300).reshape(shaped.shape[:2])[..., None]
             error = shaped - np.clip(np.rint(shaped / step), lowest, levels) * step
-            weighed = np.matmul(error, self._covariance.matrix()) if rows.shape[1] <= _WIDE else error * diagonal
+            weighed = np.matmul(error, self._covariance.matrix()) if rows.shape[1] <= _MOST_INPUTS else error * diagonal
             cost = (weighed * error).sum(axis=2).reshape(-1)
             better = cost < least * (1 - 1e-9)
             best[better], least[better] = (largest * ratio)[better], cost[better]
         return best
 
 
-class Remembered:
-    """A rounding that is computed once for the same weights and scales."""
+class CachedRounding:
+    """A rounding whose last result is cached."""
 
     def __init__(self, rounding: Rounding):
         self._rounding = rounding
@@ -115,11 +114,12 @@ class Remembered:
 
 
 def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, steps: np.ndarray | None = None) -> np.ndarray:
-    """Integers (G, O, K) near `target` with a small error over inputs of this covariance; `steps` (G, O, K) are what they stand for, else 1.
+    """Return integers (G, O, K) near `target` with a small error over inputs of this covariance; `steps` (G, O, K) are their
+    scales, else 1.
 
-    Of the inputs in the order of their variances, the largest first, the covariance is M M^T with M upper triangular, so that
-    the error e H e^T is the sum over k of (sum of e_j M_jk over j <= k)^2. One weight after the other makes its own square least. These are the
-    integers of GPTQ, which takes the factor of the inverse (J. Chen et al., "The geometry of LLM quantization", 2025), for a tenth of the time.
+    With inputs sorted by decreasing variance, the covariance is M M^T with M upper triangular, so the error e H e^T is the sum
+    over k of (sum of e_j M_jk over j <= k)^2. Each weight in turn minimizes its own square. The integers are those of GPTQ,
+    which factors the inverse instead (J. Chen et al., "The geometry of LLM quantization", 2025), in a tenth of the time.
     """
     size = target.shape[2]
     groups, lowest = np.arange(len(target))[:, None], least_level(levels)
@@ -158,9 +158,9 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
 def descend(
     target: np.ndarray, start: np.ndarray, covariance: np.ndarray, levels: int, steps: np.ndarray | None = None
 ) -> np.ndarray:
-    """Integers (G, O, K) of no larger error than `start`: one weight after the other becomes the best integer next to the others.
+    """Return integers (G, O, K) with an error of at most that of `start`, by coordinate descent.
 
-    With e = target - q the error e H e^T is least in q_k for q_k + (e H)_k / H_kk; what is rounded never makes it larger.
+    With e = target - q the error e H e^T is least at q_k + (e H)_k / H_kk; rounding this never increases the error.
     """
     result, size, lowest = start.copy(), start.shape[-1], least_level(levels)
     diagonal = np.einsum("gkk->gk", covariance)

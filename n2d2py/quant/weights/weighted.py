@@ -1,4 +1,4 @@
-"""Layers of weighted sums."""
+"""Quantization of layers with weighted sums."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from n2d2py.quant.weights.file_rounding import sums_rescale, with_small_constant
 from n2d2py.quant.weights.integers import quantize_weights
 
 _WIDE_SUMS = 2**52
-"""Limit of 64-bit accumulators, exact in double precision."""
+"""Limit of 64-bit accumulators that double precision represents exactly."""
 _COARSER = 1.1
-"""8-bit weights under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
+"""8-bit weights with 16-bit inputs may become this much coarser before 64-bit accumulators are used."""
 _COARSER_WIDE = {8: 128.0, 16: 16.0}
-"""The same of 16-bit weights, by the bits of the network. In one with 8 bits, 9 bits are twice as fine as what they replace. In one
-with 16 bits, 12 bits cost at most 2 dB of 69 and more; 10 bits would cost up to 10 (docs/lab/accuracy.md)."""
+"""The same limit for 16-bit weights, by the bit width of the network. In an 8-bit network, 9 effective bits are twice as fine
+as the 8 bits they replace. In a 16-bit network, 12 effective bits cost at most 2 dB of 69 and more; 10 bits would cost up to
+10 (docs/lab/accuracy.md)."""
 _OFF_GRID = 0.02
-"""Largest distance of a weight from an integer, in steps, that rounding of real weights and scales explains."""
+"""Largest distance of a weight from an integer, in steps, that float rounding of weights and scales explains."""
 _FRACTION = 1e-3
-"""A bias that is nearer to an integer has no fraction."""
-_ALL_BIAS = 2.0**40
-"""A bias of so many steps of the sum hides the sum: what is left of it is below the precision of float32."""
+"""A bias closer to an integer than this counts as an integer."""
+_DOMINANT_BIAS = 2.0**40
+"""A bias above this many accumulator steps hides the sum: the rest is below the precision of float32."""
 
 
 class WeightedQuantizer(Quantizer):
-    """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y.
+    """Quantizer of layers with acc = b_q + sum of w_q x_q and the factor s_x s_w[o] / s_y for output o.
 
     Attributes:
-        per_output: whether each output has a separate scale, whatever the options say.
-        zero_point_in_bias: whether b_q takes up the input's zero point, which pads are filled with.
-        has_file_weights: whether `file_weights` are the integers that the kernels of a file multiply.
+        per_output: each output has its own scale, whatever the options say.
+        zero_point_in_bias: the zero point of the input is folded into b_q, and padding holds the zero point.
+        has_file_weights: `file_weights` returns the integers that the kernels of a file multiply.
     """
 
     per_output: ClassVar[bool] = False
@@ -47,11 +48,12 @@ class WeightedQuantizer(Quantizer):
     has_file_weights: ClassVar[bool] = True
 
     def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
-        """(C, H, W) of an output's weights where kernels multiply them as bytes in the order H, W, C; else None."""
+        """Return the shape (C, H, W) of one output's weights if the kernels multiply them as bytes in the order H, W, C; else
+        None."""
         return None
 
     def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """(integers, scales (O)) of a layer of a prequantized network.
+        """Return the integers and the scales (O) of a layer of a pre-quantized network.
 
         Raises:
             N2D2Error: E514 for weights that the file does not quantize.
@@ -59,15 +61,15 @@ class WeightedQuantizer(Quantizer):
         return _file_weights(node)
 
     def in_files(self, node: Node) -> bool:
-        """Return False where the file has real weights."""
+        """True unless the file has float weights."""
         try:
             return "weights" not in node.params or bool(self.file_weights(node))
         except N2D2Error:
             return False
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        """With a Floating-point rescale the zero point z of the output is in b_q too, as round(z / factor): an error of at most half
-        a unit of the sum."""
+        """With a Floating-point rescale, b_q also contains the zero point z of the output, as round(z / factor). The error is
+        at most half a unit of the accumulator."""
         options, x = types.options, types.inputs[0]
         per_output = options.per_output or self.per_output
         bits = types.weight_bits or options.bits
@@ -101,23 +103,24 @@ class WeightedQuantizer(Quantizer):
             log.detail(text, node.name, result.widened)
         bias = result.bias
         if types.output.is_float:
-            made = formed(node, _form(result.weights, bias, result.bound), None, rescale, result.bound)
+            made = formed(node, _weighted_form(result.weights, bias, result.bound), None, rescale, result.bound)
             return replace(made, activation=node.activation)
         if x.zero_point and self.zero_point_in_bias:
             sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
             bias = bias - x.zero_point * sums
         zeros = zero_point_terms(rescale, types.output.zero_point, len(bias), 2**31 - 1 - result.bound)
         bound = result.bound + int(zeros.max(initial=0))
-        form = _form(result.weights, bias + zeros, bound)
+        form = _weighted_form(result.weights, bias + zeros, bound)
         made = formed(node, form, activation_clamp(node, types.output), rescale, bound)
         return replace(made, zero_in_bias=bool(zeros.any()))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """As `quantize`, with the input's zero point in b_q; what b_q leaves is a fraction of the sum."""
+        """As `quantize`, with the scales of the file. The part of the bias that b_q cannot hold becomes a fraction of the
+        rescale."""
         x = types.inputs[0]
         integers, scales = self.file_weights(node)
         real = node.params["bias"].astype(np.float64) / (np.float64(x.scale) * scales.astype(np.float64))
-        constant = np.abs(real) > _ALL_BIAS  # a gain near 0, of a batch normalization
+        constant = np.abs(real) > _DOMINANT_BIAS  # a gain near 0, of a batch normalization
         if constant.any():
             integers = np.where(constant.reshape(-1, *(1,) * (integers.ndim - 1)), 0, integers).astype(integers.dtype)
             scales = np.where(constant, np.float32(types.output.scale / x.scale), scales).astype(np.float32)
@@ -129,10 +132,10 @@ class WeightedQuantizer(Quantizer):
         fractions = real - bias
         rows = integers.reshape(len(bias), -1).astype(np.int64)
         bias = bias.astype(np.int64)
-        reach = peak(x)
+        largest = peak(x)
         if x.zero_point and self.zero_point_in_bias:
             bias = bias - x.zero_point * rows.sum(axis=1)
-            reach = max(x.qmax, -x.qmin)
+            largest = max(x.qmax, -x.qmin)
         factors = steps / np.float32(types.output.scale)
         clamp, small = file_clamp(node, types.output), np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
         exact, limits = None, (clamp[0] - types.output.zero_point, clamp[1] - types.output.zero_point)
@@ -140,17 +143,18 @@ class WeightedQuantizer(Quantizer):
             wanted = np.float64(x.scale) * scales.astype(np.float64) / np.float64(types.output.scale)
             bias, exact = with_small_constants(node, bias, wanted, np.asarray(rows.any(axis=1)))
             factors = exact.astype(np.float32)
-        bound = int((np.abs(rows).sum(axis=1) * reach + np.abs(bias)).max())
+        bound = int((np.abs(rows).sum(axis=1) * largest + np.abs(bias)).max())
         rescale = None if exact is None else sums_rescale(node, exact, bound, limits)
         if rescale is None:
             types.remark(node, "its sums are not those of a file's integers" if exact is None else "its sums may reach 2^30")
             rescale = file_rescale(node, factors, bound, types.options.rescaling)
         if isinstance(rescale, FloatRescale) and not small.all():
             rescale = FractionRescale(factors, np.where(small, 0, fractions))
-        return formed(node, _form(integers, bias, bound), clamp, rescale, bound)
+        return formed(node, _weighted_form(integers, bias, bound), clamp, rescale, bound)
 
     def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
-        """The order of an output's weights in the kernels that multiply bytes, for a layer that `-wt-reduce-range` concerns."""
+        """Return the order of an output's weights in the kernels that multiply bytes, for layers that `-wt-reduce-range`
+        applies to; else None."""
         if not types.options.reduce_range or bits > 8 or types.inputs[0].bits != 8:
             return None
         shape = self.weight_shape(node, types)
@@ -158,8 +162,8 @@ class WeightedQuantizer(Quantizer):
 
 
 def zero_point_terms(rescale: Rescale, zero_point: int, outputs: int, limit: int) -> np.ndarray:
-    """Zero point in units of the accumulators (O); zeros where one of them is beyond `limit`, and in fixed point, whose
-    rounding takes the zero point at no cost."""
+    """Return the zero point in units of the accumulators (O). Zeros if one would exceed `limit`, and in fixed point, where the
+    rescale adds the zero point at no cost."""
     if not isinstance(rescale, FloatRescale):
         return np.zeros(outputs, np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -167,7 +171,7 @@ def zero_point_terms(rescale: Rescale, zero_point: int, outputs: int, limit: int
     return real.astype(np.int64) if np.all(real <= limit) else np.zeros(outputs, np.int64)
 
 
-def _form(weights: np.ndarray, bias: np.ndarray, bound: int) -> Weighted:
+def _weighted_form(weights: np.ndarray, bias: np.ndarray, bound: int) -> Weighted:
     return Weighted(weights, bias.astype(np.int32 if bound < 2**31 else np.int64))
 
 
@@ -189,12 +193,12 @@ def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
         what = f"layer '{node.name}' ({node.op.kind}) has weights that are not integers in the scale of the file"
         remedy = "quantize the weights per output channel, after folding the gains"
         raise N2D2Error("E514", what, where=node.location, remedy=remedy)
-    reach = int(np.abs(integers).max(initial=0.0))
+    largest = int(np.abs(integers).max(initial=0.0))
     dtype = (
         np.int8
         if integers.min(initial=0) >= -128 and integers.max(initial=0) <= 127
         else np.int16
-        if reach < 2**15
+        if largest < 2**15
         else np.int32
     )
     return integers.astype(dtype), scales

@@ -30,7 +30,13 @@ class ToyTarget(Target):
         "export parameters of a layer of TOY", (Key("Unit", Kind.UINT, 0, "which unit runs it", maximum=3),)
     )
     quantization = QuantDefaults(
-        unsigned=False, per_output=False, rescaling="Fixed-point16", input_bits=8, output_bits=8, mixed=False, wide_joins=False
+        unsigned=False,
+        per_output=False,
+        rescaling="Fixed-point16",
+        input_bits=8,
+        output_bits=8,
+        mixed=False,
+        wide_concats=False,
     )
     needs_plan = False
     runner = ToyRunner

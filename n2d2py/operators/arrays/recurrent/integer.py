@@ -21,7 +21,7 @@ def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.
     """Integers (O, K) of the weights of inputs and of those of states, and the scale (O) of each row; rounded together."""
     bits = types.weight_bits or types.options.bits
     levels = 2 ** (bits - 1) - 1
-    reach = types.inputs[0].reach  # what `observe` takes inputs in units of
+    reach = types.inputs[0].max_abs  # what `observe` takes inputs in units of
     real = [params["input_weights"].astype(np.float64) * reach, params["recurrent_weights"].astype(np.float64)]
     scales = []
     for rows in real:
@@ -42,7 +42,7 @@ def _fraction(node: Node, types: LayerTypes, role: str) -> int:
     """
     op, cell = node.op, role == "initial_c"
     given = role in op.given
-    first = types.inputs[1 + op.given.index(role)].reach if given else float(np.abs(node.params[role]).max())
+    first = types.inputs[1 + op.given.index(role)].max_abs if given else float(np.abs(node.params[role]).max())
     reach = max(first, types.cell or (0.0 if given else first + op.steps)) if cell else max(first, 1.0)
     reach = min(reach, op.cell_limit) if cell and op.cell_limit else reach
     return int(np.clip(STATE_BITS - np.ceil(np.log2(max(reach, 1.0))), _LEAST_FRACTION, STATE_BITS))

@@ -78,7 +78,7 @@ class NvdlaTarget(Target[NvdlaExport]):
     name = "NVDLA"
     parameters = PARAMETERS
     quantization = QuantDefaults(
-        unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_joins=False, softmax_rows=False, last_softmax=False
+        unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_concats=False, softmax_rows=False, last_softmax=False
     )
     codes = CODES
     in_floats = False
