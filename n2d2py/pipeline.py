@@ -269,7 +269,9 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     if options.export.target in target.aliases:
         log.notice("-export %s is replaced by %s", options.export.target, target.name)
     memory = (
-        plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
+        plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs, target.constant_needs)
+        if target.needs_plan
+        else None
     )
     graph = memory.graph if memory else quantized.graph
     chosen, positions = exported_stimuli(tested, options.export.stimuli)

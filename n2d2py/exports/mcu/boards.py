@@ -17,11 +17,12 @@ class Board:
     Attributes:
         emulator: QEMU's command without the program.
         flash, ram: (address, bytes) of the memory that the vector table, code and constants lie in, and of the other.
-        constants: the same of a memory for constants alone, where that of the code is too small for many networks.
-        slow: the same of a memory for tensors that the first one does not hold (`Memories`).
+        slow: the same of a memory for tensors and states that the first one does not hold (`Memories`).
+        external: the same of a second memory for constants.
         uart: address of its first serial port.
         counter: address of a counter, and its steps in a microsecond.
         riscv: whether its processor is RISC-V; the others are Arm.
+        small: whether `flash` is too small for the constants of many networks, which are all in `external` then.
         text: what it is.
     """
 
@@ -31,10 +32,16 @@ class Board:
     ram: tuple[int, int]
     uart: int
     counter: tuple[int, int]
+    slow: tuple[int, int]
+    external: tuple[int, int]
     riscv: bool = False
+    small: bool = False
     text: str = ""
-    constants: tuple[int, int] | None = None
-    slow: tuple[int, int] | None = None
+
+    @property
+    def constants(self) -> str:
+        """The region of the linker script with all constants that are not placed."""
+        return "EXTERNAL" if self.small else "FLASH"
 
 
 @dataclass(frozen=True)
@@ -66,23 +73,27 @@ class Core:
 
 
 _KB, _MB = 1024, 1024 * 1024
-_PSRAM = 0x21000000, 16 * _MB
 
 
-def _mps2(name: str, text: str) -> Board:
-    memories = (0x00000000, 4 * _MB), (0x20000000, 4 * _MB)
-    return Board(name, f"qemu-system-arm -M {name}", *memories, 0x40004000, (0x40028018, 25), slow=_PSRAM, text=text)
+def _halves(begin: int, size: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (begin, size // 2), (begin + size // 2, size // 2)
+
+
+def _mps2(name: str, text: str, psram: int = 0x21000000) -> Board:
+    memories, more = ((0x00000000, 4 * _MB), (0x20000000, 4 * _MB)), _halves(psram, 16 * _MB)
+    return Board(name, f"qemu-system-arm -M {name}", *memories, 0x40004000, (0x40028018, 25), *more, text=text)
 
 
 def _virt(name: str, options: str, text: str) -> Board:
     emulator, memories = f"qemu-system-riscv32 -M virt {options}-bios none", ((0x80000000, 8 * _MB), (0x80800000, 8 * _MB))
-    return Board(name, emulator, *memories, 0x10000000, (0x0200BFF8, 10), riscv=True, text=text)
+    more = _halves(0x81000000, 16 * _MB)
+    return Board(name, emulator, *memories, 0x10000000, (0x0200BFF8, 10), *more, riscv=True, text=text)
 
 
 BOARDS = (
     _mps2("mps2-an385", "Cortex-M3"),
     _mps2("mps2-an386", "Cortex-M4F"),
-    _mps2("mps2-an500", "Cortex-M7F"),
+    _mps2("mps2-an500", "Cortex-M7F", 0x60000000),
     Board(
         "mps2-an505",
         "qemu-system-arm -M mps2-an505",
@@ -90,6 +101,7 @@ BOARDS = (
         (0x38000000, 2 * _MB),
         0x50200000,
         (0x50302018, 20),
+        *_halves(0x80000000, 16 * _MB),
         text="Cortex-M33, secure",
     ),
     Board(
@@ -99,8 +111,10 @@ BOARDS = (
         (0x21000000, 2 * _MB),
         0x59303000,
         (0x59302018, 20),
+        (0x68000000, 128 * _MB),
+        (0x60000000, 128 * _MB),
+        small=True,
         text="Cortex-M55",
-        constants=(0x60000000, 256 * _MB),
     ),
     _virt("riscv-virt", "", "RV32"),
     _virt("riscv-vectors", "-cpu rv32,v=true,vlen=128,vext_spec=v1.0 ", "RV32 with vectors"),
