@@ -43,7 +43,7 @@ OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "P
 """Those that are for integers only: in floating point each is warned of."""
 OF_MODELS = {"States", "StateCalls", "Constants"}
 """Those that are for the inputs of ONNX and TFLite files."""
-ALONE = {"MaxExtraMacs", "PackActivations", *OF_MODELS}
+ALONE = {"CopyWeights", "MaxExtraMacs", "PackActivations", *OF_MODELS}
 """Those that have no effect without another one, without tensors of few bits, or here, where the network is an INI file."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),

@@ -1,4 +1,4 @@
-"""The cores that an export can be built for, and the boards of QEMU that run them.
+"""The cores that an export can be built for, the boards of QEMU that run them, and boards that people have.
 
 All that names a core or a board comes from here: the Makefile, the toolchain files of CMake, the linker scripts, the runner.
 """
@@ -12,10 +12,10 @@ from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
 
 @dataclass(frozen=True)
 class Board:
-    """A board, which QEMU has.
+    """A board.
 
     Attributes:
-        emulator: QEMU's command without the program.
+        emulator: QEMU's command without the program; "" for a board on the desk.
         flash, ram: (address, bytes) of the memory that the vector table, code and constants lie in, and of the other.
         slow: the same of a memory for tensors and states that the first one does not hold (`Memories`).
         external: the same of a second memory for constants.
@@ -24,6 +24,9 @@ class Board:
         riscv: whether its processor is RISC-V; the others are Arm.
         small: whether `flash` is too small for the constants of many networks, which are all in `external` then.
         text: what it is.
+        chip: what its serial line is programmed like (`export_templates/mcu/boards/uart_*`); `pins` of it, to transmit and to receive.
+        core: name of its core, for a board on the desk.
+        stored: address for programming of `external`, where that is another window of `flash`.
     """
 
     name: str
@@ -31,12 +34,16 @@ class Board:
     flash: tuple[int, int]
     ram: tuple[int, int]
     uart: int
-    counter: tuple[int, int]
-    slow: tuple[int, int]
-    external: tuple[int, int]
+    counter: tuple[int, int] = (0, 0)
+    slow: tuple[int, int] | None = None
+    external: tuple[int, int] | None = None
     riscv: bool = False
     small: bool = False
     text: str = ""
+    chip: str = ""
+    core: str = ""
+    pins: tuple[int, int] = (0, 0)
+    stored: int = 0
 
     @property
     def constants(self) -> str:
@@ -119,6 +126,64 @@ BOARDS = (
     _virt("riscv-virt", "", "RV32"),
     _virt("riscv-vectors", "-cpu rv32,v=true,vlen=128,vext_spec=v1.0 ", "RV32 with vectors"),
 )
+
+_SRAM = 0x20000000
+_STM32, _NRF, _FLASH = "STM32, serial line of ST-LINK", "nRF52840", 0x08000000
+HARDWARE = (
+    Board(
+        "nucleo-f446re", "", (_FLASH, 512 * _KB), (_SRAM, 128 * _KB), 0x40004400, text=_STM32, chip="stm32f4", core="cortex-m4"
+    ),
+    Board(
+        "nucleo-h743zi",
+        "",
+        (_FLASH, 2 * _MB),
+        (_SRAM, 128 * _KB),
+        0x40004800,
+        slow=(0x24000000, 512 * _KB),
+        text=_STM32,
+        chip="stm32h7",
+        core="cortex-m7",
+    ),
+    Board("pico2", "", (0x10000000, 4 * _MB), (_SRAM, 512 * _KB), 0x40070000, text="RP2350", chip="rp2350", core="cortex-m33"),
+    Board(
+        "esp32-c3",
+        "",
+        (0x42000000, _MB),
+        (0x3FC80000, 256 * _KB),
+        0x60000000,
+        external=(0x3C100000, 3 * _MB),
+        riscv=True,
+        small=True,
+        text="ESP32-C3, direct boot",
+        chip="esp32c3",
+        core="rv32imc",
+        stored=0x42100000,
+    ),
+    Board("nrf52840-dk", "", (0, _MB), (_SRAM, 256 * _KB), 0x40002000, text=_NRF, chip="nrf", core="cortex-m4", pins=(6, 8)),
+    Board(
+        "nano33-ble",
+        "",
+        (0x10000, 960 * _KB),
+        (_SRAM, 256 * _KB),
+        0x40002000,
+        text=f"{_NRF} after the boot loader of Arduino",
+        chip="nrf",
+        core="cortex-m4",
+        pins=(35, 42),
+    ),
+    Board(
+        "microbit",
+        "",
+        (0, 256 * _KB),
+        (_SRAM, 16 * _KB),
+        0x40002000,
+        text="nRF51822",
+        chip="nrf",
+        core="cortex-m0",
+        pins=(24, 25),
+    ),
+)
+"""Boards on the desk, for the applications of -app."""
 
 _NANO = ("--specs=nano.specs",)
 _ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"

@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.forms.channel_pairs import ChannelPairs
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, Core, board, core, transforming_cores
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, Core, board, core, transforming_cores
 from n2d2py.exports.mcu.constants import microcontroller_sets
 from n2d2py.exports.mcu.mlperf import BenchmarkView, benchmark_view
 from n2d2py.exports.mcu.single import single_file as one_file
@@ -131,7 +131,7 @@ class McuProject(Project):
             "boards/cycles.py",
         ]
         if self.app:
-            once += [*self.app_headers, "app/app.c", "app/board.h", "app/board_qemu.c"]
+            once += [*self.app_headers, "app/app.c", "app/board.h", "app/host.py"]
         packages = [
             (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
         ]
@@ -141,6 +141,8 @@ class McuProject(Project):
         once += [f"dnn/src/{stem}.cpp" for stem in self.sources]
         once += ["boards/sections.ld"] if self.linker_sections else []
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
+        if self.mlperf or self.app:
+            once.append("boards/serial.h")
         if self.mlperf:
             once += [f"mlperf/{name}" for name in ("submitter_implemented.cpp", "main.cpp", "board.h", "host.py")]
         return [
@@ -154,15 +156,18 @@ class McuProject(Project):
         for one in CORES:
             values = {"core": one, "board": board(one.board)}
             self._render("cmake/core.cmake", folder / f"cmake/{one.name}.cmake", values)
-        for one in BOARDS:
+        for one in (*BOARDS, *self.hardware):
             self._write_board(one, folder / "boards" / one.name)
+        for kind in ("qemu", "serial") if self.app else ():
+            self._render("app/board_file.c", folder / f"app/board_{kind}.c", {"serial": kind == "serial"})
 
     def _write_board(self, one: Board, folder: Path) -> None:
         roms = [rom.name for rom in self.plan.roms]
-        regions = {name: "EXTERNAL" if name in roms[1:] else one.constants for name in roms}
-        regions |= {memory.name: "SLOW" if number else "RAM" for number, memory in enumerate(self.plan.memories)}
-        regions |= {self.plan.state_memory.name: "SLOW"} if self.plan.state_memory else {}
-        for file in ("board.ld", "startup.c", *(["serial.c"] if self.mlperf else [])):
+        regions = {name: "EXTERNAL" if name in roms[1:] and one.external else one.constants for name in roms}
+        slow = "SLOW" if one.slow else "RAM"
+        regions |= {memory.name: slow if number else "RAM" for number, memory in enumerate(self.plan.memories)}
+        regions |= {self.plan.state_memory.name: slow} if self.plan.state_memory else {}
+        for file in ("board.ld", "startup.c", *(["serial.c"] if self.mlperf or one in self.hardware else [])):
             self._render(f"boards/{file}", folder / file, {"board": one, "regions": regions})
 
     @property
@@ -193,6 +198,11 @@ class McuProject(Project):
 
     sections, cores, boards = True, CORES, BOARDS
 
+    @property
+    def hardware(self) -> tuple[Board, ...]:
+        """The boards on the desk that an application is for."""
+        return HARDWARE if self.app else ()
+
     def placed(self, array: str) -> str:
         """The macro of the section of a constant."""
         home = self.homes.get(array)
@@ -218,6 +228,11 @@ class McuProject(Project):
     @cached_property
     def stack_bounds(self) -> tuple[StackBound, ...]:
         return stack_bounds(self.layers)
+
+    @property
+    def stack_bytes(self) -> int:
+        """Bytes that a board keeps for the stack of an application: those of an inference, and of what is around it."""
+        return max(bound.bytes for bound in self.stack_bounds) + 2048
 
     @property
     def stack_text(self) -> str:
