@@ -307,7 +307,8 @@ def _checked(project: ExportJob, folder: Path) -> Checked:
         scores = _simulated(project, tested, folder / "statistics")
     if score.test or score.compare or score.latency:
         compared, built = _compiled(project, scores, folder)
-    return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder), built)
+    sensitivity = sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder)
+    return Checked(scores, compared, sensitivity, built, project.manifest.details.get("estimate", {}))
 
 
 def _target(options: RunOptions) -> Target[Any]:

@@ -6,6 +6,7 @@ All that names a core or a board comes from here: the Makefile, the toolchain fi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
 
@@ -127,62 +128,33 @@ BOARDS = (
     _virt("riscv-vectors", "-cpu rv32,v=true,vlen=128,vext_spec=v1.0 ", "RV32 with vectors"),
 )
 
-_SRAM = 0x20000000
-_STM32, _NRF, _FLASH = "STM32, serial line of ST-LINK", "nRF52840", 0x08000000
-HARDWARE = (
-    Board(
-        "nucleo-f446re", "", (_FLASH, 512 * _KB), (_SRAM, 128 * _KB), 0x40004400, text=_STM32, chip="stm32f4", core="cortex-m4"
-    ),
-    Board(
-        "nucleo-h743zi",
-        "",
-        (_FLASH, 2 * _MB),
-        (_SRAM, 128 * _KB),
-        0x40004800,
-        slow=(0x24000000, 512 * _KB),
-        text=_STM32,
-        chip="stm32h7",
-        core="cortex-m7",
-    ),
-    Board("pico2", "", (0x10000000, 4 * _MB), (_SRAM, 512 * _KB), 0x40070000, text="RP2350", chip="rp2350", core="cortex-m33"),
-    Board(
-        "esp32-c3",
-        "",
-        (0x42000000, _MB),
-        (0x3FC80000, 256 * _KB),
-        0x60000000,
-        external=(0x3C100000, 3 * _MB),
-        riscv=True,
-        small=True,
-        text="ESP32-C3, direct boot",
-        chip="esp32c3",
-        core="rv32imc",
-        stored=0x42100000,
-    ),
-    Board("nrf52840-dk", "", (0, _MB), (_SRAM, 256 * _KB), 0x40002000, text=_NRF, chip="nrf", core="cortex-m4", pins=(6, 8)),
-    Board(
-        "nano33-ble",
-        "",
-        (0x10000, 960 * _KB),
-        (_SRAM, 256 * _KB),
-        0x40002000,
-        text=f"{_NRF} after the boot loader of Arduino",
-        chip="nrf",
-        core="cortex-m4",
-        pins=(35, 42),
-    ),
-    Board(
-        "microbit",
-        "",
-        (0, 256 * _KB),
-        (_SRAM, 16 * _KB),
-        0x40002000,
-        text="nRF51822",
-        chip="nrf",
-        core="cortex-m0",
-        pins=(24, 25),
-    ),
-)
+_ROWS = """
+nucleo-f446re cortex-m4 stm32f4 0x08000000 512 0x20000000 128 0x40004400 STM32, serial line of ST-LINK
+nucleo-h743zi cortex-m7 stm32h7 0x08000000 2048 0x20000000 128 0x40004800 STM32, serial line of ST-LINK
+pico2 cortex-m33 rp2350 0x10000000 4096 0x20000000 512 0x40070000 RP2350
+esp32-c3 rv32imc esp32c3 0x42000000 1024 0x3FC80000 256 0x60000000 ESP32-C3, direct boot
+nrf52840-dk cortex-m4 nrf 0 1024 0x20000000 256 0x40002000 nRF52840
+nano33-ble cortex-m4 nrf 0x10000 960 0x20000000 256 0x40002000 nRF52840 after the boot loader of Arduino
+microbit cortex-m0 nrf 0 256 0x20000000 16 0x40002000 nRF51822
+"""
+"""Name, core, chip, address and kB of the flash, the same of the RAM, address of the serial line, text."""
+_MORE: dict[str, dict[str, Any]] = {
+    "nucleo-h743zi": {"slow": (0x24000000, 512 * _KB)},
+    "esp32-c3": {"riscv": True, "small": True, "external": (0x3C100000, 3 * _MB), "stored": 0x42100000},
+    "nrf52840-dk": {"pins": (6, 8)},
+    "nano33-ble": {"pins": (35, 42)},
+    "microbit": {"pins": (24, 25)},
+}
+
+
+def _on_desk(row: str) -> Board:
+    name, core, chip, *numbers, text = row.split(maxsplit=8)
+    flash, flash_kb, ram, ram_kb, uart = (int(number, 0) for number in numbers)
+    memories = (flash, flash_kb * _KB), (ram, ram_kb * _KB)
+    return Board(name, "", *memories, uart, core=core, chip=chip, text=text, **_MORE.get(name, {}))
+
+
+HARDWARE = tuple(map(_on_desk, _ROWS.strip().splitlines()))
 """Boards on the desk, for the applications of -app."""
 
 _NANO = ("--specs=nano.specs",)
