@@ -14,24 +14,18 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory.plan import ConstantPlan, Memory, MemoryPlan
 from n2d2py.memory.scratch import holes_between, used_at
 
-_WORD = 4
-"""Bytes, to a multiple of which each constant is rounded up."""
-
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant of the operator `op`: its bytes, and those that an inference reads of it. `copyable`: a copy may replace it."""
+    """A constant of the operator `op`: its bytes in whole words, and those that an inference reads of it. `copyable`: a copy may
+    replace it.
+    """
 
     name: str
     op: str
     bytes: int
     reads: float
     copyable: bool = False
-
-    @property
-    def size(self) -> int:
-        """Bytes with what fills up the last word."""
-        return -(-self.bytes // _WORD) * _WORD
 
 
 def place_constants(
@@ -60,20 +54,20 @@ def place_constants(
 
 
 def _placed(one: Constant, home: Memory, memory: Memory | None = None) -> ConstantPlan:
-    return ConstantPlan(one.name, one.op, one.size, one.reads, home.name, (memory or home).name)
+    return ConstantPlan(one.name, one.op, one.bytes, one.reads, home.name, (memory or home).name)
 
 
 def _homes(constants: Sequence[Constant], reads: Mapping[str, float], roms: Sequence[Memory]) -> dict[str, Memory]:
     """The memory that stores each constant."""
     left, homes = {memory: memory.bytes for memory in roms}, {}
-    for one in sorted(constants, key=lambda one: -reads[one.name] / one.size):
-        home = next((memory for memory in roms if left[memory] >= one.size), None)
+    for one in sorted(constants, key=lambda one: -reads[one.name] / one.bytes):
+        home = next((memory for memory in roms if left[memory] >= one.bytes), None)
         if home is None:
-            missing = sum(each.size for each in constants) - sum(memory.bytes for memory in roms)
+            missing = sum(each.bytes for each in constants) - sum(memory.bytes for memory in roms)
             names, how = ", ".join(memory.name for memory in roms), f": {missing:,} bytes are missing" if missing > 0 else ""
             what = f"the memories {names} are too small for the constants{how}"
             raise N2D2Error("E607", what, where="export parameters", remedy="make one larger, or use fewer bits for weights")
-        left[home] -= one.size
+        left[home] -= one.bytes
         homes[one.name] = home
     return homes
 
@@ -89,9 +83,9 @@ def _fill(
     rest = list(constants)
     for memory, room in zip(memories, rooms, strict=True):
         dearer = [one for one in rest if homes[one.name].cost > memory.cost]
-        for one in sorted(dearer, key=lambda one: -one.reads * (homes[one.name].cost - memory.cost) / one.size):
-            if one.size <= room:
-                room -= one.size
+        for one in sorted(dearer, key=lambda one: -one.reads * (homes[one.name].cost - memory.cost) / one.bytes):
+            if one.bytes <= room:
+                room -= one.bytes
                 found[one.name] = _placed(one, homes[one.name], memory)
                 rest.remove(one)
     return rest
@@ -105,7 +99,7 @@ def _with_copies(
         return plan
     fast, clocks = plan.memories[0], sorted({step.clock for step in plan.schedule})
     gains = {
-        one.name: one.reads * (homes[one.name].cost - fast.cost) - one.size * (homes[one.name].cost + fast.cost)
+        one.name: one.reads * (homes[one.name].cost - fast.cost) - one.bytes * (homes[one.name].cost + fast.cost)
         for one in constants
         if one.copyable
     }
@@ -116,9 +110,9 @@ def _with_copies(
         during = clocks[max(0, min(run) - early) : max(run) + 1]
         busy = used_at(plan, during)
         holes = holes_between(set().union(*busy.values()))
-        at = next((begin for begin, end in holes if min(end, limit) - begin >= one.size), None)
+        at = next((begin for begin, end in holes if min(end, limit) - begin >= one.bytes), None)
         if at is not None:
             made = replace(_placed(one, homes[one.name], fast), copy=at, life=(during[0], during[-1]))
-            top = max(plan.arena_bytes, at + one.size)
+            top = max(plan.arena_bytes, at + one.bytes)
             plan = replace(plan, constants=(*plan.constants, made), arena_bytes=top)
     return plan

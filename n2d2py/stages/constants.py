@@ -34,60 +34,42 @@ def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Para
     found = planning(params)
     if not settings.roms and settings.state_memory is None:
         return found
-    constants = needs(found.graph, found.plan, params.as_dict())
-    if constants is None:
+    if needs(found.graph, found.plan, params.as_dict()) is None:
         what = "Memories: this export does not place constants and states, the kinds rom and states"
         raise N2D2Error("E608", what, where="export parameters", remedy="remove these memories, or use -export CPP_MCU")
     if settings.roms:
-        candidates = list(_candidates(found, constants, planning, params, needs))
-        found = min(candidates, key=lambda each: moving_cost(each.problem, each.plan))
+        found = min(_candidates(found, planning, params, needs), key=lambda each: moving_cost(each.problem, each.plan))
     found = replace(found, plan=replace(found.plan, state_memory=_state_memory(found.graph, settings)))
     refuse_violations(check_plan(found.problem, found.plan))
     return found
 
 
 def _candidates(
-    found: PlannedNetwork,
-    constants: Sequence[Constant],
-    planning: Callable[[Params], PlannedNetwork],
-    params: Params,
-    needs: ConstantNeeds,
+    found: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds
 ) -> Iterator[PlannedNetwork]:
-    """Plans that leave different numbers of bytes of the first memory to constants."""
-    settings = Settings.of(params)
-    whole, early = settings.memories[0].bytes if settings.memories else 0, params.as_dict().get("CopyWeights") == "double"
-    for part in _RESERVED if whole else (0,):
-        room = int(whole * part)
+    """Plans that leave different numbers of bytes of the first memory to constants: `found`, and those of smaller memories."""
+    settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
+    whole = settings.memories[0].bytes if settings.memories else 0
+    for room in sorted({int(whole * part) for part in _RESERVED}):
         try:
-            planned = _reserved(planning(_reserving(params, settings, room)), room) if room else found
+            planned = _reserving(room, settings, params, planning) if room else found
         except N2D2Error as error:
             if error.code != "E607":
                 raise
             return
-        listed = needs(planned.graph, planned.plan, params.as_dict()) or () if room else constants
+        constants = needs(planned.graph, planned.plan, params.as_dict()) or ()
         for reserved in sorted({room, max(room, whole - planned.plan.used[0])}) if whole else (0,):
-            plan = place_constants(planned.plan, listed, settings.roms, reserved, whole - reserved, early)
+            plan = place_constants(planned.plan, constants, settings.roms, reserved, whole - reserved, early)
             yield replace(planned, plan=plan)
 
 
-def _reserving(params: Params, settings: Settings, room: int) -> Params:
-    """The parameters with so many bytes less in the first memory."""
+def _reserving(room: int, settings: Settings, params: Params, planning: Callable[[Params], PlannedNetwork]) -> PlannedNetwork:
+    """The network whose tensors have so many bytes less in the first memory."""
     first = settings.memories[0]
-    texts = [
-        f"{first.name}:{first.bytes - room}:{first.cost}",
-        *(text for text in params["Memories"] if _name(text) != first.name),
-    ]
-    return params.over({"Memories": tuple(texts)})
-
-
-def _reserved(planned: PlannedNetwork, room: int) -> PlannedNetwork:
-    """The network, whose plan knows of these bytes."""
-    first, *others = planned.plan.memories
-    return replace(planned, plan=replace(planned.plan, memories=(replace(first, reserved=room), *others)))
-
-
-def _name(text: str) -> str:
-    return text.partition(":")[0]
+    others = (text for text in params["Memories"] if not text.startswith(f"{first.name}:"))
+    planned = planning(params.over({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
+    memories = (replace(planned.plan.memories[0], reserved=room), *planned.plan.memories[1:])
+    return replace(planned, plan=replace(planned.plan, memories=memories))
 
 
 def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
@@ -106,16 +88,12 @@ def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
     return memory
 
 
-def tell_constants(plan: MemoryPlan) -> None:
-    """Say where the constants are."""
-    copied, resident = (
-        list(plan.copies.values()),
-        [one for one in plan.constants if one.copy is None and one.home != one.memory],
-    )
-    stored = ", ".join(
-        f"{sum(one.bytes for one in plan.constants if one.home == rom.name):,} bytes in {rom.name}" for rom in plan.roms
-    )
-    log.notice("constants: %s", stored)
-    for what, ones in (("copied by start-up", resident), ("copied in each inference", copied)):
-        if ones:
-            log.notice("constants: %d of them, %s bytes, are %s", len(ones), f"{sum(one.bytes for one in ones):,}", what)
+def tell_constants(plan: MemoryPlan, moved: Mapping[str, float]) -> None:
+    """Say where the constants are; `moved`: by memory the share of the bytes that an inference moves."""
+    for rom in plan.roms:
+        stored = sum(one.bytes for one in plan.constants if one.home == rom.name)
+        share = 100 * moved[rom.name]
+        log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", rom.name, f"{stored:,}", share)
+    loaded = sum(one.bytes for one in plan.constants if one.memory != one.home and one.copy is None)
+    copied = sum(one.bytes for one in plan.copies.values())
+    log.notice("constants: start-up copies %s bytes, an inference %s", f"{loaded:,}", f"{copied:,}")

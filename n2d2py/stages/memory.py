@@ -56,10 +56,8 @@ def plan_stage(
     for memory, used in zip(plan.memories, plan.used, strict=False):
         name, share = memory.name, 100 * moved[memory.name]
         log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", name, f"{used:,}", share)
-    for memory in plan.roms:
-        log.notice("memory %s: constants, %.1f %% of the bytes that an inference moves", memory.name, 100 * moved[memory.name])
     if plan.roms:
-        tell_constants(plan)
+        tell_constants(plan, moved)
     if kept:
         where = f"in {plan.state_memory.name}" if plan.state_memory else "after the arena"
         log.notice("states: %s more bytes %s, kept between calls", f"{kept:,}", where)

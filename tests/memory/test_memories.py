@@ -145,7 +145,7 @@ def fully_connected() -> tuple:
     net = Net(1, 1, 96)
     problem = net.done(net.fc(net.fc("input", 128), 64))
     first, second = (op.name for op in problem.ops)
-    constants = [Constant("w1", first, 150, 1500, True), Constant("w2", second, 100, 110, True), Constant("b", second, 64, 70)]
+    constants = [Constant("w1", first, 152, 1500, True), Constant("w2", second, 100, 110, True), Constant("b", second, 64, 70)]
     return problem, plan_memory(problem, settings("A:1k:1", "B:64k:8"), mode="Balanced"), constants
 
 

@@ -43,9 +43,9 @@ def constants_of(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices, po
 
 
 def most_bytes(array: Array) -> int:
-    """Bytes of an array for the instruction set that needs most, with the zero that ends a string literal."""
+    """Bytes of an array for the instruction set that needs most, with the zero that ends a string literal, in whole words."""
     largest = max(values.nbytes for values in (array.values, *(form.values for form in array.forms)))
-    return largest + (array.values.itemsize == 1)
+    return (largest + (array.values.itemsize == 1) + 3) // 4 * 4
 
 
 def copyable(code: LayerCode) -> str:
