@@ -50,7 +50,7 @@ MemoryBudget: Limit of the static memory in bytes. The fastest plan that fits is
     MemoryMode=Minimum. -1: no limit.
 Memories: Memories, each as NAME:BYTES:COST: its size (k and M are allowed) and the relative cost of a byte read or written. The
     plan moves the fewest bytes at the highest cost. The caller's arena is the cheapest memory. NAME:BYTES:COST:rom holds
-    constants, NAME:BYTES:COST:states the states of a network (both CPP_MCU).
+    constants, NAME:BYTES:COST:states the states, in exports for microcontrollers.
 MaxExtraMacs: Percentage of the multiply-accumulates that can be repeated to save memory. Stripes of layers are then also
     split vertically.
 PackActivations: Pack 1-, 2- and 4-bit tensors between layers into bytes where that saves memory. Layers unpack them through

@@ -36,7 +36,7 @@ def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Para
         return found
     if needs(found.graph, found.plan, params.as_dict()) is None:
         what = "Memories: this export does not place constants and states, the kinds rom and states"
-        raise N2D2Error("E608", what, where="export parameters", remedy="remove these memories, or use -export CPP_MCU")
+        raise N2D2Error("E608", what, where="export parameters", remedy="remove these memories, or export for microcontrollers")
     if settings.roms:
         found = min(_candidates(found, planning, params, needs), key=lambda each: moving_cost(each.problem, each.plan))
     found = replace(found, plan=replace(found.plan, state_memory=_state_memory(found.graph, settings)))
