@@ -121,8 +121,7 @@ def test_constants_lie_in_the_memories_of_the_board(tmp_path, copies):
         assert all(f".{name} " in (folder / "boards" / script).read_text() for name in PLACES)
 
 
-def test_states_lie_in_a_memory_of_their_own(tmp_path):
-    """A reset of the arena leaves them alone."""
+def test_states_lie_in_a_memory_of_their_own(tmp_path, capsys):
     need_core("cortex-m4")
     network, values = NETWORKS["lstm"][0](tmp_path / "net.onnx"), tmp_path / "parameters.ini"
     np.savez(tmp_path / "data.npz", x=stimuli("lstm"))
@@ -133,6 +132,9 @@ def test_states_lie_in_a_memory_of_their_own(tmp_path):
     table = tmp_path / "table.map"
     assert "layers: identical" in make(folder, "cortex-m4", "test", f"LDFLAGS=-Wl,-Map={table}")
     assert re.search(r"^\.net_BKP\s+0x21000000\s+0x[1-9a-f]", table.read_text(), re.MULTILINE)
+    values.write_text("Memories=BKP:4:2:states\n")
+    assert main([str(network), *words, "-o", str(tmp_path / "small"), "-quiet"]) == 1
+    assert "E607" in capsys.readouterr().err and not list(tmp_path.glob("small/export*"))
 
 
 @pytest.mark.parametrize("name", CORES)
