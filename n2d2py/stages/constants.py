@@ -21,6 +21,8 @@ ConstantNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], "Sequence[
 """Constants of the layers of a plan under the export parameters; None for a target that does not place them."""
 _RESERVED = (0, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
 """Parts of the first memory that are tried for constants that start-up copies there."""
+_ALIGNMENT = 8
+"""Bytes, to a multiple of which each state is rounded up."""
 
 
 def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds) -> PlannedNetwork:
@@ -82,8 +84,9 @@ def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
     if memory is not None and not graph.states:
         log.warning("W109", f"the memory {memory.name} has no effect: the network has no states", remedy="remove it")
         return None
-    if memory is not None and graph.state_bytes > memory.bytes:
-        what = f"the memory {memory.name} has {memory.bytes:,} bytes, and the states take {graph.state_bytes:,}"
+    size = sum(-(-graph.tensors[name].bytes // _ALIGNMENT) * _ALIGNMENT for name in graph.kept)
+    if memory is not None and size > memory.bytes:
+        what = f"the memory {memory.name} has {memory.bytes:,} bytes, and the states take {size:,}"
         raise N2D2Error("E607", what, where="export parameters", remedy="make it larger")
     return memory
 

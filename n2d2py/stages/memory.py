@@ -40,7 +40,7 @@ def plan_stage(
 ) -> PlannedNetwork:
     """As `planned`, with `constants` in the memories that they are given, and says what it found."""
     kept = graph.state_bytes
-    if kept and params["MemoryBudget"] > 0:
+    if kept and params["MemoryBudget"] > 0 and Settings.of(params).state_memory is None:
         params = params.over({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
     found = place_in_memories(lambda each: planned(graph, each, adds_residuals, scratch), params, constants)
     plan = found.plan

@@ -132,7 +132,7 @@ def test_states_lie_in_a_memory_of_their_own(tmp_path, capsys):
     table = tmp_path / "table.map"
     assert "layers: identical" in make(folder, "cortex-m4", "test", f"LDFLAGS=-Wl,-Map={table}")
     assert re.search(r"^\.net_BKP\s+0x21000000\s+0x[1-9a-f]", table.read_text(), re.MULTILINE)
-    values.write_text("Memories=BKP:4:2:states\n")
+    values.write_text("Memories=BKP:20:2:states\n")
     assert main([str(network), *words, "-o", str(tmp_path / "small"), "-quiet"]) == 1
     assert "E607" in capsys.readouterr().err and not list(tmp_path.glob("small/export*"))
 
