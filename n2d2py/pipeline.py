@@ -269,7 +269,9 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     if options.export.target in target.aliases:
         log.notice("-export %s is replaced by %s", options.export.target, target.name)
     memory = (
-        plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
+        plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs, target.constant_needs)
+        if target.needs_plan
+        else None
     )
     graph = memory.graph if memory else quantized.graph
     chosen, positions = exported_stimuli(tested, options.export.stimuli)
@@ -305,7 +307,8 @@ def _checked(project: ExportJob, folder: Path) -> Checked:
         scores = _simulated(project, tested, folder / "statistics")
     if score.test or score.compare or score.latency:
         compared, built = _compiled(project, scores, folder)
-    return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder), built)
+    sensitivity = sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder)
+    return Checked(scores, compared, sensitivity, built, project.manifest.details.get("estimate", {}))
 
 
 def _target(options: RunOptions) -> Target[Any]:

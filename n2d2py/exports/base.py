@@ -16,6 +16,7 @@ from n2d2py.exports.writer import Manifest
 from n2d2py.graph import Node, QuantGraph
 from n2d2py.graph.inputs import InputContract
 from n2d2py.ini.schema import Schema
+from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed
@@ -244,6 +245,10 @@ class Target(Generic[ResultT]):
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
         """Scratch of its kernels, by layer, in a plan of the tensors."""
         return {}
+
+    def constant_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Sequence[Constant] | None:
+        """The constants of a planned network, which the memories of `Memories` hold; None if the export does not place them."""
+        return None
 
     def prepare(self, request: ExportRequest) -> Prepared[ResultT]:
         """Does all work that can fail because of the network or the parameters; writes nothing.

@@ -44,6 +44,11 @@ class Case:
             if op["inputs"][0] in self.outside:
                 self.outside.add(op["output"])
 
+    @property
+    def copies(self) -> list[dict[str, Any]]:
+        """The constants that are copied into the arena."""
+        return [each for each in self.map.get("constants", ()) if "copy" in each]
+
     def fault(self, kind: str, what: str, op: str | None = None, tensor: str | None = None, by: str | None = None) -> None:
         """Records a violation."""
         self.found.append(Violation(kind, what, op, tensor, by))
@@ -75,6 +80,7 @@ class Case:
         parts = [part for step in self.map["schedule"] for part in step.get("scratch", ())]
         sizes = [plane.get(key) or 0 for plane in self.map["tensors"].values() for key in _BYTES]
         sizes += [part[key] for part in parts for key in ("offset", "size")]
+        sizes += [each[key] for each in self.copies for key in ("copy", "bytes")]
         return gcd(self.size, *sizes, *(elements if len(elements) > 1 else ())) or 1
 
 
@@ -158,11 +164,11 @@ class Stamps:
             self.case.fault("overwritten", what, op=op, tensor=source, by=holder)
 
     def _holder(self, stamp: int) -> str | None:
-        """The tensor whose stamp it is; "scratch" for destroyed bytes, None for bytes never
-        written.
+        """The tensor whose stamp it is; "scratch" for destroyed bytes, None for bytes never written. Copies of constants have
+        stamps below -1.
         """
-        if stamp == -1:
-            return None
+        if stamp < 0:
+            return None if stamp == -1 else "a constant"
         if stamp >= self.total:
             return "scratch"
         return self.names[int(np.searchsorted(self.starts, stamp, side="right")) - 1]

@@ -51,6 +51,7 @@ def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violati
     case = Case(graph, memory_map)
     _check_planes(case)
     _check_schedule(case)
+    _check_constants(case)
     return case.found or Replay(case).run()
 
 
@@ -248,6 +249,33 @@ def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
         case.fault("unsupported", f"the loop order {loop} is not checked; known: {', '.join(known)}", op=op["name"])
     if unit != "elem":
         case.fault("unsupported", f"the store unit {unit} is not checked", op=op["name"])
+
+
+def _check_constants(case: Case) -> None:
+    """Faults of constants without an operator, and of memories that hold more than they have room for."""
+    room = {
+        **{
+            each["name"]: each["bytes"] + each.get("reserved", 0) - _end_in(case, each) for each in case.map.get("memories", ())
+        },
+        **case.map.get("roms", {}),
+    }
+    for each in case.map.get("constants", ()):
+        where = {each["home"]} if "copy" in each else {each["home"], each["memory"]}
+        if each["op"] not in case.ops or not (where | {each["memory"]}) <= set(room):
+            case.fault("constant", f"{each['name']} is of no layer, or in no memory", op=each["op"])
+            continue
+        for name in where:
+            room[name] -= each["bytes"]
+            if room[name] < 0:
+                case.fault("constant", f"{each['name']} does not fit into {name}", op=each["op"])
+
+
+def _end_in(case: Case, memory: dict[str, Any]) -> int:
+    """Bytes of a memory up to the last tensor, workspace or copy."""
+    ends = [case.extent(name)[1] + 1 for name in case.graph["tensors"] if name not in case.outside]
+    ends += [part["offset"] + part["size"] for step in case.map["schedule"] for part in step.get("scratch", ())]
+    ends += [each["copy"] + each["bytes"] for each in case.copies]
+    return max((end - memory["start"] for end in ends if memory["start"] < end <= memory["start"] + memory["bytes"]), default=0)
 
 
 def _check_lifetimes(case: Case, op: dict[str, Any], step: dict[str, Any], now: int) -> None:

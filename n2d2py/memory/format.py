@@ -37,7 +37,7 @@ from n2d2py.memory.access import (
     Whole,
     Window,
 )
-from n2d2py.memory.plan import MemoryPlan, Plane
+from n2d2py.memory.plan import Memory, MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 _WINDOW = ("kh", "kw", "sh", "sw", "pads")
@@ -256,14 +256,25 @@ def map_json(plan: MemoryPlan) -> dict[str, Any]:
         "arena_size": plan.arena_bytes,
         "strategy": plan.strategy,
         "options": dict(plan.options),
-        **(
-            {"memories": [{"name": each.name, "start": each.start, "bytes": each.bytes} for each in plan.memories]}
-            if plan.memories
-            else {}
-        ),
+        **({"memories": [_memory(each) for each in plan.memories]} if plan.memories else {}),
+        **({"roms": {each.name: each.bytes for each in plan.roms}, "constants": _constants(plan)} if plan.roms else {}),
         "tensors": planes,
         "schedule": schedule,
     }
+
+
+def _memory(memory: Memory) -> dict[str, Any]:
+    entry = {"name": memory.name, "start": memory.start, "bytes": memory.bytes}
+    return {**entry, "reserved": memory.reserved} if memory.reserved else entry
+
+
+def _constants(plan: MemoryPlan) -> list[dict[str, Any]]:
+    """The constants, and their copies in the arena."""
+    return [
+        {key: getattr(one, key) for key in ("name", "op", "bytes", "home", "memory")}
+        | ({} if one.copy is None else {"copy": one.copy, "life": list(one.life)})
+        for one in plan.constants
+    ]
 
 
 def _plane(plane: Plane) -> dict[str, Any]:

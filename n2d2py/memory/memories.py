@@ -66,7 +66,8 @@ class MemoriesPlanner:
 def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
     """The settings of the search: the first memory without the bytes of the states."""
     first, *others = settings.memories
-    states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in problem.kept)
+    kept = () if settings.state_memory else problem.kept
+    states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in kept)
     return replace(
         settings,
         clock="op",
@@ -107,24 +108,27 @@ def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict
     return found
 
 
-def _moved_by_memory(problem: MemoryProblem, plan: MemoryPlan) -> list[float]:
-    moved, found = moved_bytes(problem, plan.views), [0.0] * len(plan.memories)
+def _moved_by_memory(problem: MemoryProblem, plan: MemoryPlan) -> dict[Memory, float]:
+    moved, found = moved_bytes(problem, plan.views), dict.fromkeys((*plan.memories, *plan.roms), 0.0)
     for name, plane in plan.planes.items():
-        if found and not plane.external:
-            found[plan.memory_at(plane.offset)] += moved.get(name, 0)
+        if plan.memories and not plane.external:
+            found[plan.memories[plan.memory_at(plane.offset)]] += moved.get(name, 0)
+    named = {memory.name: memory for memory in found}
+    for name, value in (each for one in plan.constants for each in one.moved):
+        found[named[name]] += value
     return found
 
 
 def shares(problem: MemoryProblem, plan: MemoryPlan) -> dict[str, float]:
     """By memory of a plan, nothing where there is one only, the share of the bytes that an inference moves."""
     found = _moved_by_memory(problem, plan)
-    total = sum(found) or 1
-    return {memory.name: value / total for memory, value in zip(plan.memories, found, strict=True)}
+    total = sum(found.values()) or 1
+    return {memory.name: value / total for memory, value in found.items()}
 
 
 def moving_cost(problem: MemoryProblem, plan: MemoryPlan) -> float:
     """The bytes that an inference moves, times the cost of the memories that they lie in."""
-    return sum(value * memory.cost for memory, value in zip(plan.memories, _moved_by_memory(problem, plan), strict=True))
+    return sum(value * memory.cost for memory, value in _moved_by_memory(problem, plan).items())
 
 
 def _moved_by_block(packing: Packing) -> list[float]:

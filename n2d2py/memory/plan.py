@@ -16,7 +16,9 @@ from n2d2py.memory.problem import MemoryProblem
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory of the target: `cost` of a byte read or written, in relation to the others. `start`: its address in the space of all."""
+    """A memory of the target: `cost` of a byte read or written, in relation to the others. `start`: its address in the space of all.
+    `kind`: "" for tensors, "rom" for constants, "states" for the states. `reserved`: bytes more than those, for constants.
+    """
 
     ALIGNMENT: ClassVar[int] = 64
     """Bytes, of where a memory begins."""
@@ -25,6 +27,8 @@ class Memory:
     bytes: int
     cost: float
     start: int = 0
+    kind: str = ""
+    reserved: int = 0
 
     @property
     def end(self) -> int:
@@ -120,6 +124,34 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class ConstantPlan:
+    """Place of a constant of an operator.
+
+    Attributes:
+        bytes, reads: its size, and the bytes that an inference reads of it.
+        home: the memory that stores it without power.
+        memory: the memory from which the operator reads it: its home, one that start-up fills, or that of the copy.
+        copy: address in the arena of the copy that an inference makes; None without one.
+        life: the clocks [first, last] during which the copy exists.
+    """
+
+    name: str
+    op: str
+    bytes: int
+    reads: float
+    home: str
+    memory: str
+    copy: int | None = None
+    life: tuple[int, int] = (0, 0)
+
+    @property
+    def moved(self) -> list[tuple[str, float]]:
+        """The memories and the bytes that an inference reads and writes there."""
+        copied = [] if self.copy is None else [(self.home, self.bytes), (self.memory, self.bytes)]
+        return [*copied, (self.memory, self.reads)]
+
+
+@dataclass(frozen=True)
 class OpPlan:
     """Execution of an operator.
 
@@ -168,6 +200,8 @@ class MemoryPlan:
     plan with the same concatenations in place can be smaller, in units of the buffer alignment;
     None where the strategy knows no bound. `tensor_arena_bytes`: the arena before scratch made it larger, for which the bound
     is; None where no scratch was placed. `memories`: those over which the addresses of the arena go, where there are several.
+    `roms`, `constants`: the memories of the constants and what lies there, where they are planned. `state_memory`: that of the
+    states, where they are not in the arena.
     """
 
     strategy: str
@@ -179,6 +213,9 @@ class MemoryPlan:
     bound: int | None = None
     tensor_arena_bytes: int | None = None
     memories: tuple[Memory, ...] = ()
+    roms: tuple[Memory, ...] = ()
+    constants: tuple[ConstantPlan, ...] = ()
+    state_memory: Memory | None = None
 
     def op(self, name: str) -> OpPlan:
         """Execution of an operator."""
@@ -223,13 +260,19 @@ class MemoryPlan:
         return replace(plane, offset=plane.offset - memory.start, wrap_offset=wrap, memory=memory.name)
 
     @cached_property
+    def copies(self) -> dict[str, ConstantPlan]:
+        """The constants that are copied into the arena, by operator."""
+        return {one.op: one for one in self.constants if one.copy is not None}
+
+    @cached_property
     def used(self) -> tuple[int, ...]:
-        """Bytes of each memory, from its begin on, that tensors and scratch take; those of the arena where there is one memory."""
+        """Bytes of each memory, from its begin on, that tensors, scratch and copies take; those of the arena where there is one memory."""
         if not self.memories:
             return (self.arena_bytes,)
         found = [0] * len(self.memories)
         ends = [end for plane in self.planes.values() for _, end in plane.intervals()]
-        for end in (*ends, *(each.offset + each.size for each in self.scratch.values())):
+        ends += [each.offset + each.size for each in self.scratch.values()]
+        for end in (*ends, *(one.copy + one.bytes for one in self.constants if one.copy is not None)):
             number = self.memory_at(end - 1)
             found[number] = max(found[number], end - self.memories[number].start)
         return tuple(found)

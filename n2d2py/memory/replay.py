@@ -67,6 +67,35 @@ _ALWAYS_READ = np.iinfo(np.int32).max - 1
 _NEVER_STORED = np.iinfo(np.int32).max
 
 
+class Copy:
+    """A copy of a constant in the arena, made once its life begins; it must be intact after each step of its operator."""
+
+    def __init__(self, case: Case, stamps: Stamps, number: int):
+        self.case, self.stamps, self.stamp, self.made = case, stamps, -2 - number, False
+        self.entry = case.copies[number]
+        self.begin, self.end = self.entry["copy"], self.entry["copy"] + self.entry["bytes"]
+
+    def make(self, step: dict[str, Any]) -> None:
+        """Write it before the first step of its life."""
+        if self.made or step["clock"] < self.entry["life"][0]:
+            return
+        self.made = True
+        if self.begin < 0 or self.end > self.case.size or not self.case.is_in_one_memory(self.begin, self.end):
+            self.case.fault("memory", f"the copy of {self.entry['name']} is not in one memory", op=self.entry["op"])
+        else:
+            self._bytes[:] = self.stamp
+
+    def compare(self, step: dict[str, Any]) -> None:
+        """A fault where its operator reads other bytes."""
+        if step.get("op") == self.entry["op"] and not (self.made and (self._bytes == self.stamp).all()):
+            what = f"the copy of {self.entry['name']} is lost before the layer has read it"
+            self.case.fault("overwritten", what, op=self.entry["op"], by=self.entry["name"])
+
+    @property
+    def _bytes(self) -> np.ndarray:
+        return self.stamps.arena[self.begin // self.stamps.grain : self.end // self.stamps.grain]
+
+
 class Replay:
     """One replay of a case whose planes and schedule are in order; `run` adds to its faults."""
 
@@ -83,7 +112,10 @@ class Replay:
         for name in self.graph["inputs"]:
             if name not in arriving:
                 self.stamps.store(name)
+        copies = [Copy(self.case, self.stamps, number) for number in range(len(self.case.copies))]
         for step in self.case.map["schedule"]:
+            for copy in copies:
+                copy.make(step)
             if "input" in step:
                 self.stamps.store(step["input"], slice(*step["rows"]))
             elif "in_rows" in step:
@@ -92,6 +124,8 @@ class Replay:
                 self._execute_lines(self.case.ops[step["op"]], step)
             else:
                 self._execute(self.case.ops[step["op"]], step)
+            for copy in copies:
+                copy.compare(step)
         for name in self.graph["outputs"]:
             self.stamps.compare(name, None, "the end of the network")
         return self.case.found

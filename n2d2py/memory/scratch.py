@@ -81,17 +81,17 @@ def _beside_output(problem: MemoryProblem, plan: MemoryPlan, name: str, holes: l
 
 
 def _holes_of(plan: MemoryPlan, names: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-    """As `_holes`, while each of these operators runs."""
+    """As `holes_between`, while each of these operators runs."""
     clocks: dict[str, set[int]] = {name: set() for name in names}
     for step in plan.schedule:
         if step.op in clocks:
             clocks[step.op].add(step.clock)
-    used = _used_at(plan, sorted(set().union(*clocks.values())))
-    found = {each: _holes(set().union(*(used[clock] for clock in each))) for each in {*map(frozenset, clocks.values())}}
+    used = used_at(plan, sorted(set().union(*clocks.values())))
+    found = {each: holes_between(set().union(*(used[clock] for clock in each))) for each in {*map(frozenset, clocks.values())}}
     return {name: found[frozenset(each)] for name, each in clocks.items()}
 
 
-def _used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
+def used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
     """By clock, of those in ascending order, the ranges of the arena that something uses then."""
     used: dict[int, list[tuple[int, int]]] = {clock: [] for clock in clocks}
     for plane in plan.planes.values():
@@ -102,10 +102,13 @@ def _used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[in
         if step.op in scratch and step.clock in used:
             one = scratch[step.op]
             used[step.clock].append((one.offset, one.offset + one.size))
+    for one in plan.copies.values():
+        for clock in clocks[bisect_left(clocks, one.life[0]) : bisect_right(clocks, one.life[1])]:
+            used[clock].append((one.copy or 0, (one.copy or 0) + one.bytes))
     return used
 
 
-def _holes(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+def holes_between(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
     """The ranges of the arena, aligned, next to those that are used; the last one has no end."""
     holes, at = [], 0
     for begin, end in sorted(used):

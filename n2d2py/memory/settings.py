@@ -48,8 +48,9 @@ MemoryMode: Trade-off between speed and memory. Speed: outputs never overlap inp
     MemoryBudget; Small with StreamInput.
 MemoryBudget: Limit of the static memory in bytes. The fastest plan that fits is used, up to MemoryMode. 0: same as
     MemoryMode=Minimum. -1: no limit.
-Memories: Memories for the tensors, each as NAME:BYTES:COST: its size (k and M are allowed) and the relative cost of a byte
-    read or written. The plan moves the fewest bytes at the highest cost. The caller's arena is the cheapest memory.
+Memories: Memories, each as NAME:BYTES:COST: its size (k and M are allowed) and the relative cost of a byte read or written. The
+    plan moves the fewest bytes at the highest cost. The caller's arena is the cheapest memory. NAME:BYTES:COST:rom holds
+    constants, NAME:BYTES:COST:states the states, in exports for microcontrollers.
 MaxExtraMacs: Percentage of the multiply-accumulates that can be repeated to save memory. Stripes of layers are then also
     split vertically.
 PackActivations: Pack 1-, 2- and 4-bit tensors between layers into bytes where that saves memory. Layers unpack them through
@@ -94,6 +95,8 @@ class Settings:
         clock: "level" frees memory between the depth levels of the graph, as N2D2; "op" between operators; N2D2's strategies
             only, the others count operators.
         memories: where the arena lies in several, no buffer in two of them (`memories.py`).
+        roms: the memories of the constants, the cheapest first (`constants.py`).
+        state_memory: the memory of the states, where they are not in the arena.
         strategy: one of STRATEGIES.
         mode: one of MODES; "auto": by the strategy, or by the budget.
         budget: bytes of the arena; 0: as few as possible, -1: any.
@@ -108,6 +111,8 @@ class Settings:
     buffer_alignment: int = 16
     include_output: bool | None = None
     memories: tuple[Memory, ...] = ()
+    roms: tuple[Memory, ...] = ()
+    state_memory: Memory | None = None
     strategy: str = DEFAULT_STRATEGY
     mode: str = "auto"
     budget: int = -1
@@ -120,6 +125,7 @@ class Settings:
         Raises:
             N2D2Error: E603, E608 for memories.
         """
+        memories = _memories(params)
         return cls(
             params["IncludeInputInBuffer"],
             params["OptimizeBufferMemory"],
@@ -127,7 +133,9 @@ class Settings:
             params["MemoryAlignment"],
             buffer_alignment=params["BufferAlignment"],
             include_output={"auto": None, "0": False, "1": True}[params["IncludeOutputInBuffer"]],
-            memories=_memories(params),
+            memories=tuple(each for each in memories if not each.kind),
+            roms=tuple(each for each in memories if each.kind == "rom"),
+            state_memory=next((each for each in memories if each.kind == "states"), None),
             strategy=params["MemoryManagerStrategy"],
             mode=params["MemoryMode"],
             budget=params["MemoryBudget"],
@@ -183,50 +191,57 @@ def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
         return False
     if parameters["MemoryMode"] == "auto":
         return (
-            bool(parameters["Memories"])
+            any(not memory.kind for memory in read_memories(parameters["Memories"]))
             or parameters["MemoryManagerStrategy"] == "OptimizeStream"
             or parameters["MemoryBudget"] >= 0
         )
     return parameters["MemoryMode"] not in WHOLE_MODES
 
 
-_FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)", re.ASCII)
+_FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)(?::(rom|states))?", re.ASCII)
 _UNITS = {"": 1, "k": 1024, "M": 1024**2}
 _ONE_MEMORY = ("MemoryBudget", "MaxExtraMacs", "PackActivations")
 """Export parameters that are for one memory."""
 
 
 def _memories(params: Params) -> tuple[Memory, ...]:
-    """The memories of the tensors; () where the arena is one."""
-    if not params["Memories"]:
-        return ()
+    """All memories that are given."""
+    found = read_memories(params["Memories"])
+    if all(memory.kind for memory in found):
+        return found
     others = [f"{name}={params[name]}" for name in _ONE_MEMORY if params[name] > 0]
     if params["MemoryManagerStrategy"] != DEFAULT_STRATEGY:
         others.append(f"MemoryManagerStrategy={params['MemoryManagerStrategy']}")
     if others:
         what = f"Memories and {others[0]} exclude each other"
         raise N2D2Error("E608", what, where="export parameters", remedy="remove one of them")
-    return read_memories(params["Memories"])
+    return found
 
 
 def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
-    """The memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first, one after the other; bytes may end in k or M.
+    """The memories of `Memories=NAME:BYTES:COST[:KIND], ...`, the cheapest first, those of tensors one after the other; bytes may end
+    in k or M.
 
     Raises:
-        N2D2Error: E603 for a text of another form, a memory without a byte, a cost of 0, or a name that occurs twice.
+        N2D2Error: E603 for a text of another form, a memory without a byte, a cost of 0, a name that occurs twice, or a second memory
+            of the states.
     """
     found: list[Memory] = []
     for text in texts:
         parts = _FORM.fullmatch(text)
         if parts is None or int(parts[2]) < 1 or float(parts[4]) <= 0:
-            raise _wrong(f"Memories={text} is not NAME:BYTES:COST with a size and a cost above 0")
+            raise _wrong(
+                f"Memories={text} is not NAME:BYTES:COST, with :rom or :states after it or not, and a size and a cost above 0"
+            )
         if parts[1].lower() in [memory.name.lower() for memory in found]:
             raise _wrong(f"Memories= names {parts[1]} twice")
-        found.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4])))
+        if parts[5] == "states" and any(memory.kind == "states" for memory in found):
+            raise _wrong(f"Memories={text} is a second memory of the states")
+        found.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4]), kind=parts[5] or ""))
     at, placed = 0, []
     for memory in sorted(found, key=lambda each: each.cost):
-        placed.append(replace(memory, start=at))
-        at += -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
+        placed.append(memory if memory.kind else replace(memory, start=at))
+        at += 0 if memory.kind else -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
     return tuple(placed)
 
 

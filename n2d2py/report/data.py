@@ -65,6 +65,7 @@ class ReportData:
         biases: results of the corrections of biases; None where none should be made.
         inputs: some calibration samples as the network reads them; empty unless these are images.
         contract: images that the network takes, and names of its classes.
+        estimate: figures of the target's compiler by name; the first entry says whose, and of what.
         command: the command line that gives these results again.
     """
 
@@ -97,6 +98,7 @@ class ReportData:
     biases: BiasCorrections | None = None
     inputs: Sequence[InputImage] = ()
     contract: InputContract = InputContract()
+    estimate: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def typed(self) -> QuantGraph:

@@ -67,8 +67,17 @@ def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
                 Piece("layers", grouped(sums.layers)),
             ),
         ),
+        *_estimate(data),
         *_identity(data),
     ]
+
+
+def _estimate(data: ReportData) -> list[Tile]:
+    """The figures that the compiler of the target estimates, the first one large."""
+    if not data.estimate:
+        return []
+    source, (name, value), *others = data.estimate.items()
+    return [Tile(name, value, source[1], source[0], tuple(Piece(*each) for each in others))]
 
 
 def _score(data: ReportData) -> Tile:

@@ -21,6 +21,7 @@ from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
+from n2d2py.stages.constants import ConstantNeeds, place_in_memories, tell_constants
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
 from n2d2py.stages.strips import naming_strips, planned_strips
 
@@ -31,13 +32,17 @@ ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str
 
 
 def plan_stage(
-    graph: QuantGraph, params: Params, adds_residuals: bool = False, scratch: ScratchNeeds | None = None
+    graph: QuantGraph,
+    params: Params,
+    adds_residuals: bool = False,
+    scratch: ScratchNeeds | None = None,
+    constants: ConstantNeeds = lambda graph, plan, parameters: None,
 ) -> PlannedNetwork:
-    """As `planned`, and says what it found."""
+    """As `planned`, with `constants` in the memories that they are given, and says what it found."""
     kept = graph.state_bytes
-    if kept and params["MemoryBudget"] > 0:
+    if kept and params["MemoryBudget"] > 0 and Settings.of(params).state_memory is None:
         params = params.over({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
-    found = planned(graph, params, adds_residuals, scratch)
+    found = place_in_memories(lambda each: planned(graph, each, adds_residuals, scratch), params, constants)
     plan = found.plan
     log.notice(
         "arena: %s bytes%s for %s of tensors (%s%s), checked",
@@ -47,10 +52,15 @@ def plan_stage(
         _way_text(plan),
         _bound_text(plan),
     )
-    for (name, share), used in zip(shares(found.problem, plan).items(), plan.used, strict=False):
-        log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", name, f"{used:,}", 100 * share)
+    moved = shares(found.problem, plan)
+    for memory, used in zip(plan.memories, plan.used, strict=False):
+        name, share = memory.name, 100 * moved[memory.name]
+        log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", name, f"{used:,}", share)
+    if plan.roms:
+        tell_constants(plan, moved)
     if kept:
-        log.notice("states: %s more bytes after the arena, kept between calls", f"{kept:,}")
+        where = f"in {plan.state_memory.name}" if plan.state_memory else "after the arena"
+        log.notice("states: %s more bytes %s, kept between calls", f"{kept:,}", where)
     if params["PackActivations"] and graph.bits > 0:
         tell_packing(found.graph, params)
     return found
@@ -90,10 +100,10 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: S
     try:
         found = _planned(graph, params, adds_residuals)
     except N2D2Error as error:
-        if error.code != "E607":
+        if error.code != "E607" or Settings.of(params).memories:
             raise
         refused = error
-    if params["Memories"] and found is not None:
+    if found is not None and found.plan.memories:
         return found
     found = planned_strips(graph, params, found, placed) or found
     if params["PackActivations"] and graph.bits > 0:

@@ -62,12 +62,15 @@ _MISSED_PIXELS = 96
 
 @dataclass(frozen=True)
 class Checked:
-    """Results of a written export: scores, the comparison layer by layer, cost of its layers, measurements of its build."""
+    """Results of a written export: scores, the comparison layer by layer, cost of its layers, measurements of its build, and figures
+    that the target estimates.
+    """
 
     scores: Scores = field(default_factory=Scores)
     compared: Comparison = field(default_factory=Comparison)
     sensitivity: Sensitivity = Sensitivity()
     built: BuildMetrics = BuildMetrics()
+    estimate: Mapping[str, str] = field(default_factory=dict)
 
 
 def report_stage(
@@ -112,6 +115,7 @@ def report_stage(
         biases=types.biases if types else None,
         contract=network.data.contract,
         inputs=_input_images(network),
+        estimate=checked.estimate,
     )
     write_report(data, folder / "statistics")
 

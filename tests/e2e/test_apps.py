@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from support.programs import need
 from n2d2py import load_export
 from n2d2py.arithmetic.frame import encode
 from n2d2py.cli import main
+from n2d2py.exports.mcu.boards import HARDWARE
 from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
@@ -260,6 +262,36 @@ def test_boards_print_the_same(home, kind, core):
     for name, wanted in files.items():
         assert make_board(folder, core, "-s", "OPT=-O0", f"INPUT={home / name}", "run_app") == wanted
     assert "cannot be opened" in compiled(folder, core, "-s", "OPT=-O0", "INPUT=none", "run_app").stdout
+
+
+def over_serial_line(folder: Path, program: Path, machine: str, file: str) -> str:
+    """What app/host.py prints when it sends a file to a board in QEMU. The board begins again for the next one."""
+    command = f"qemu-system-arm -M {machine} -nographic -monitor none -serial stdio -kernel {program}".split()
+    done = subprocess.run([sys.executable, folder / "app" / "host.py", file, "--", *command], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("kind", ["sensor", pytest.param("camera", marks=pytest.mark.slow)])
+def test_boards_on_the_desk(home, kind):
+    """Each is built. QEMU has the serial lines of two: that of an STM32F405 and that of an nRF51."""
+    need_core("cortex-m4")
+    words = {"camera": CAMERA, "sensor": SENSOR}[kind]
+    folder = exported(home, kind + "_mcu", *words, "-export", "CPP_MCU")
+    file = {"camera": "pictures/0.ppm", "sensor": "x.bin"}[kind]
+    if kind == "sensor":
+        load_export(built(home, kind, *words)).info.inputs[0].type.quantize(np.load("x.npy")).tofile(file)
+    wanted = make_board(folder, "cortex-m4", "-s", f"INPUT={home / file}", "run_app")
+    assert wanted.count("\n") == 30 or kind == "camera"
+    for one in HARDWARE if kind == "sensor" else HARDWARE[:1]:
+        need_core(one.core)
+        make_board(folder, one.core, "-s", f"BOARD={one.name}", "CFLAGS=-DAPP_WIDTH=61 -Werror", "app")
+        build = folder / "build" / one.core
+        image = (build / f"{one.name}.bin").read_bytes()
+        assert len(image) < one.flash[1] + (one.external[1] if one.external else 0) and (build / f"{one.name}.hex").is_file()
+        machine = {"nucleo-f446re": "netduinoplus2 -serial null", "microbit": "microbit"}.get(one.name)
+        if machine:
+            assert over_serial_line(folder, build / "app.elf", machine, file) == wanted
 
 
 @pytest.mark.parametrize(

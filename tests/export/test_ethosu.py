@@ -66,7 +66,9 @@ def test_no_layer_is_left_to_the_cpu(lenet):
     assert (lenet / "LeNet_vela.tflite").read_bytes()[4:8] == b"TFL3"
     assert "MicroMutableOpResolver<1>" in (text := (lenet / "model_operators.h").read_text()) and "AddEthosU()" in text
     figures = (lenet / "statistics" / "vela.csv").read_text().splitlines()
-    assert int(dict(zip(*(line.split(",") for line in figures), strict=True))["cycles_total"]) > 0
+    cycles = round(float(dict(zip(*(line.split(",") for line in figures), strict=True))["cycles_total"]))
+    report = (lenet / "statistics" / "report.html").read_text()
+    assert cycles > 0 and f"{cycles:,}" in report and "estimated by Vela" in report
 
 
 @pytest.mark.compiles

@@ -31,7 +31,7 @@ _VALUES = """
     OptimizeNoBranchConcat=0 FuseResidualAdd=0 MemoryAlignment=32 BufferAlignment=1024 MemoryManagerStrategy=OptimizeStream
     MemoryMode=Small MemoryBudget=0 Memories=A:1k:1,B:1M:4 MaxExtraMacs=5 PackActivations=1 StreamInput=1 OpenMP=0
     Namespace=other WeightsFormat=string WeightsFile=1 PackWeights=0 PrepackWeights=0 Winograd=0 SmallCode=1 SIMD=none
-    RuntimeDispatch=1 Core=cortex-m0 TestVectors=2 SpeedForFlash=1 SingleFile=1 MLPerfTiny=ic01 Fp16Storage=1 RoundBlobs=1 Opset=18 IntegerIO=1
+    RuntimeDispatch=1 Core=cortex-m0 TestVectors=2 SpeedForFlash=1 CopyWeights=double SingleFile=1 MLPerfTiny=ic01 Fp16Storage=1 RoundBlobs=1 Opset=18 IntegerIO=1
     ExactRange=1 Int4Weights=1 ModelArray=0 Kernels=Reference Accelerator=ethos-u55-32 VelaSystemConfig=A VelaMemoryMode=B
     VelaConfig=C VelaOptimise=Size VelaArenaCacheSize=1
 """
@@ -43,7 +43,7 @@ OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "P
 """Those that are for integers only: in floating point each is warned of."""
 OF_MODELS = {"States", "StateCalls", "Constants"}
 """Those that are for the inputs of ONNX and TFLite files."""
-ALONE = {"MaxExtraMacs", "PackActivations", *OF_MODELS}
+ALONE = {"CopyWeights", "MaxExtraMacs", "PackActivations", *OF_MODELS}
 """Those that have no effect without another one, without tensors of few bits, or here, where the network is an INI file."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),

@@ -21,7 +21,7 @@ _DEFAULTS = """
     MemoryManagerStrategy="OptimizeOverlap" MemoryMode="auto" MemoryBudget=-1 Memories=() MaxExtraMacs=0.0 PackActivations=False
     StreamInput=False OpenMP=True Namespace="" WeightsFormat="auto" WeightsFile=False PackWeights=True PrepackWeights=True
     Winograd=True SmallCode=False SIMD="auto" RuntimeDispatch=False Core="cortex-m4" TestVectors=3 SpeedForFlash=False
-    SingleFile=False MLPerfTiny="none" Accelerator="ethos-u55-128" VelaSystemConfig="" VelaMemoryMode="" VelaConfig="Arm/vela.ini"
+    CopyWeights="single" SingleFile=False MLPerfTiny="none" Accelerator="ethos-u55-128" VelaSystemConfig="" VelaMemoryMode="" VelaConfig="Arm/vela.ini"
     VelaOptimise="Performance" VelaArenaCacheSize=0 ModelArray=True Fp16Storage=False RoundBlobs=False Opset=0 IntegerIO=False ExactRange=False
     Int4Weights=False Kernels="XNNPACK"
 """

@@ -15,6 +15,7 @@ import pytest
 from onnx import numpy_helper, parser
 from support.board_export import CORE_NAMES, compiled, export_for_boards, library, make, need_core, tool
 from support.programs import need
+from support.streaming_networks import NETWORKS, stimuli
 
 from n2d2py.cli import main
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
@@ -74,6 +75,66 @@ def test_tensors_lie_in_the_memories_of_the_board(tmp_path):
     used = [name for name, size in json.loads((folder / "statistics/summary.json").read_text())["memories"].items() if size]
     assert set(places) == {f"small::memory_{name.lower()}" for name in used[1:]} and len(used) > 1
     assert all(0x21000000 <= at < 0x22000000 and at % 64 == 0 for at in places.values())
+
+
+PLACES = {"small_INT": 0x00000000, "small_EXT": 0x21800000, "small_FAST_data": 0x20000000, "small_AXI": 0x21000000}
+"""Where the linker script of the M4's board has the sections of memories."""
+LATE = """#include <stddef.h>
+static unsigned char* late_to[4];
+static const unsigned char* late_from[4];
+static unsigned late_bytes[4], late_count;
+static inline void late_copy(void* to, const void* from, unsigned bytes) {
+    late_to[late_count] = (unsigned char*)to;
+    late_from[late_count] = (const unsigned char*)from;
+    late_bytes[late_count++] = bytes;
+}
+static inline void late_wait() {
+    while (late_count)
+        for (unsigned i = late_bytes[--late_count]; i-- > 0;)
+            late_to[late_count][i] = late_from[late_count][i];
+}
+#define small_COPY(to, from, bytes) late_copy(to, from, bytes)
+#define small_COPY_WAIT() late_wait()
+"""
+"""DMA that copies as late as it may."""
+
+
+@pytest.mark.parametrize("copies", ["single", "double"])
+def test_constants_lie_in_the_memories_of_the_board(tmp_path, copies):
+    """Those that start-up copies have another address in the flash."""
+    need_core("cortex-m4")
+    given = f"Memories=FAST:6k:1, AXI:3k:3, INT:6k:4:rom, EXT:1M:9:rom\nCopyWeights={copies}\nSingleFile=1\n"
+    folder = export_for_boards(SMALL, tmp_path, parameters=given)
+    table = tmp_path / "table.map"
+    (tmp_path / "late.h").write_text(LATE)
+    for flags in ("-Werror", f"-Wno-unused -include {tmp_path}/late.h"):
+        said = make(folder, "cortex-m4", "test", f"LDFLAGS=-Wl,-Map={table}", f"CXXFLAGS={flags}")
+        assert "layers: identical" in said
+    sections = re.findall(r"^\.(small_\w+)\s+0x(\w+)\s+0x(\w+)", table.read_text(), re.MULTILINE)
+    places = {name: int(at, 16) for name, at, size in sections if int(size, 16)}
+    assert set(places) == set(PLACES) and all(0 <= places[name] - at < 0x100000 for name, at in PLACES.items())
+    plan = json.loads((folder / "statistics" / "memory" / "memory_map.json").read_text())
+    copied = [each["name"] for each in plan["constants"] if "copy" in each]
+    forward = (folder / "dnn" / "include" / "forward.hpp").read_text()
+    assert copied and re.findall(r"small_COPY\(arena \+ \d+, (\w+), ", forward) == copied
+    for script in ("sections.ld", "mps2-an386/board.ld"):
+        assert all(f".{name} " in (folder / "boards" / script).read_text() for name in PLACES)
+
+
+def test_states_lie_in_a_memory_of_their_own(tmp_path, capsys):
+    need_core("cortex-m4")
+    network, values = NETWORKS["lstm"][0](tmp_path / "net.onnx"), tmp_path / "parameters.ini"
+    np.savez(tmp_path / "data.npz", x=stimuli("lstm"))
+    values.write_text("Memories=RAM:64k:1, BKP:64:2:states\n")
+    words = ["-calib-data", str(tmp_path / "data.npz"), "-export", "CPP_MCU", "-export-parameters", str(values)]
+    assert main([str(network), *words, "-o", str(tmp_path), "-quiet"]) == 0
+    folder = tmp_path / "export_CPP_MCU_int8"
+    table = tmp_path / "table.map"
+    assert "layers: identical" in make(folder, "cortex-m4", "test", f"LDFLAGS=-Wl,-Map={table}")
+    assert re.search(r"^\.net_BKP\s+0x21000000\s+0x[1-9a-f]", table.read_text(), re.MULTILINE)
+    values.write_text("Memories=BKP:20:2:states\n")
+    assert main([str(network), *words, "-o", str(tmp_path / "small"), "-quiet"]) == 1
+    assert "E607" in capsys.readouterr().err and not list(tmp_path.glob("small/export*"))
 
 
 @pytest.mark.parametrize("name", CORES)

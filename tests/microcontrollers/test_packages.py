@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.board_export import export_for_boards, need_core
+from support.board_export import export_for_boards, need_core, tool
 from support.programs import need
 
 from n2d2py.exports.mcu.boards import core
@@ -278,16 +278,20 @@ endfunction()
 
 
 @pytest.mark.slow
-def test_zephyr(packed, tmp_path):
+def test_zephyr(tmp_path):
+    """A memory of tensors has the section of a region of the device tree (zephyr/linker/devicetree_regions.h)."""
     need_core("cortex-m4")
     need("cmake")
+    given = "Memories=FAST:3k:1, AXI:3k:4, LAST:1M:9\nMemoryMode=Balanced\n"
+    packed = export_for_boards(Path(__file__).parent / "small.ini", tmp_path, parameters=given)
     module = dict(line.strip().split(": ") for line in (packed / "zephyr/module.yml").read_text().splitlines() if ": " in line)
     assert module["name"] == "small" and (packed / module["kconfig"]).read_text().startswith("config N2D2_SMALL\n")
     (tmp_path / "CMakeLists.txt").write_text(ZEPHYR + f"add_subdirectory({packed / module['cmake']} small)\n")
     toolchain = f"-DCMAKE_TOOLCHAIN_FILE={packed}/cmake/cortex-m4.cmake"
     run("cmake", "-S", ".", "-B", "build", "-DCMAKE_CXX_STANDARD=11", toolchain, folder=tmp_path)
     run("cmake", "--build", "build", "-j2", folder=tmp_path)
-    assert (tmp_path / "build" / "small" / "libsmall_network.a").is_file()
+    sections = tool("cortex-m4", "objdump", "-h", tmp_path / "build" / "small" / "libsmall_network.a")
+    assert re.search(r" AXI\.small +00000", sections)
 
 
 def test_cmsis_pack(packed):

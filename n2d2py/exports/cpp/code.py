@@ -225,6 +225,11 @@ class LayerCode:
         known = replace(self.selection.kernel, name=kernel, sets=left)
         return replace(code, arrays=arrays, selection=replace(self.selection, kernel=known, winograd=None, reason=reason))
 
+    def reading_copy(self, name: str, copy: str) -> LayerCode:
+        """The same layer, whose calls read the array `name` at the address `copy`."""
+        calls = (replace(call, arguments=tuple(copy if one == name else one for one in call.arguments)) for call in self.calls)
+        return replace(self, calls=tuple(calls))
+
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))

@@ -133,7 +133,10 @@ class Project(ProjectView):
     @property
     def sources(self) -> tuple[str, ...]:
         """Stems of the sources of every project."""
-        more = (*(("partial",) if self.partial else ()), *(("memories",) if self.other_memories else ()))
+        more = (
+            *(("partial",) if self.partial else ()),
+            *(("memories",) if self.other_memories or self.plan.state_memory else ()),
+        )
         more += (*((self.conversion.stem,) if self.conversion else ()), *(("detections",) if self.detections else ()))
         return ("forward", *more, "trace", "arena", "info", "quantize")
 

@@ -25,7 +25,7 @@ from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import LayerView, PortView, arena_of, port_views
+from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, arena_of, port_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
@@ -255,8 +255,18 @@ class ProjectView:
 
     @cached_property
     def states(self) -> list[StateView]:
-        """The states that are kept between inferences."""
-        return state_views(self.graph, self.tensor_bytes, self.identifiers)
+        """The states that are kept between inferences, in the arena or in an array of their own."""
+        return state_views(self.graph, 0 if self.plan.state_memory else self.tensor_bytes, self.identifiers)
+
+    @property
+    def state_base(self) -> str:
+        """The pointer that the offsets of the states are relative to."""
+        return f"{self.namespace}_states" if self.plan.state_memory else "arena"
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the states from the offset of the first one on."""
+        return self.states[-1].offset + self.states[-1].size - self.states[0].offset if self.states else 0
 
     def _ports(self, role: str, names: list[str]) -> list[PortView]:
         structs = [self.identifiers.plane(name) for name in names]
@@ -285,6 +295,11 @@ class ProjectView:
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
             code = code.deriving() if self._once else code
             code = code.with_weights_apart() if self.wants_weights_file(self.request) else code
+        copy = None
+        if code is not None and (found := self.plan.copies.get(node.name)):
+            ctype = next(array.ctype for array in code.arrays if array.name == found.name)
+            copy = CopyView(found.name, ctype, found.copy or 0)
+            code = code.reading_copy(found.name, f"{found.name}_copy")
         return LayerView(
             node,
             self.graph,
@@ -295,7 +310,23 @@ class ProjectView:
             self._base(node.output),
             self.identifiers.plane(node.output),
             skipped=self._skipped(node),
+            copy=copy,
         )
+
+    @property
+    def copies(self) -> list[CopyView]:
+        """The constants that an inference copies."""
+        return [layer.copy for layer in self.layers if layer.copy]
+
+    def copies_before(self, part: Part) -> list[CopyView]:
+        """The copies that begin before a part of the schedule."""
+        begun = {one.name for one in self.plan.copies.values() if one.life[0] == part.clock}
+        first = next(each for each in self.parts if each.clock == part.clock)
+        return [one for one in self.copies if one.name in begun] if part is first else []
+
+    def awaits_copies(self, part: Part) -> bool:
+        """True if a part of the schedule needs copies that are complete."""
+        return any(isinstance(turn.view, LayerView) and turn.view.copy for turn in part.turns)
 
     def _skipped(self, node: QuantNode) -> int:
         """The lines of a layer's output that the schedule leaves out."""
@@ -407,7 +438,7 @@ class ProjectView:
     @property
     def arena_bytes(self) -> int:
         """Of tensors and states in the caller's arena."""
-        return max(1, bytes_with_states(self.graph, self.tensor_bytes))
+        return max(1, self.tensor_bytes if self.plan.state_memory else bytes_with_states(self.graph, self.tensor_bytes))
 
     @property
     def other_memories(self) -> list[OtherMemory]:
@@ -422,6 +453,11 @@ class ProjectView:
     def address_end(self) -> int:
         """The end of the addresses of all memories."""
         return self.plan.arena_bytes if self.plan.memories or self.states else self.arena_bytes
+
+    @property
+    def homes(self) -> dict[str, str]:
+        """By name of each constant that has a memory, the one from which layers, or their copies, read it."""
+        return {one.name: one.memory if one.copy is None else one.home for one in self.plan.constants}
 
     @cached_property
     def mangled(self) -> Callable[[str], str]:
@@ -549,7 +585,7 @@ class ProjectView:
                 copied = f"toPlane<{port.plane}>({port.variable}, {port.base});"
                 needed = self.partial.condition(port.name) if self.partial else ""
                 lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
-        lines += [f"const unsigned char* const {state.base} = arena + {state.offset};" for state in self.states]
+        lines += [f"const unsigned char* const {state.base} = {self.state_base} + {state.offset};" for state in self.states]
         lines += [
             f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
             for port in self.outputs
@@ -566,7 +602,7 @@ class ProjectView:
                 copied = f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
                 lines += [f"if ({self.partial.of_output(index)})", f"    {copied}"] if self.partial else [copied]
         for state in self.states:
-            kept = f"reinterpret_cast<{state.ctype}*>(arena + {state.offset})"
+            kept = f"reinterpret_cast<{state.ctype}*>({self.state_base} + {state.offset})"
             lines.append(f"fromPlane<{state.becoming}>({self._base(state.output)}, {kept});")
         return lines
 

@@ -104,6 +104,8 @@ def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
     parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
     scratch = {step.op: plan.scratch[step.op] for step in plan.schedule if step.clock == clock and step.op in plan.scratch}
     parts += [(each.offset, each.offset + each.size) for each in scratch.values()]
+    alive = (one for one in plan.copies.values() if one.life[0] <= clock <= one.life[1])
+    parts += [(one.copy, one.copy + one.bytes) for one in alive if one.copy is not None]
     for number, memory in enumerate(plan.memories[1:]):
         parts.append((plan.memories[number].start + plan.used[number], memory.start))
     merged: list[tuple[int, int]] = []

@@ -225,6 +225,15 @@ class ArrayView:
 
 
 @dataclass(frozen=True)
+class CopyView:
+    """A copy of the constant `name` in the arena, at `offset`, which a layer reads."""
+
+    name: str
+    ctype: str
+    offset: int
+
+
+@dataclass(frozen=True)
 class LayerView:
     """A layer in its place in the schedule.
 
@@ -235,6 +244,7 @@ class LayerView:
         base: that of the output.
         plane: the plane struct of the output.
         skipped: lines of the output that are not made, as no layer reads them.
+        copy: the constant that it reads from a copy; None without one.
     """
 
     node: QuantNode
@@ -246,6 +256,7 @@ class LayerView:
     base: str
     plane: str
     skipped: int = 0
+    copy: CopyView | None = None
 
     @property
     def name(self) -> str:
@@ -307,7 +318,8 @@ class LayerView:
 
     @property
     def arguments(self) -> str:
-        return ", ".join((*self.bases, self.base))
+        copies = [f"reinterpret_cast<const {one.ctype}*>(arena + {one.offset})" for one in (self.copy,) if one]
+        return ", ".join((*self.bases, self.base, *copies))
 
     @property
     def streamed(self) -> bool:
@@ -327,7 +339,8 @@ class LayerView:
     @property
     def prototype(self) -> str:
         bases = [f"const unsigned char* in{i}" for i in range(len(self.bases))]
-        return ", ".join([*bases, "unsigned char* out", *(["int first, int stop"] if self.streamed else [])])
+        copies = [f"const {one.ctype}* {one.name}_copy" for one in (self.copy,) if one]
+        return ", ".join([*bases, "unsigned char* out", *copies, *(["int first, int stop"] if self.streamed else [])])
 
     @property
     def source_text(self) -> str:

@@ -92,6 +92,15 @@ class EthosUTarget(TfliteTarget):
         made = super().prepare(replace(request, parameters=given))
         return made if made.problems else Prepared.of(made.request, partial(_compiled, made.result, _options(given)))
 
+    def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
+        """As for TFLite, with the figures of Vela for the report."""
+        made = prepared.result
+        assert isinstance(made, NpuModel)
+        found = made.compiled
+        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.left}
+        estimate = {"estimated by Vela": f"an inference on {prepared.request.parameters['Accelerator']}"}
+        return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
+
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
         """Write the model before and after Vela, its array of C, the program of the NPU, Vela's figures and a README."""
         request, made = prepared.request, prepared.result

@@ -1,4 +1,4 @@
-"""The cores that an export can be built for, and the boards of QEMU that run them.
+"""The cores that an export can be built for, the boards of QEMU that run them, and boards that people have.
 
 All that names a core or a board comes from here: the Makefile, the toolchain files of CMake, the linker scripts, the runner.
 """
@@ -6,23 +6,28 @@ All that names a core or a board comes from here: the Makefile, the toolchain fi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
 
 
 @dataclass(frozen=True)
 class Board:
-    """A board, which QEMU has.
+    """A board.
 
     Attributes:
-        emulator: QEMU's command without the program.
+        emulator: QEMU's command without the program; "" for a board on the desk.
         flash, ram: (address, bytes) of the memory that the vector table, code and constants lie in, and of the other.
-        constants: the same of a memory for constants alone, where that of the code is too small for many networks.
-        slow: the same of a memory for tensors that the first one does not hold (`Memories`).
+        slow: the same of a memory for tensors and states that the first one does not hold (`Memories`).
+        external: the same of a second memory for constants.
         uart: address of its first serial port.
         counter: address of a counter, and its steps in a microsecond.
         riscv: whether its processor is RISC-V; the others are Arm.
+        small: whether `flash` is too small for the constants of many networks, which are all in `external` then.
         text: what it is.
+        chip: what its serial line is programmed like (`export_templates/mcu/boards/uart_*`); `pins` of it, to transmit and to receive.
+        core: name of its core, for a board on the desk.
+        stored: address for programming of `external`, where that is another window of `flash`.
     """
 
     name: str
@@ -30,11 +35,21 @@ class Board:
     flash: tuple[int, int]
     ram: tuple[int, int]
     uart: int
-    counter: tuple[int, int]
-    riscv: bool = False
-    text: str = ""
-    constants: tuple[int, int] | None = None
+    counter: tuple[int, int] = (0, 0)
     slow: tuple[int, int] | None = None
+    external: tuple[int, int] | None = None
+    riscv: bool = False
+    small: bool = False
+    text: str = ""
+    chip: str = ""
+    core: str = ""
+    pins: tuple[int, int] = (0, 0)
+    stored: int = 0
+
+    @property
+    def constants(self) -> str:
+        """The region of the linker script with all constants that are not placed."""
+        return "EXTERNAL" if self.small else "FLASH"
 
 
 @dataclass(frozen=True)
@@ -66,23 +81,27 @@ class Core:
 
 
 _KB, _MB = 1024, 1024 * 1024
-_PSRAM = 0x21000000, 16 * _MB
 
 
-def _mps2(name: str, text: str) -> Board:
-    memories = (0x00000000, 4 * _MB), (0x20000000, 4 * _MB)
-    return Board(name, f"qemu-system-arm -M {name}", *memories, 0x40004000, (0x40028018, 25), slow=_PSRAM, text=text)
+def _halves(begin: int, size: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (begin, size // 2), (begin + size // 2, size // 2)
+
+
+def _mps2(name: str, text: str, psram: int = 0x21000000) -> Board:
+    memories, more = ((0x00000000, 4 * _MB), (0x20000000, 4 * _MB)), _halves(psram, 16 * _MB)
+    return Board(name, f"qemu-system-arm -M {name}", *memories, 0x40004000, (0x40028018, 25), *more, text=text)
 
 
 def _virt(name: str, options: str, text: str) -> Board:
     emulator, memories = f"qemu-system-riscv32 -M virt {options}-bios none", ((0x80000000, 8 * _MB), (0x80800000, 8 * _MB))
-    return Board(name, emulator, *memories, 0x10000000, (0x0200BFF8, 10), riscv=True, text=text)
+    more = _halves(0x81000000, 16 * _MB)
+    return Board(name, emulator, *memories, 0x10000000, (0x0200BFF8, 10), *more, riscv=True, text=text)
 
 
 BOARDS = (
     _mps2("mps2-an385", "Cortex-M3"),
     _mps2("mps2-an386", "Cortex-M4F"),
-    _mps2("mps2-an500", "Cortex-M7F"),
+    _mps2("mps2-an500", "Cortex-M7F", 0x60000000),
     Board(
         "mps2-an505",
         "qemu-system-arm -M mps2-an505",
@@ -90,6 +109,7 @@ BOARDS = (
         (0x38000000, 2 * _MB),
         0x50200000,
         (0x50302018, 20),
+        *_halves(0x80000000, 16 * _MB),
         text="Cortex-M33, secure",
     ),
     Board(
@@ -99,12 +119,43 @@ BOARDS = (
         (0x21000000, 2 * _MB),
         0x59303000,
         (0x59302018, 20),
+        (0x68000000, 128 * _MB),
+        (0x60000000, 128 * _MB),
+        small=True,
         text="Cortex-M55",
-        constants=(0x60000000, 256 * _MB),
     ),
     _virt("riscv-virt", "", "RV32"),
     _virt("riscv-vectors", "-cpu rv32,v=true,vlen=128,vext_spec=v1.0 ", "RV32 with vectors"),
 )
+
+_ROWS = """
+nucleo-f446re cortex-m4 stm32f4 0x08000000 512 0x20000000 128 0x40004400 STM32, serial line of ST-LINK
+nucleo-h743zi cortex-m7 stm32h7 0x08000000 2048 0x20000000 128 0x40004800 STM32, serial line of ST-LINK
+pico2 cortex-m33 rp2350 0x10000000 4096 0x20000000 512 0x40070000 RP2350
+esp32-c3 rv32imc esp32c3 0x42000000 1024 0x3FC80000 256 0x60000000 ESP32-C3, direct boot
+nrf52840-dk cortex-m4 nrf 0 1024 0x20000000 256 0x40002000 nRF52840
+nano33-ble cortex-m4 nrf 0x10000 960 0x20000000 256 0x40002000 nRF52840 after the boot loader of Arduino
+microbit cortex-m0 nrf 0 256 0x20000000 16 0x40002000 nRF51822
+"""
+"""Name, core, chip, address and kB of the flash, the same of the RAM, address of the serial line, text."""
+_MORE: dict[str, dict[str, Any]] = {
+    "nucleo-h743zi": {"slow": (0x24000000, 512 * _KB)},
+    "esp32-c3": {"riscv": True, "small": True, "external": (0x3C100000, 3 * _MB), "stored": 0x42100000},
+    "nrf52840-dk": {"pins": (6, 8)},
+    "nano33-ble": {"pins": (35, 42)},
+    "microbit": {"pins": (24, 25)},
+}
+
+
+def _on_desk(row: str) -> Board:
+    name, core, chip, *numbers, text = row.split(maxsplit=8)
+    flash, flash_kb, ram, ram_kb, uart = (int(number, 0) for number in numbers)
+    memories = (flash, flash_kb * _KB), (ram, ram_kb * _KB)
+    return Board(name, "", *memories, uart, core=core, chip=chip, text=text, **_MORE.get(name, {}))
+
+
+HARDWARE = tuple(map(_on_desk, _ROWS.strip().splitlines()))
+"""Boards on the desk, for the applications of -app."""
 
 _NANO = ("--specs=nano.specs",)
 _ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"

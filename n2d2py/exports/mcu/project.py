@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import numpy as np
 
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.forms.channel_pairs import ChannelPairs
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having, instruction_sets
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, Core, board, core, transforming_cores
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, Core, board, core, transforming_cores
+from n2d2py.exports.mcu.constants import microcontroller_sets
 from n2d2py.exports.mcu.mlperf import BenchmarkView, benchmark_view
 from n2d2py.exports.mcu.single import single_file as one_file
 from n2d2py.exports.mcu.stack import StackBound, stack_bounds
@@ -49,6 +51,17 @@ def winograd_forms(project: Project) -> list[Stream]:
     return [one for one in streams if one.kernel == ChannelPairs.name]
 
 
+@dataclass(frozen=True)
+class LinkerSection:
+    """A section `name` of a linker script, for a memory. `kind`: "rom" for constants that stay there, "loaded" for constants that
+    start-up copies there, "kept" for tensors and states, which nothing initializes.
+    """
+
+    name: str
+    memory: str
+    kind: str
+
+
 class McuProject(Project):
     """A project for microcontrollers."""
 
@@ -74,7 +87,7 @@ class McuProject(Project):
     @property
     def sets(self) -> tuple[InstructionSet, ...]:
         """Those of microcontrollers."""
-        return tuple(row for row in instruction_sets() if row.microcontroller)
+        return microcontroller_sets()
 
     @property
     def dispatch(self) -> bool:
@@ -118,7 +131,7 @@ class McuProject(Project):
             "boards/cycles.py",
         ]
         if self.app:
-            once += [*self.app_headers, "app/app.c", "app/board.h", "app/board_qemu.c"]
+            once += [*self.app_headers, "app/app.c", "app/board.h", "app/host.py"]
         packages = [
             (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
         ]
@@ -126,7 +139,10 @@ class McuProject(Project):
             f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard", "sections")
         ]
         once += [f"dnn/src/{stem}.cpp" for stem in self.sources]
+        once += ["boards/sections.ld"] if self.linker_sections else []
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
+        if self.mlperf or self.app:
+            once.append("boards/serial.h")
         if self.mlperf:
             once += [f"mlperf/{name}" for name in ("submitter_implemented.cpp", "main.cpp", "board.h", "host.py")]
         return [
@@ -140,12 +156,31 @@ class McuProject(Project):
         for one in CORES:
             values = {"core": one, "board": board(one.board)}
             self._render("cmake/core.cmake", folder / f"cmake/{one.name}.cmake", values)
-        for one in BOARDS:
+        for one in (*BOARDS, *self.hardware):
             self._write_board(one, folder / "boards" / one.name)
+        for kind in ("qemu", "serial") if self.app else ():
+            self._render("app/board_file.c", folder / f"app/board_{kind}.c", {"serial": kind == "serial"})
 
     def _write_board(self, one: Board, folder: Path) -> None:
-        for file in ("board.ld", "startup.c", *(["serial.c"] if self.mlperf else [])):
-            self._render(f"boards/{file}", folder / file, {"board": one})
+        roms = [rom.name for rom in self.plan.roms]
+        regions = {name: "EXTERNAL" if name in roms[1:] and one.external else one.constants for name in roms}
+        slow = "SLOW" if one.slow else "RAM"
+        regions |= {memory.name: slow if number else "RAM" for number, memory in enumerate(self.plan.memories)}
+        regions |= {self.plan.state_memory.name: slow} if self.plan.state_memory else {}
+        for file in ("board.ld", "startup.c", *(["serial.c"] if self.mlperf or one in self.hardware else [])):
+            self._render(f"boards/{file}", folder / file, {"board": one, "regions": regions})
+
+    @property
+    def linker_sections(self) -> list[LinkerSection]:
+        """The sections of the memories that hold something."""
+        memories, stored = {memory.name for memory in self.plan.memories}, sorted(set(self.homes.values()))
+        tensors = [memory.name for memory in self.other_memories]
+        tensors += [self.plan.state_memory.name] if self.plan.state_memory else []
+        return [
+            *(LinkerSection(f"{self.namespace}_{one}", one, "rom") for one in stored if one not in memories),
+            *(LinkerSection(f"{self.namespace}_{one}_data", one, "loaded") for one in stored if one in memories),
+            *(LinkerSection(f"{self.namespace}_{one}", one, "kept") for one in tensors),
+        ]
 
     def _write_stimuli(self, folder: Path) -> None:
         super()._write_stimuli(folder)
@@ -162,6 +197,16 @@ class McuProject(Project):
         return int(self.request.parameters.get("TestVectors", 3))
 
     sections, cores, boards = True, CORES, BOARDS
+
+    @property
+    def hardware(self) -> tuple[Board, ...]:
+        """The boards on the desk that an application is for."""
+        return HARDWARE if self.app else ()
+
+    def placed(self, array: str) -> str:
+        """The macro of the section of a constant."""
+        home = self.homes.get(array)
+        return f'N2D2_PLACED("{self.namespace}_{home}", "{array}")' if home else f'N2D2_CONSTANT("{array}")'
 
     @property
     def core(self) -> Core:
@@ -183,6 +228,11 @@ class McuProject(Project):
     @cached_property
     def stack_bounds(self) -> tuple[StackBound, ...]:
         return stack_bounds(self.layers)
+
+    @property
+    def stack_bytes(self) -> int:
+        """Bytes that a board keeps for the stack of an application: those of an inference, and of what is around it."""
+        return max(bound.bytes for bound in self.stack_bounds) + 2048
 
     @property
     def stack_text(self) -> str:

@@ -12,9 +12,9 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
 from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
 from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.cpp.states import bytes_with_states
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.mcu.boards import CORES, DEFAULT_CORE, transforming_cores
+from n2d2py.exports.mcu.constants import constants_of
 from n2d2py.exports.mcu.mlperf import BENCHMARKS, benchmark_problem, warn_of_negative_results
 from n2d2py.exports.mcu.project import McuProject, winograd_forms
 from n2d2py.exports.mcu.runner import BoardExport
@@ -22,8 +22,10 @@ from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.memory.settings import read_memories
 
 _DEFAULTS = {"BufferAlignment": 4}
 """Defaults for a microcontroller that differ from CPP."""
@@ -43,6 +45,8 @@ Core: Core on which -test and -compare run the export in QEMU, and default of TA
 TestVectors: Number of inputs in test/vectors, each with the results of all layers.
 SpeedForFlash: Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 and m33 where it takes fewer instructions.
     Results stay exact. Transformed weights take 3.6 times the flash, and the stack grows.
+CopyWeights: Copies of weights in the fastest memory, with Memories for constants. single: before the layer. double: while the
+    layer before runs, for firmware with DMA.
 SingleFile: Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files
     of an Arduino library and a CMSIS pack.
 MLPerfTiny: Also write the firmware of this benchmark of MLPerf Tiny for the runner of MLCommons, in mlperf/. Its API is not
@@ -61,6 +65,7 @@ PARAMETERS = Schema(
         Key("Core", Kind.ENUM, DEFAULT_CORE, choices=tuple(core.name for core in CORES)),
         Key("TestVectors", Kind.UINT, 3, minimum=1, maximum=999),
         Key("SpeedForFlash", Kind.BOOL, False),
+        Key("CopyWeights", Kind.ENUM, "single", choices=("single", "double")),
         Key("SingleFile", Kind.BOOL, False),
         Key("MLPerfTiny", Kind.ENUM, "none", choices=("none", *BENCHMARKS)),
     ),
@@ -90,7 +95,14 @@ class McuTarget(CppTarget):
         elif not self.trades_flash({**parameters, "SpeedForFlash": True}):
             cores = ", ".join(one.name for one in transforming_cores())
             found["SpeedForFlash"] = f"Core={parameters['Core']} has no kernels by Winograd; these have: {cores}"
+        kinds = {memory.kind for memory in read_memories(parameters["Memories"])}
+        if not {"", "rom"} <= kinds:
+            found["CopyWeights"] = "Memories does not name both a memory for tensors and one for constants"
         return found
+
+    def constant_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> list[Constant]:
+        """Those of the layers' kernels (`exports.mcu.constants`)."""
+        return constants_of(graph, plan, self.choices(parameters), portable=parameters["SIMD"] == "none")
 
     def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
         """With SpeedForFlash, for a core that has kernels by Winograd."""
@@ -106,7 +118,7 @@ class McuTarget(CppTarget):
             "core": request.parameters.get("Core", DEFAULT_CORE),
             "layers": list(request.memory_plan.order),
             "varying_time": varying_layers(request.graph),
-            "arena_bytes": max(1, bytes_with_states(request.graph, request.memory_plan.used[0])),
+            "arena_bytes": prepared.result.arena_bytes if prepared.result else 0,
         }
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:

@@ -1,0 +1,102 @@
+"""Part of stage memory: constants in the memories of the export parameters, next to the tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import QuantGraph
+from n2d2py.ini.params import Params
+from n2d2py.memory.checker import check_plan, refuse_violations
+from n2d2py.memory.constants import Constant, place_constants
+from n2d2py.memory.from_graph import PlannedNetwork
+from n2d2py.memory.memories import moving_cost
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.settings import Settings
+
+ConstantNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], "Sequence[Constant] | None"]
+"""Constants of the layers of a plan under the export parameters; None for a target that does not place them."""
+_RESERVED = (0, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
+"""Parts of the first memory that are tried for constants that start-up copies there."""
+_ALIGNMENT = 8
+"""Bytes, to a multiple of which each state is rounded up."""
+
+
+def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds) -> PlannedNetwork:
+    """The network that `planning` plans, with its constants and states in the memories of the parameters: the tensors and the
+    constants share the first memory where both are read most.
+
+    Raises:
+        N2D2Error: E607 where the memories are too small, E608 for a target that does not place constants.
+    """
+    settings = Settings.of(params)
+    found = planning(params)
+    if not settings.roms and settings.state_memory is None:
+        return found
+    if needs(found.graph, found.plan, params.as_dict()) is None:
+        what = "Memories: this export does not place constants and states, the kinds rom and states"
+        raise N2D2Error("E608", what, where="export parameters", remedy="remove these memories, or export for microcontrollers")
+    if settings.roms:
+        found = min(_candidates(found, planning, params, needs), key=lambda each: moving_cost(each.problem, each.plan))
+    found = replace(found, plan=replace(found.plan, state_memory=_state_memory(found.graph, settings)))
+    refuse_violations(check_plan(found.problem, found.plan))
+    return found
+
+
+def _candidates(
+    found: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds
+) -> Iterator[PlannedNetwork]:
+    """Plans that leave different numbers of bytes of the first memory to constants: `found`, and those of smaller memories."""
+    settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
+    whole = settings.memories[0].bytes if settings.memories else 0
+    for room in sorted({int(whole * part) for part in _RESERVED}):
+        try:
+            planned = _reserving(room, settings, params, planning) if room else found
+        except N2D2Error as error:
+            if error.code != "E607":
+                raise
+            return
+        constants = needs(planned.graph, planned.plan, params.as_dict()) or ()
+        for reserved in sorted({room, max(room, whole - planned.plan.used[0])}) if whole else (0,):
+            plan = place_constants(planned.plan, constants, settings.roms, reserved, whole - reserved, early)
+            yield replace(planned, plan=plan)
+
+
+def _reserving(room: int, settings: Settings, params: Params, planning: Callable[[Params], PlannedNetwork]) -> PlannedNetwork:
+    """The network whose tensors have so many bytes less in the first memory."""
+    first = settings.memories[0]
+    others = (text for text in params["Memories"] if not text.startswith(f"{first.name}:"))
+    planned = planning(params.over({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
+    memories = (replace(planned.plan.memories[0], reserved=room), *planned.plan.memories[1:])
+    return replace(planned, plan=replace(planned.plan, memories=memories))
+
+
+def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
+    """The memory of the states; None where there is none, or there are no states.
+
+    Raises:
+        N2D2Error: E607 where it is too small.
+    """
+    memory = settings.state_memory
+    if memory is not None and not graph.states:
+        log.warning("W109", f"the memory {memory.name} has no effect: the network has no states", remedy="remove it")
+        return None
+    size = sum(-(-graph.tensors[name].bytes // _ALIGNMENT) * _ALIGNMENT for name in graph.kept)
+    if memory is not None and size > memory.bytes:
+        what = f"the memory {memory.name} has {memory.bytes:,} bytes, and the states take {size:,}"
+        raise N2D2Error("E607", what, where="export parameters", remedy="make it larger")
+    return memory
+
+
+def tell_constants(plan: MemoryPlan, moved: Mapping[str, float]) -> None:
+    """Say where the constants are; `moved`: by memory the share of the bytes that an inference moves."""
+    for rom in plan.roms:
+        stored = sum(one.bytes for one in plan.constants if one.home == rom.name)
+        share = 100 * moved[rom.name]
+        log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", rom.name, f"{stored:,}", share)
+    loaded = sum(one.bytes for one in plan.constants if one.memory != one.home and one.copy is None)
+    copied = sum(one.bytes for one in plan.copies.values())
+    log.notice("constants: start-up copies %s bytes, an inference %s", f"{loaded:,}", f"{copied:,}")
