@@ -1,4 +1,4 @@
-"""The bytes of a tensor seen in other dimensions, such as rows of an array as pixels of an image."""
+"""A tensor's memory reinterpreted with other dimensions, such as rows of an array as pixels of an image."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class MemoryView(Op):
-    """The elements of the input in the order of memory as a tensor of `dims`, batch apart.
+    """The elements of the input in memory order as a tensor of `dims`, without the batch axis.
 
-    The array (1, W * C) is the image (C, 1, W) that has element c of row w at channel c of column w.
+    The array (1, W * C) is the image (C, 1, W) with element c of row w at channel c of column w.
     """
 
     dims: Shape
@@ -66,5 +66,5 @@ quantizer("MemoryView")(Moving)
 
 @cpp("MemoryView")
 def _lower(layer: Layer) -> LayerCode:
-    """There is no code: the passes put views between other layers, never between an input and an output of the network."""
+    """Return no code: the passes only insert views between layers, never between an input and an output of the network."""
     raise InternalError(f"{layer.name}: a view has no code")

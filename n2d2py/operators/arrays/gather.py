@@ -21,7 +21,7 @@ from n2d2py.operators.arrays.emitting import flat, operands
 from n2d2py.operators.arrays.lowering import kernel_call, pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
-from n2d2py.operators.concat import join
+from n2d2py.operators.concat import concatenate
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
@@ -224,13 +224,13 @@ def _scattered(a: Arrays, x: Value, line: Value, updates: Value, size: int, inne
     source[np.clip(line.constant.reshape(-1), 0, size - 1)] = size + np.arange(line.size)
     starts = [0, *(1 + np.flatnonzero((np.diff(source) != 1) | (source[1:] == size))).tolist(), size]
     if len(starts) > _MOST_PIECES + 1:
-        return a.axes(join(a, [operands[0], operands[2]], 0), {0: source.tolist()})
+        return a.axes(concatenate(a, [operands[0], operands[2]], 0), {0: source.tolist()})
     pieces = []
     for start, stop in pairwise(starts):
         first = int(source[start])
         value, first = (operands[0], first) if first < size else (operands[2], first - size)
         pieces.append(a.axes(value, {0: range(first, first + stop - start)}))
-    return join(a, pieces, 0)
+    return concatenate(a, pieces, 0)
 
 
 @onnx_array("ScatterND")

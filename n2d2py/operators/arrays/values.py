@@ -16,7 +16,7 @@ from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import Transpose, transpose_source
 
 
 class Arrays:
@@ -89,7 +89,7 @@ class Arrays:
     def before_turn(self, made_for: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
         """A layer of an image, before the transposition that gives it: of the operator for the axes of its source that the image has."""
         assert x.image is not None
-        source, order = channels_first(x.image, self.builder.graph)
+        source, order = transpose_source(x.image, self.builder.graph)
         made = self.layer(made_for(order), self.of_image(source), "channels")
         return made if source == x.image else self.layer(Transpose(order), made, "turned")
 
@@ -193,7 +193,7 @@ class Arrays:
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """Axis i of the result is axis order[i]."""
         if value.image is not None and order[0] == 0:
-            source, before = channels_first(value.image, self.builder.graph)
+            source, before = transpose_source(value.image, self.builder.graph)
             turn = tuple(before[axis] for axis in order)
             return (
                 self.of_image(source)

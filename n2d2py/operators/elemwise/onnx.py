@@ -16,7 +16,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import gated, merged_gain
 from n2d2py.operators.functions import Clip, Sqrt
 from n2d2py.operators.identity import Identity
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import Transpose, transpose_source
 
 
 def _binary(op: Op | None, function: str):
@@ -54,7 +54,7 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operati
     if values.ndim > len(node.shape(index)):
         raise Unsupported("its constant has more axes than the tensor")
     tensor = node.tensor(index)
-    source, permutation = channels_first(tensor, builder.graph)
+    source, permutation = transpose_source(tensor, builder.graph)
     moved = False
     vector = _per_channel(values, node.shape(index), 1)
     if vector is None and source != tensor:

@@ -14,7 +14,7 @@ from n2d2py.operators.arrays.values import Arrays
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Abs, FunctionRow, Log, Sqrt
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.transpose import channels_first
+from n2d2py.operators.transpose import transpose_source
 
 
 def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | None = None, after: FunctionRow | None = None):
@@ -31,7 +31,7 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | 
             raise Unsupported("it reduces no axis" if noop else "it reduces all axes, including the batch")
         if 0 in axes:
             raise Unsupported("it reduces the batch axis", "reduce other axes")
-        tensor, permutation = channels_first(node.tensor(), builder.graph)
+        tensor, permutation = transpose_source(node.tensor(), builder.graph)
         kept = [permutation[axis] for axis in range(len(shape)) if axis not in axes and shape[axis] > 1]
         if kept != sorted(kept):  # what is left would lie in another order
             tensor, permutation = node.tensor(), tuple(range(len(shape)))

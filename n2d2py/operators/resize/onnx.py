@@ -13,7 +13,7 @@ from n2d2py.frontend.onnx.tensors import Value, check_lines
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.quantize import Quantize, grid_of
+from n2d2py.operators.quantize import Quantize, grid_type
 from n2d2py.operators.resize import Resize
 
 _LINEAR = {
@@ -165,7 +165,7 @@ def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
 
 
 def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
-    grid = grid_of(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
+    grid = grid_type(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
     made = a.builder.layer(a.node, op, [image], part="linear")
     if grid is not None:  # integers again, the nearest ones
         made = a.builder.layer(a.node, Quantize(grid), [made], part="integers")

@@ -11,7 +11,7 @@ from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
 from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.concat import join
+from n2d2py.operators.concat import concatenate
 
 _ACTIVATIONS = {"LSTM": [("sigmoid", "tanh", "tanh")], "GRU": [("sigmoid", "tanh")], "RNN": [("tanh",), ("relu",)]}
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -165,11 +165,11 @@ def _recurrent(a: Arrays) -> None:
     if a.wants(2):
         made[2] = [a.reshape(sequence.layer(at, "cell"), (1, side, hidden)) for at in range(count)]
     for index, values in made.items():
-        joined = values[0] if count == 1 else join(a, values, 0)
+        joined = values[0] if count == 1 else concatenate(a, values, 0)
         made[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
     if a.node.outputs[0]:
         rows = [replace(value, dims=(1, steps, side, hidden)) for value in states]
-        both = rows[0] if count == 1 else join(a, rows, 0)
+        both = rows[0] if count == 1 else concatenate(a, rows, 0)
         made[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
     for index, value in made.items():
         a.bind(value, index)
