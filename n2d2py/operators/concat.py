@@ -21,8 +21,8 @@ from n2d2py.graph.forms import Custom
 from n2d2py.graph.shapes import Shape, channels, elements, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, operands
-from n2d2py.operators.arrays.lowering import output_pointer, pointers
+from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
+from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.transpose import Transpose, transpose_source
@@ -165,13 +165,13 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     shapes = tuple((op.rows, length) for length in op.lengths([writer.graph.shape(name) for name in node.inputs], node))
     slots = op.slots or tuple(range(len(node.inputs)))
-    parts = operands(writer, node, shapes, slots)
+    parts = emit_operands(writer, node, shapes, slots)
     count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
     for index, (slot, dims) in enumerate(zip(slots, shapes, strict=True)):
         if slot < 0:
             wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
             parts[index] = writer.emit("Expand", [parts[index], wanted])
-    flat(writer, writer.emit("Concat", parts, axis=2), output)
+    emit_flat(writer, writer.emit("Concat", parts, axis=2), output)
 
 
 # ---- integers and memory -----------------------------------------------------------------------
@@ -234,7 +234,7 @@ def _lower_rows(layer: Layer) -> LayerCode:
     lengths = op.lengths([layer.graph.shape(name) for name in layer.node.inputs], layer.node)
     total, slots = sum(lengths), op.slots or tuple(range(len(lengths)))
     rows = elements(layer.output_shape) // total
-    for slot, operand, length in zip(slots, pointers(layer, slots), lengths, strict=True):
+    for slot, operand, length in zip(slots, operand_pointers(layer, slots), lengths, strict=True):
         sizes, ends = (rows, length, total, first), (operand, output_pointer(layer))
         if slot < 0 or layer.node.rescale is None:
             calls.append(Call("n2d2::arrayConcat", sizes, ends))

@@ -144,7 +144,7 @@ def function(made: FunctionType) -> FunctionType:
     return made
 
 
-def _define(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[FunctionRow]:
+def _entry(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[FunctionRow]:
     """Register a function without attributes: y = `real`(x); `facts` are class attributes of FunctionRow."""
 
     def call(self: FunctionRow, x: np.ndarray) -> np.ndarray:
@@ -462,17 +462,15 @@ def _gelu(node: OnnxSource) -> FunctionRow:
 
 
 # ---- the table ----------------------------------------------------------------------------------
-Logistic = _define(
+Logistic = _entry(
     "Logistic", "1 / (1 + exp(-x)).", _logistic, onnx="Sigmoid", ini_values=("Logistic", "LogisticWithLoss"), nonnegative=True
 )
-Softplus = _define("Softplus", "log(1 + exp(x)).", _softplus, onnx="Softplus", ini_values=("Softplus",), nonnegative=True)
-Swish = _define("Swish", "x / (1 + exp(-x)).", lambda x: x * _logistic(x), ini_values=("Swish",), gate=(Logistic(),))
-Mish = _define(
-    "Mish", "x * tanh(log(1 + exp(x))).", lambda x: x * np.tanh(_softplus(x)), onnx="Mish", gate=(Softplus(), Tanh())
-)
-Softsign = _define("Softsign", "x / (1 + |x|).", lambda x: x / (1 + np.abs(x)), onnx="Softsign")
-Abs = _define("Abs", "|x|.", np.abs, onnx="Abs", nonnegative=True)
-Erf = _define("Erf", "The error function.", _erf, onnx="Erf")
-Exp = _define("Exp", "exp(x).", np.exp, onnx="Exp", nonnegative=True)
-Log = _define("Log", "Natural logarithm; not a number below zero.", _without_warnings(np.log), onnx="Log")
-Sqrt = _define("Sqrt", "Square root; not a number below zero.", _without_warnings(np.sqrt), onnx="Sqrt", nonnegative=True)
+Softplus = _entry("Softplus", "log(1 + exp(x)).", _softplus, onnx="Softplus", ini_values=("Softplus",), nonnegative=True)
+Swish = _entry("Swish", "x / (1 + exp(-x)).", lambda x: x * _logistic(x), ini_values=("Swish",), gate=(Logistic(),))
+Mish = _entry("Mish", "x * tanh(log(1 + exp(x))).", lambda x: x * np.tanh(_softplus(x)), onnx="Mish", gate=(Softplus(), Tanh()))
+Softsign = _entry("Softsign", "x / (1 + |x|).", lambda x: x / (1 + np.abs(x)), onnx="Softsign")
+Abs = _entry("Abs", "|x|.", np.abs, onnx="Abs", nonnegative=True)
+Erf = _entry("Erf", "The error function.", _erf, onnx="Erf")
+Exp = _entry("Exp", "exp(x).", np.exp, onnx="Exp", nonnegative=True)
+Log = _entry("Log", "Natural logarithm; not a number below zero.", _without_warnings(np.log), onnx="Log")
+Sqrt = _entry("Sqrt", "Square root; not a number below zero.", _without_warnings(np.sqrt), onnx="Sqrt", nonnegative=True)

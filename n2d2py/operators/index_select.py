@@ -17,8 +17,8 @@ from n2d2py.exports.cpp.parts import Array, Constants, Expression
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.emitting import take, typed
-from n2d2py.operators.arrays.lowering import loops
+from n2d2py.operators.arrays.emitting import emit_constant, emit_take
+from n2d2py.operators.arrays.lowering import loop_type
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
@@ -119,10 +119,10 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     size = writer.graph.shape(x)[1]
     if not op.fills:
-        take(writer, x, size, [np.asarray(axis, np.int64) for axis in op.indices], output)
+        emit_take(writer, x, size, [np.asarray(axis, np.int64) for axis in op.indices], output)
         return
     positions, filled = op.positions()
-    x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), typed(writer, np.array(op.fill), writer.graph.kind(x))])
+    x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), emit_constant(writer, np.array(op.fill), writer.graph.kind(x))])
     writer.emit("Gather", [x, writer.exact(np.where(filled, size, positions))], output, axis=1)
 
 
@@ -178,7 +178,7 @@ def _lower_array(layer: Layer) -> LayerCode:
         if isinstance(run, Array):
             text = f"n2d2::TakeAxis<{run.values.size}, {run}, {text} >"
         else:
-            text = loops([size for size, _ in run], [[step for _, step in run]], text)
+            text = loop_type([size for size, _ in run], [[step for _, step in run]], text)
     kind, fill = layer.output, op.stored_fill(layer.output)
     value = Constants(f"{layer.identifier}_fill", kind.cpp, {"value": fill if kind.is_float else int(fill)}, constexpr=False)
     types = {

@@ -83,7 +83,7 @@ def _from_onnx(a: Arrays) -> None:
     squares = a.map("Mul", x, x)
     before, channels, total = (size - 1) // 2, x.dims[1], None
     for step in range(max(-before, 1 - channels), min(size - before, channels)):
-        moved = a.axes(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
+        moved = a.select(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
         total = moved if total is None else a.map("Add", total, moved)
     if total is None:
         raise InternalError(f"{a.node.name} has no channels")

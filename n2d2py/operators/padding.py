@@ -72,7 +72,7 @@ def _from_onnx(a: Arrays) -> None:
         top, left = order.index(2), order.index(3)
         if padded <= {top, left}:
             op = Padding((begin[top], begin[left], end[top], end[left]))
-            a.bind(a.before_turn(lambda _: op, x))
+            a.bind(a.before_transpose(lambda _: op, x))
             return
     chosen = {}
     for axis in padded:
@@ -84,7 +84,7 @@ def _from_onnx(a: Arrays) -> None:
         elif line.size:
             line = np.pad(line, ends, mode)  # type: ignore[call-overload]
         chosen[axis] = line.tolist()
-    a.bind(a.axes(x, chosen, fill))
+    a.bind(a.select(x, chosen, fill))
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:

@@ -24,7 +24,7 @@ from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
@@ -141,7 +141,7 @@ def _from_onnx(a: Arrays) -> None:
         x = a.tensor(x)
         a.bind(a.add(Softmax(size, is_log, inner), [x], x.dims, label="softmax"))
     elif transpose_source(x.image, a.builder.graph)[1][axis] == 1 != axis:
-        a.bind(a.before_turn(lambda _: Softmax(size, is_log), x))
+        a.bind(a.before_transpose(lambda _: Softmax(size, is_log), x))
     else:
         _, size, inner = rows_along(x.dims, axis)
         a.bind(a.layer(Softmax(size, is_log, inner), x, "rows"))
@@ -175,15 +175,16 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if axis is not None:
         writer.emit(kind, node.inputs, output, axis=axis)
     else:
-        flat(writer, writer.emit(kind, [shaped(writer, node.inputs[0], lines)], axis=2), output)
+        emit_flat(writer, writer.emit(kind, [emit_reshape(writer, node.inputs[0], lines)], axis=2), output)
 
 
 @onnx_emitter("MaskedSoftmax")
 def _emit_masked(writer: OnnxWriter, node: Node, output: str) -> None:
     mask = node.params["mask"]
-    x = shaped(writer, node.inputs[0], (-1, len(mask), node.op.size))
-    lowest = typed(writer, np.array(np.finfo(np.float32).min), "")
-    flat(writer, writer.emit("Softmax", [writer.emit("Where", [typed(writer, mask, "bool"), x, lowest])], axis=3), output)
+    x = emit_reshape(writer, node.inputs[0], (-1, len(mask), node.op.size))
+    lowest = emit_constant(writer, np.array(np.finfo(np.float32).min), "")
+    masked = writer.emit("Where", [emit_constant(writer, mask, "bool"), x, lowest])
+    emit_flat(writer, writer.emit("Softmax", [masked], axis=3), output)
 
 
 # ---- integers ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, elements, in_memory_order, of_memory_order
 from n2d2py.memory.access import Access, View, memory_access
-from n2d2py.operators.arrays.emitting import flat, shaped
+from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
@@ -53,7 +53,7 @@ class MemoryView(Op):
 
 @onnx_emitter("MemoryView")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    flat(writer, shaped(writer, node.inputs[0], (-1,)), output)
+    emit_flat(writer, emit_reshape(writer, node.inputs[0], (-1,)), output)
 
 
 @memory_access("MemoryView")

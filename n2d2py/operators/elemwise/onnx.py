@@ -10,7 +10,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import affine_of
+from n2d2py.operators.arrays.map import affine_form
 from n2d2py.operators.base import Op
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import gated, merged_gain
@@ -65,7 +65,7 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operati
             f"tensor of shape {'x'.join(map(str, node.shape(index)[1:]))}",
             "use one value for each channel",
         )
-    found = affine_of(operation, vector, constant)
+    found = affine_form(operation, vector, constant)
     if found is None:
         reason = "a constant divided by a tensor, or a division by zero, is not supported"
         raise Unsupported(reason, "divide by other constants")

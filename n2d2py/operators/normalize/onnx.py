@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.operators.arrays.reduce import reduced
+from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.normalize import Normalize
 
@@ -34,7 +34,7 @@ def _layer(a: Arrays) -> None:
     a.bind(_affine(a, made, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
     dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
     for index, part in ((1, "mean"), (2, "inverse")):
-        if a.wants(index):
+        if a.is_output_used(index):
             a.bind(a.reshape(_normed(a, x, outer, epsilon, part), dims), index)
 
 
@@ -85,8 +85,8 @@ def _mean_variance(a: Arrays) -> None:
     axes = a.node.axes(len(x.dims)) or [a.node.axis_of(axis, len(x.dims)) for axis in (0, 2, 3)]
     for axis in axes:
         a.builder.guard_batch(a.node, 0, axis, "normalises over")
-    away = a.map("Sub", x, reduced(a, "Mean", x, axes))
-    deviation = a.map("Sqrt", reduced(a, "Mean", a.map("Mul", away, away), axes))
+    away = a.map("Sub", x, reduce_axes(a, "Mean", x, axes))
+    deviation = a.map("Sqrt", reduce_axes(a, "Mean", a.map("Mul", away, away), axes))
     a.bind(a.map("Div", away, a.map("Add", deviation, a.const(1e-9, x))))
 
 
@@ -97,7 +97,7 @@ def _lp(a: Arrays) -> None:
     a.builder.guard_batch(a.node, 0, axis, "normalises over")
     if a.node.attribute("p", 2) not in (1, 2):
         raise Unsupported(f"p={a.node.attribute('p')} is not supported", "use p=1 or p=2")
-    norm = reduced(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
+    norm = reduce_axes(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
     zero = a.map("Equal", norm, a.const(0.0, norm), result="bool")
     safe = a.map("Where", zero, a.const(1.0, norm), norm, result="")
     a.bind(a.map("Where", zero, a.const(0.0, x), a.map("Div", x, safe), result=""))
@@ -111,7 +111,7 @@ def _hardmax(a: Arrays) -> None:
     a.builder.guard_batch(a.node, 0, axis, "compares")
     lines = a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))) if flattens else x
     axis = 1 if flattens else axis
-    best = reduced(a, "ArgMax", lines, [axis], True, "int64")
+    best = reduce_axes(a, "ArgMax", lines, [axis], True, "int64")
     places = np.arange(lines.dims[axis]).reshape([-1 if i == axis else 1 for i in range(len(lines.dims))])
     hit = a.map("Equal", best, a.const(places), result="bool")
     a.bind(a.reshape(a.cast(hit, x.kind), x.dims))

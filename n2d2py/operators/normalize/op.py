@@ -18,7 +18,7 @@ from n2d2py.graph.forms import Normalized
 from n2d2py.graph.shapes import Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
@@ -122,11 +122,11 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.part:
         raise NoOnnxForm(f"the {op.part} of a normalisation has no ONNX form")
     channels = axis_along(shape, op.size, 1) == 1
-    x = node.inputs[0] if channels else shaped(writer, node.inputs[0], (-1, op.size))
+    x = node.inputs[0] if channels else emit_reshape(writer, node.inputs[0], (-1, op.size))
     axis, rank = (1, len(shape)) if channels else (2, 3)
     affine = [node.params[role] for role in ("gain", "shift") if role in node.params]
     if op.centred and not op.added and op.power == 2 and not op.summed and axis == rank - 1:
-        affine = [typed(writer, values, "") for values in affine or [np.ones(op.size)]]
+        affine = [emit_constant(writer, values, "") for values in affine or [np.ones(op.size)]]
         made = emit("LayerNormalization", [x, *affine], axis=-1, epsilon=op.epsilon)
     else:
         away = emit("Sub", [x, emit("ReduceMean", [x], axes=[axis])]) if op.centred else x
@@ -142,8 +142,8 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
         made, placed = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
         for function, values in zip(("Mul", "Add"), affine, strict=False):
             if function == "Mul" or values.any():
-                made = emit(function, [made, typed(writer, values.reshape(placed), "")])
+                made = emit(function, [made, emit_constant(writer, values.reshape(placed), "")])
     if not channels:
-        flat(writer, made, output)
+        emit_flat(writer, made, output)
     else:
         writer.nodes[-1].output[0] = output

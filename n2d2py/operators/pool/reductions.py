@@ -42,11 +42,11 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | 
         if not dims and len(shape) == len(axes) + 1:
             raise Unsupported("its result has no channels", "export with keepdims=1")
         a = Arrays(node, builder)
-        x = a.of_image(tensor)
+        x = a.image_value(tensor)
         if isinstance(before, FunctionRow):
             x = a.layer(Activation(before), x, "before")
         elif before == "square":
-            x = a.of_image(builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square"))
+            x = a.image_value(builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square"))
         elif before == "negative":
             x = _gain(a, x, -1.0)
         x = a.reshape(_pool(a, mode, x, reduced), (1, *dims))

@@ -146,7 +146,7 @@ def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list
         chosen[at] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[at]]
     plain = all([i * axis.inputs // axis.outputs for i in range(axis.outputs)] == chosen[at] for at, axis in axes.items())
     if x.image is None or len(x.dims) != 4 or not plain or not axes or min(axes) < 2:
-        return a.axes(x, chosen)
+        return a.select(x, chosen)
     height, width = (axes[at].outputs if at in axes else x.dims[at] for at in (2, 3))
     return a.layer(Resize((height, width)), x, "nearest")
 
@@ -169,7 +169,7 @@ def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
     made = a.builder.layer(a.node, op, [image], part="linear")
     if grid is not None:  # integers again, the nearest ones
         made = a.builder.layer(a.node, Quantize(grid), [made], part="integers")
-    return a.of_image(made)
+    return a.image_value(made)
 
 
 def _lines(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
@@ -212,7 +212,7 @@ def _kernel(d: float, mode: str, a: float) -> float:
 def _along(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[float]]]) -> Value:
     """The axis resampled."""
     if all(len(taps) == 1 for taps, _ in lines):
-        return a.axes(x, {axis: [taps[0] for taps, _ in lines]})
+        return a.select(x, {axis: [taps[0] for taps, _ in lines]})
     most = max(len(taps) for taps, _ in lines)
     positions = tuple(tuple(taps + [taps[-1]] * (most - len(taps))) for taps, _ in lines)
     weights = tuple(tuple(w + [0.0] * (most - len(w))) for _, w in lines)
