@@ -17,7 +17,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op, make_operator, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.elemwise.integer import dequantized
+from n2d2py.operators.elemwise.integer import dequantize_and_combine
 from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.resize import Resize
@@ -236,7 +236,7 @@ class QuantizeQuantizer(Quantizer):
         """Convert integers between two types: by a table, or from a wide type by rounding its real numbers again."""
         if types.inputs[0].bits == 8:
             return prequantize_layer(replace(node, op=Activation(Clip())), types)
-        return dequantized(replace(node, op=ElemWise("Sum")), types)
+        return dequantize_and_combine(replace(node, op=ElemWise("Sum")), types)
 
 
 # ---- memory --------------------------------------------------------------------------------------

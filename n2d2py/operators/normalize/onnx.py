@@ -1,4 +1,4 @@
-"""Normalisations over any axes, with parameters that may be computed in the network."""
+"""Normalizations over any axes, also with parameters computed in the network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.normalize import Normalize
 
 
-def _normed(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
+def _add_norm(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
     x = a.tensor(x)
     op = Normalize(x.size // outer, float(epsilon), centred, part)
     return a.add(op, [x], (outer,) if part else x.dims, label=part or "normed")
@@ -30,12 +30,12 @@ def _layer(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     outer, epsilon = prod(x.dims[:axis]), a.node.attribute("epsilon", 1e-5)
     centred = a.node.type == "LayerNormalization"
-    made = _normed(a, x, outer, epsilon, centred=centred)
+    made = _add_norm(a, x, outer, epsilon, centred=centred)
     a.bind(_affine(a, made, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
     dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
     for index, part in ((1, "mean"), (2, "inverse")):
         if a.is_output_used(index):
-            a.bind(a.reshape(_normed(a, x, outer, epsilon, part), dims), index)
+            a.bind(a.reshape(_add_norm(a, x, outer, epsilon, part), dims), index)
 
 
 @onnx_array("InstanceNormalization")
@@ -43,7 +43,7 @@ def _instance(a: Arrays) -> None:
     x = a.value(0)
     if len(x.dims) < 3:
         raise Unsupported("its input has no axes besides batch and channels")
-    made = _normed(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
+    made = _add_norm(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     a.bind(_affine(a, made, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
 
@@ -53,7 +53,7 @@ def _group(a: Arrays) -> None:
     x, groups = a.value(0), int(a.node.attribute("num_groups"))
     if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
         raise Unsupported(f"num_groups={groups} does not divide the channels of its input")
-    made = _normed(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
+    made = _add_norm(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
     scale, shift = a.value(1), a.value(2)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     if scale.size == groups != x.dims[1]:
@@ -69,7 +69,7 @@ def _batch(a: Arrays) -> None:
         raise Unsupported("it is in training mode", "export the model for inference")
     x = a.value(0)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2)) if len(x.dims) > 1 else (1,)
-    if not a.node.attribute("spatial", 1):  # statistics of each position
+    if not a.node.attribute("spatial", 1):  # separate statistics for each position
         shape = x.dims[1:]
     scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
     if variance.is_constant and not (variance.constant + a.node.attribute("epsilon", 1e-5) > 0).all():
@@ -80,7 +80,7 @@ def _batch(a: Arrays) -> None:
 
 @onnx_array("MeanVarianceNormalization")
 def _mean_variance(a: Arrays) -> None:
-    """(x - mean) / (deviation + 1e-9) over the axes."""
+    """Add (x - mean) / (deviation + 1e-9) over the axes."""
     x = a.value(0)
     axes = a.node.axes(len(x.dims)) or [a.node.axis_of(axis, len(x.dims)) for axis in (0, 2, 3)]
     for axis in axes:

@@ -241,4 +241,4 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.function not in ("Cast", *_SAME_NAMES) and (op.function != "Mod" or op.result in ("", "bool")):
         raise NoOnnxForm(f"the function {op.function} of arrays has no ONNX form")
     attributes = {"to": writer.element(kind_dtype(op.result))} if op.function == "Cast" else {}
-    emit_flat(writer, writer.emit(op.function, emit_operands(writer, node, op.shapes), **attributes), output)
+    emit_flat(writer, writer.emit(op.function, emit_operands(writer, node, op.shapes), None, **attributes), output)
