@@ -16,7 +16,7 @@ from n2d2py.operators.arrays.lowering import loop_type, operand_pointers, output
 def _lower(layer: Layer) -> LayerCode:
     """Return the C++ of a matrix product."""
     layer, op = layer.apart(), layer.op
-    views, parts = op.placed(), (op.left, op.right, op.dims)
+    views, parts = op.full_views(), (op.left, op.right, op.dims)
     steps = [
         [0 if size == 1 else step for size, step in zip(dims, view[2:], strict=True)]
         for view, dims in zip(views, parts, strict=True)
