@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import read_environment
@@ -79,7 +79,7 @@ class StimuliProvider:
         Raises:
             N2D2Error: E417 the transformations are more than that.
         """
-        found, problem = self.contract, ""
+        found, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
         steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
         for step in steps:
             if step.transformation.type not in _OF_FRAMES or getattr(step.transformation, "keep_ratio", False):
@@ -166,9 +166,7 @@ class StimuliProvider:
         """The stimulus of an image that becomes a frame."""
         pixels, (channels, high, wide) = self.contract.pixels, self.shape
         assert pixels is not None  # of_frames
-        made = source.convert(
-            encode(ColorSpace("RGB").apply(image), source.format), image.shape[1], (channels, high, wide), name
-        )
+        made = source.convert(source.frame(ColorSpace("RGB").apply(image)), image.shape[1], (channels, high, wide), name)
         return pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1))
 
     def _reader(self, set_name: str, pipeline: Pipeline) -> Callable[[int], np.ndarray]:

@@ -15,7 +15,8 @@ from support.programs import need
 
 from n2d2py import load_export
 from n2d2py.arithmetic import FLOAT32
-from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.pixel_formats import encode
 from n2d2py.cli import main
 from n2d2py.graph.port import TensorInfo
 from n2d2py.postprocessing import recognized
