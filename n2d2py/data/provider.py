@@ -21,6 +21,7 @@ from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.statistics import ImageStatistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
+from n2d2py.data.transformations.audio import AudioFeatures
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.data.transformations.matrix import write_matrix
 from n2d2py.errors import InternalError, N2D2Error
@@ -214,6 +215,9 @@ class StimuliProvider:
         """Images by the pipeline of the Test set: the map of a byte where it is the same everywhere, else the last color space."""
         trace, shape = self._trace("Test") or self._trace("Validation"), self.shape
         size = (shape[2], shape[1]) if len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) > 1 else None
+        steps = [step.transformation for step in self._pipelines["Test"].steps]
+        if len(steps) == 1 and isinstance(steps[0], AudioFeatures) and self._pipelines["Test"].levels is None:
+            return InputContract(classes=tuple(self.labels), source=steps[0].source)
         if not trace:
             return InputContract(size=size, classes=tuple(self.labels))
         pixels = find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image)

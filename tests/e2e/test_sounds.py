@@ -62,6 +62,47 @@ def test_an_export_hears_the_sounds(shape, bits, words, net):
     )
 
 
+INI = """DefaultModel=Frame
+[database]
+Type=DIR_Database
+DataPath=sounds
+LabelDepth=1
+Learn=0.4
+Validation=0.2
+[sp]
+SizeX=8
+SizeY=12
+[sp.Transformation]
+Type=AudioFeaturesTransformation
+Features=WORDS
+Frames=12
+[fc]
+Input=sp
+Type=Fc
+NbOutputs=10
+[fc.Target]
+"""
+
+
+def test_an_ini_hears_the_sounds(net, capsys):
+    """The transformation gives what -audio does; an export contains it."""
+    need("g++", "make")
+    Path("net.ini").write_text(INI.replace("WORDS", WORDS))
+    words = ["net.ini", "-w", "/dev/null", "-seed", "1"]
+    export = load_export(run(*words, "-export", "CPP", "-nbbits", "8", "-calib", "5", "-quiet", "-o", ".", out=net))
+    data, heard = load_network(*read_command([*words, "-test"])).data, stimuli("sounds", "-audio", WORDS)
+    kind, wanted = export.info.inputs[0].type, {Path(name).name: heard[at] for at, name in enumerate(heard.names)}
+    for one in data.sets.values():
+        for at, name in enumerate(one.names):
+            np.testing.assert_array_equal(one[at], wanted[Path(name).name])
+            samples = np.pad(read_wav(Path("sounds") / name), (0, 3000))[: 256 + 11 * 128]
+            np.testing.assert_array_equal(export.from_audio(samples).ravel(), kind.quantize(one[at]).ravel())
+    for old, new, code in (("mels=20", "mels=2", "E003"), ("SizeX=8", "SizeX=9", "E407"), ("Frames=12", "Frames=0", "E1")):
+        Path("net.ini").write_text(INI.replace("WORDS", WORDS).replace(old, new))
+        assert main([*words, "-test", "-o", "."]) != 0
+        assert code in capsys.readouterr().err
+
+
 def test_a_board_hears_the_sounds(net):
     """The test of the board compares the decisions of its C with Python's; 12 frames pass in less than 2 kB."""
     need_core("cortex-m4")
