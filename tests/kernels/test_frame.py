@@ -15,6 +15,7 @@ from support.programs import need
 
 from n2d2py.arithmetic.frame import FILTERS, FLIPS, Axis, FrameSource, axis_weights
 from n2d2py.arithmetic.pixel_formats import FORMATS, decode, encode, luminance
+from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import N2D2Error
 
 
@@ -172,6 +173,12 @@ def test_flips():
         rows, columns = found.any(1).nonzero()[0], found.any(0).nonzero()[0]
         box = 16 * np.array([[columns[0], rows[0], columns[-1] + 1, rows[-1] + 1]])
         assert abs(source.to_frame(box, (90, 60), (46, 20), 16) / 16 - [6, 12, 33, 30]).max() <= 3, flip
+        wide, high = Preprocessing(source=source).placement(90, 60, 46, 20, "")
+        image = np.array([[6, 12, 33, 30]])
+        corners = image * [wide[0], high[0], wide[0], high[0]] + [wide[1], high[1], wide[1], high[1]]
+        back = source.to_frame(np.rint(16 * corners).astype(int), (90, 60), (46, 20), 16) / 16
+        mirrored = np.where([*source.flips] * 2, [90, 60] * 2 - image[:, [2, 3, 0, 1]], image)
+        assert abs(back - mirrored).max() <= 0.25, flip
         outside = source.to_frame(16 * np.array([[0, 0, 46, 20]]), (90, 60), (46, 20), 16)
         assert outside.tolist() == [[0, 0, 90 * 16, 60 * 16]]
 
