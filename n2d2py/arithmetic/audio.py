@@ -25,15 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic.micro_frontend import (
-    adapt,
-    log2_fixed,
-    rounded_short,
-    scaled_window,
-    short_powers,
-    short_product,
-    square_root,
-)
+from n2d2py.arithmetic import micro_frontend
+from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
 
@@ -282,7 +275,7 @@ class AudioSource:
         values, shifts = self._windowed(frames)
         energies = self._power(values) @ self.weights.T.astype(np.uint64)
         if self.adapts:
-            return adapt(square_root(energies) >> shifts.astype(np.uint64), self.fft)
+            return micro_frontend.adapt(micro_frontend.square_root(energies) >> shifts.astype(np.uint64), self.fft)
         logs = np.where(energies, log2_fixed(energies) - 2 * shifts * 65536 + self.offsets, self.floor)
         levels = np.maximum(logs, self.floor) + 8 >> 16 - _FRACTION
         if self.kind != "mfcc":
@@ -299,7 +292,7 @@ class AudioSource:
         x = frames.astype(np.int64)
         if self.adapts:
             at = np.arange(self.window)
-            values, shifts = scaled_window(x, self.window_table[np.minimum(at, self.window_last - at)])
+            values, shifts = micro_frontend.scaled_window(x, self.window_table[np.minimum(at, self.window_last - at)])
             return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts
         shifts = _headroom(x, 28)
         x = x << shifts
@@ -339,7 +332,7 @@ class AudioSource:
             real, imaginary = real.reshape(len(values), half), imaginary.reshape(len(values), half)
             size *= 4
         if self.adapts:
-            return short_powers(real, imaginary, self.turns)
+            return micro_frontend.short_powers(real, imaginary, self.turns)
         power = np.zeros((len(values), half + 1), np.int64)
         power[:, 0] = (2 * (real[:, 0] + imaginary[:, 0])) ** 2
         power[:, half] = (2 * (real[:, 0] - imaginary[:, 0])) ** 2
@@ -352,13 +345,13 @@ class AudioSource:
 
     def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
         """Values before a stage of the transform that adds so many of them."""
-        return rounded_short(x * (32767 // divisor)) if self.adapts else x
+        return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Complex numbers times the twiddles at positions of `turns`."""
         cos, sin = self.turns[at + self.fft // 4], self.turns[at]
         if self.adapts:
-            return short_product(real, imaginary, cos, sin)
+            return micro_frontend.short_product(real, imaginary, cos, sin)
         return (2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) - (real * sin >> 32)))
 
 

@@ -216,16 +216,6 @@ def luminance(pixels: np.ndarray) -> np.ndarray:
     return ((pixels.astype(np.int64) @ [9798, 19235, 3735] + 16384) >> 15).astype(np.uint8)[:, :, None]
 
 
-def encode(pixels: np.ndarray, form: str) -> np.ndarray:
-    """The frame (rows, bytes) that a camera of a format gives for pixels (H, W, 3) of red, green, blue."""
-    return FORMATS[form].encode(pixels)
-
-
-def decode(lines: np.ndarray, width: int, form: str) -> np.ndarray:
-    """Pixels (H, W, 3) of red, green, blue, or gray ones (H, W, 1), of a frame (rows, bytes)."""
-    return FORMATS[form].decode(lines, width)
-
-
 def _to_yuv(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Y (H, even W), and U, V of each pair of pixels next to each other, of the same shape."""
     padded = np.pad(pixels, ((0, 0), (0, pixels.shape[1] % 2), (0, 0)), mode="edge").astype(np.int64)

@@ -21,7 +21,7 @@ from support.onnx_models import text_model
 from support.programs import need
 
 from n2d2py import load_export
-from n2d2py.arithmetic.pixel_formats import encode
+from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
 from n2d2py.runtime import ArrayError
 
@@ -190,7 +190,7 @@ def test_a_v4l2_camera(home):
     need("gcc")
     folder = built(home, "camera", *CAMERA)
     pictures = sorted(Path("pictures").iterdir())
-    Path("frames.yuyv").write_bytes(b"".join(encode(np.asarray(Image.open(one)), "yuyv").tobytes() for one in pictures))
+    Path("frames.yuyv").write_bytes(b"".join(FORMATS["yuyv"].encode(np.asarray(Image.open(one))).tobytes() for one in pictures))
     Path("camera.c").write_text(FAKE_CAMERA)
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", "camera.so", "camera.c", "-ldl"], check=True)
     environment = {"LD_PRELOAD": str(home / "camera.so")}

@@ -18,7 +18,7 @@ from support.onnx_models import text_model
 from support.programs import need
 
 from n2d2py import load_export, log
-from n2d2py.arithmetic.pixel_formats import FORMATS, encode
+from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
@@ -88,7 +88,7 @@ def test_an_export_takes_the_frames(form, words, bits, net):
     for pixels, real in frames_and_stimuli(*options):
         rows, columns = (-1 if key in words_of else 1 for key in ("vertical", "horizontal"))
         pixels = pixels[::rows, ::columns]  # as the camera sees them
-        lines = np.pad(encode(pixels, form), ((0, 0), (0, 3)), constant_values=9)
+        lines = np.pad(FORMATS[form].encode(pixels), ((0, 0), (0, 3)), constant_values=9)
         stored = export.from_frame(lines, pixels.shape[1])
         np.testing.assert_array_equal(stored[0], kind.quantize(real))
         (folder / "frame.ppm").write_bytes(b"P6 %d %d 255\n" % pixels.shape[1::-1] + pixels.tobytes())
@@ -195,7 +195,7 @@ def test_the_transformations_of_an_ini(net, capsys):
     for stimuli in data.sets.values():
         for index, name in enumerate(stimuli.names):
             pixels = np.asarray(Image.open(Path("pictures") / name).convert("RGB"))
-            stored = np.asarray(export.from_frame(encode(pixels, "rgb565"), pixels.shape[1]))
+            stored = np.asarray(export.from_frame(FORMATS["rgb565"].encode(pixels), pixels.shape[1]))
             np.testing.assert_array_equal(stored[0], kind.quantize(stimuli[index]))
             assert min(abs(stimuli[index] - one).max() for one in formula) < 1e-4
     Path("net.ini").write_text(INI.replace("[fc]", "[sp.Transformation-4]\nType=FlipTransformation\nHorizontalFlip=1\n[fc]"))

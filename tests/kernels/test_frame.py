@@ -14,7 +14,7 @@ from support.kernel_harness import ROOT, WARNINGS
 from support.programs import need
 
 from n2d2py.arithmetic.frame import FILTERS, FLIPS, Axis, FrameSource, axis_weights
-from n2d2py.arithmetic.pixel_formats import FORMATS, decode, encode, luminance
+from n2d2py.arithmetic.pixel_formats import FORMATS, luminance
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import N2D2Error
 
@@ -34,13 +34,13 @@ from n2d2py.errors import N2D2Error
     ],
 )
 def test_pixels_by_hand(form, line, pixels):
-    assert decode(np.array([[*line, 77]], np.uint8), 2, form).tolist() == [pixels]
+    assert FORMATS[form].decode(np.array([[*line, 77]], np.uint8), 2).tolist() == [pixels]
 
 
 def test_a_square_of_bayer_by_hand():
     """Mirrored at all sides: red and blue spread over the square, green is its own or the mean of both."""
     for form, line in (("rggb", [10, 20, 31, 40]), ("grbg", [20, 10, 40, 31]), ("gbrg", [31, 40, 10, 20])):
-        made = decode(np.reshape(line, (2, 2)).astype(np.uint8), 2, form)
+        made = FORMATS[form].decode(np.reshape(line, (2, 2)).astype(np.uint8), 2)
         assert (made[:, :, 0] == 10).all() and (made[:, :, 2] == 40).all(), form
         assert sorted(made[:, :, 1].ravel().tolist()) == [20, 26, 26, 31]
     with pytest.raises(N2D2Error, match=r"E407.* is 1x9, but the sides of bggr have 2 to 16384 pixels"):
@@ -51,13 +51,17 @@ def test_a_format_comes_back_within_what_it_holds():
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (5, 7, 3)).astype(np.uint8)
     for form, lost in (("rgb", 0), ("bgr", 0), ("rgba", 0), ("rgb565", 7), ("rgb565be", 7)):
-        assert np.ptp(decode(encode(pixels, form), 7, form).astype(int) - pixels) <= 2 * lost
-    assert (decode(encode(pixels, "gray"), 7, "gray") == luminance(pixels)).all()
+        assert np.ptp(FORMATS[form].decode(FORMATS[form].encode(pixels), 7).astype(int) - pixels) <= 2 * lost
+    assert (FORMATS["gray"].decode(FORMATS["gray"].encode(pixels), 7) == luminance(pixels)).all()
     flat = np.broadcast_to(pixels[:, :1], pixels.shape)  # the two pixels of a pair share their colour
     for form in ("yuyv", "uyvy"):
-        assert abs(decode(encode(flat, form), 7, form).astype(int) - flat).max() <= 3
+        assert abs(FORMATS[form].decode(FORMATS[form].encode(flat), 7).astype(int) - flat).max() <= 3
     flat = np.broadcast_to(pixels[:1, :1], pixels.shape)  # a plain area keeps its colour in all formats
-    assert all(abs(decode(encode(flat, form), 7, form).astype(int) - flat).max() <= 7 for form in FORMATS if form != "gray")
+    assert all(
+        abs(FORMATS[form].decode(FORMATS[form].encode(flat), 7).astype(int) - flat).max() <= 7
+        for form in FORMATS
+        if form != "gray"
+    )
 
 
 def test_weights_by_hand():
@@ -78,7 +82,7 @@ def drawn(seed: int, count: int):
 
 
 def converted(pixels: np.ndarray, high: int, wide: int, name: str, **more: Any) -> np.ndarray:
-    return FrameSource("rgb", name, **more).convert(encode(pixels, "rgb"), pixels.shape[1], (3, high, wide)).astype(int)
+    return FrameSource("rgb", name, **more).convert(FORMATS["rgb"].encode(pixels), pixels.shape[1], (3, high, wide)).astype(int)
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -117,15 +121,15 @@ def test_opencv():
             assert abs(converted(pixels, high, wide, name) - cv2.resize(pixels, (wide, high), interpolation=number)).max() <= 1
         even = pixels[: len(pixels) // 2 * 2, : pixels.shape[1] // 2 * 2]
         for form, code in (("YUYV", "YUYV"), ("UYVY", "UYVY"), ("NV12", "NV12"), ("NV21", "NV21")) if even.size else ():
-            lines = encode(even, form.lower())
+            lines = FORMATS[form.lower()].encode(even)
             packed = lines if form.startswith("NV") else lines.reshape(len(lines), -1, 2)
             wanted = cv2.cvtColor(packed, getattr(cv2, f"COLOR_YUV2RGB_{code}")).astype(int)
-            assert abs(decode(lines, even.shape[1], form.lower()) - wanted).max() <= 1
+            assert abs(FORMATS[form.lower()].decode(lines, even.shape[1]) - wanted).max() <= 1
         if min(even.shape[:2]) > 2:  # OpenCV names the second pixel of the second row, and copies its border
             for form, code in (("rggb", "BG"), ("grbg", "GB"), ("gbrg", "GR"), ("bggr", "RG")):
-                lines = encode(even, form)
+                lines = FORMATS[form].encode(even)
                 wanted = cv2.cvtColor(lines, getattr(cv2, f"COLOR_Bayer{code}2RGB"))
-                assert (decode(lines, even.shape[1], form)[1:-1, 1:-1] == wanted[1:-1, 1:-1]).all()
+                assert (FORMATS[form].decode(lines, even.shape[1])[1:-1, 1:-1] == wanted[1:-1, 1:-1]).all()
 
 
 def test_shorter_side_and_crops():
@@ -165,7 +169,7 @@ def test_flips():
     pixels = np.random.default_rng(7).integers(0, 256, (60, 90, 3)).astype(np.uint8)
     for flip in FLIPS:
         source = FrameSource("nv12", "area", pad=3, flip=flip)
-        upright = FrameSource("nv12", "area", pad=3).convert(encode(pixels, "nv12"), 90, (3, 20, 46))
+        upright = FrameSource("nv12", "area", pad=3).convert(FORMATS["nv12"].encode(pixels), 90, (3, 20, 46))
         assert (source.convert(source.frame(pixels), 90, (3, 20, 46)) == upright).all()
         marked = np.zeros_like(pixels)
         marked[12:30, 6:33] = 255
