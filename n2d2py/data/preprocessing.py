@@ -150,11 +150,12 @@ class Preprocessing:
                 taken = self.crop_size or (
                     self.resize if len(self.resize) == 2 else shorter_side(width, height, self.resize[0])
                 )
-        axes = source.axes(width, height, taken[0], taken[1], name)
-        return [
-            (whole / part * one.target / one.size, -whole / part * (one.start * one.target / one.size + one.first))
-            for one, part, whole in zip(axes, taken, (wide, high), strict=True)
-        ]
+        axes, found = source.axes(width, height, taken[0], taken[1], name), []
+        for one, size, part, whole, flipped in zip(axes, (width, height), taken, (wide, high), source.flips, strict=True):
+            scale = whole / part * one.target / one.size
+            offset = -whole / part * (one.start * one.target / one.size + one.first)
+            found.append((scale, whole - scale * size - offset if flipped else offset))
+        return found
 
     def sized(self, picture: np.ndarray, name: str) -> np.ndarray:
         """An image of bytes (H, W, C), resized and cropped as far as that was asked for.

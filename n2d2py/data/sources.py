@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data.arrays import check_integers, plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
@@ -264,7 +264,7 @@ def _fitted(
     name = files[index]
     if isinstance(how.source, FrameSource):
         pixels = _coloured(read_picture(folder / name, name), name, 3, _RGB)
-        taken = how.source.convert(encode(pixels, how.source.format), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
+        taken = how.source.convert(how.source.frame(pixels), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
         return taken[:, :, ::-1] if how.bgr else taken
     return resize_bilinear(how.sized(_coloured(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:])
 

@@ -110,7 +110,7 @@ class InputContract:
 def _source(fields: Mapping[str, Any]) -> InputSource:
     if "preset" in fields:
         return AudioSource(**fields)
-    return FrameSource(fields["format"], fields["filter"], tuple(fields["resize"]), tuple(fields["crop"]))
+    return FrameSource(**{**fields, "resize": tuple(fields["resize"]), "crop": tuple(fields["crop"])})
 
 
 NO_CONTRACT = InputContract()

@@ -139,10 +139,10 @@ std: Standard deviation in the formula of -scale: one value, or one per channel.
 resize: Resize images (bilinear, antialiased). N: resize the shorter side, then crop the center unless -crop is given. WxH:
     resize both sides. [images in -calib-data] <how-to/prepare_data>
 crop: Crop the center after resizing: a square of N pixels, or WxH. [images in -calib-data] <how-to/prepare_data>
-input-format: Treat images as frames of a camera in this format, FORMAT or FORMAT:FILTER. FORMAT is rgb, bgr, rgba, gray, rgb565,
-    rgb565be or yuyv. FILTER of the resize is nearest, bilinear, area or antialias. Images are converted in integers, and C++
-    exports contain this conversion: NAME_from_frame. [images in -calib-data or an INI] <how-to/camera>
-audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio or kaldi), rate,
+input-format: Treat images as frames of a camera, FORMAT:FILTER,KEY=VALUE. FORMAT is rgb, bgr, rgba, gray, rgb565, rgb565be, yuyv,
+    uyvy, nv12, nv21, rggb, grbg, gbrg or bggr. FILTER of the resize is nearest, bilinear, area or antialias. KEY is pad, round or
+    flip. Images are converted in integers, and C++ exports contain this conversion: NAME_from_frame. [images in -calib-data or an INI] <how-to/camera>
+audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio, kaldi, tflm), rate,
     window, hop, fft, mels, low, high, coefficients, preemphasis, window_type. Sounds are converted in integers, and C++ exports
     contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data] <how-to/microphone>
 post: Turn the outputs into detections, KIND or KIND:KEY=VALUE,... KIND is yolov5, yolov8, yolov10, yolox or ssd. KEY is

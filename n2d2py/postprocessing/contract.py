@@ -82,9 +82,8 @@ class Detector:
     ) -> list[Detection]:
         """Stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
         if frame is not None and source is not None:
-            axes = source.axes(*frame, self.decoder.width, self.decoder.height)
-            corners = (axes[at % 2].to_source(stored[:, 2 + at], SUBPIXELS) for at in range(4))
-            stored = np.stack([stored[:, 0], stored[:, 1], *corners], 1)
+            boxes = source.to_frame(stored[:, 2:], frame, (self.decoder.width, self.decoder.height), SUBPIXELS)
+            stored = np.concatenate([stored[:, :2], boxes], 1)
         return [
             Detection(label, self.names[label] if label < len(self.names) else "", score / ONE, *(x / SUBPIXELS for x in box))
             for label, score, *box in stored.tolist()

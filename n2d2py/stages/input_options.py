@@ -12,13 +12,13 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
-from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.frame import FrameSource, read_frame
 from n2d2py.data.decode import PICTURES, SOUNDS
 from n2d2py.data.input_data import InputData
 from n2d2py.data.labels import labelled_data, read_class_names
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.stages.options import LoadOptions, frame_format
+from n2d2py.stages.options import LoadOptions
 
 _RANGES = {
     "nominalrange_0_255": (0.0, 255.0),
@@ -173,15 +173,13 @@ def _audio_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource:
 
 def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> FrameSource:
     """Frames of a camera for an input of `shape`; raise E417 where it takes none, or where a crop would be resized again."""
-    form, name = frame_format(text)
-    crop = how.crop_size
+    crop, resize = how.crop_size, how.resize or ()
     if len(shape) != 3 or shape[0] not in (1, 3) or how.integers:
         raise N2D2Error("E417", "-input-format requires one input of gray or RGB images", remedy="remove -input-format")
     if how.resize is not None and crop != (shape[2], shape[1]) != how.resize:
         what = f"with -input-format, -resize and -crop must lead to the size of the input, {shape[2]}x{shape[1]}"
         raise N2D2Error("E417", what, remedy=f"give -crop {shape[2]}x{shape[1]}, or -resize alone")
-    resize = how.resize or ()
-    return FrameSource(form, name or ("antialias" if resize else "bilinear"), resize, () if resize else crop)
+    return read_frame(text, resize, () if resize else crop)
 
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, reals: bool, count: str, layout: str) -> str:

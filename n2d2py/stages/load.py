@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.frame import read_frame
 from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
@@ -55,7 +55,7 @@ from n2d2py.stages.input_options import (
     refuse_for_ini,
     refuse_for_several,
 )
-from n2d2py.stages.options import Data, Labels, LoadOptions, frame_format
+from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.parameters import with_layer_precisions
 from n2d2py.targets.target import ScoreTarget
 
@@ -248,8 +248,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         learning = options.training == "now"
         provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
         if options.input_format is not None:
-            form, name = frame_format(options.input_format)
-            provider = provider.of_frames(FrameSource(form, name or "bilinear"))
+            provider = provider.of_frames(read_frame(options.input_format))
     shape = provider.shape if provider else read_environment(document, for_data=options.extent == "all").shape
     has_own = provider is not None and has_database(document) and provider.database is not instead
     has_validation = provider is not None and has_own and provider.sizes().get("Validation", 0) > 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from n2d2py.arithmetic.audio import read_audio
-from n2d2py.arithmetic.frame import FILTERS, FORMATS
+from n2d2py.arithmetic.frame import read_frame
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.options import AskedIntegers, QuantOptions
 
@@ -329,7 +329,7 @@ def _check_data(load: LoadOptions) -> None:
         if any(value is not None and not 0 < value < float("inf") for value in divisors):
             raise N2D2Error("E003", f"-{name} is not positive", remedy="give values above 0")
     if load.input_format is not None:
-        frame_format(load.input_format)
+        read_frame(load.input_format)
     if load.audio is not None:
         read_audio(load.audio)
     if load.post is not None:
@@ -340,19 +340,6 @@ def _check_data(load: LoadOptions) -> None:
         size = getattr(load, name)
         if size is not None and (len(size) not in (1, 2) or min(size) < 1):
             raise N2D2Error("E003", f"-{name} is not a size", remedy="give N or WIDTHxHEIGHT in pixels")
-
-
-def frame_format(text: str) -> tuple[str, str | None]:
-    """Format and filter of `-input-format`; None for the default filter.
-
-    Raises:
-        N2D2Error: E003 an unknown format or filter.
-    """
-    form, colon, name = text.partition(":")
-    for what, value, known in (("format", form, FORMATS), ("filter", name, FILTERS))[: 1 + bool(colon)]:
-        if value not in known:
-            raise N2D2Error("E003", f"-input-format {text}: the {what} '{value}' is unknown", remedy=f"use {', '.join(known)}")
-    return form, name or None
 
 
 def target_limits(target: str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> QuantDefaults:

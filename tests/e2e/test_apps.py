@@ -22,19 +22,22 @@ from support.onnx_models import text_model
 from support.programs import need
 
 from n2d2py import load_export
-from n2d2py.arithmetic.frame import encode
+from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import HARDWARE
 from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
     pytest.param(kind, core, marks=[pytest.mark.slow] * (core != "cortex-m4" or kind == "sensor"))
-    for kind in ("camera", "microphone", "sensor")
+    for kind in ("camera", "camera-nv12", "microphone", "sensor")
     for core in ("cortex-m4", "cortex-m55", "rv32imc")
 ]
 COMMON = ["-quality", "fast", "-act-rescaling-mode", "Fixed-point-p32", "-quiet", "-o", "."]
 CAMERA = ["detector.onnx", "-app", "camera", "-calib-data", "pictures", "-input-format", "yuyv", "-class-names", "names.txt"]
 CAMERA += ["-post", "yolov8:threshold=0.6,iou=0.3,units=relative", *COMMON]
+NV12 = [word if word != "yuyv" else "nv12:pad=114,flip=horizontal" for word in CAMERA]
+BAYER = [word if word != "yuyv" else "gbrg:area" for word in CAMERA]
+CAMERAS = {"camera": CAMERA, "camera-nv12": NV12, "camera-gbrg": BAYER}
 AUDIO = "mfcc:mels=20,coefficients=8,rate=8000,window=32ms,hop=16ms"
 MICROPHONE = ["words.onnx", "-app", "microphone", "-calib-data", "sounds", "-audio", AUDIO, *COMMON]
 SENSOR = ["sensor.onnx", "-app", "sensor", "-calib-data", "x.npy", *COMMON]
@@ -91,26 +94,29 @@ def number(value: float, decimals: int) -> str:
 
 
 def detected(folder: Path, picture: Path) -> str:
-    """The lines of a picture as a YUYV frame, by the library."""
+    """The lines of a picture as a frame, by the library."""
     export, pixels = load_export(folder), np.asarray(Image.open(picture))
-    frame = encode(pixels, "yuyv")
+    frame = export.contract.source.layout.encode(pixels)
     (found,) = export.detect(export.from_frame(frame, pixels.shape[1]), pixels.shape[1::-1])
     assert export.pipeline(pixels) == found
     lines = [[one.name, number(one.score, 3), *(number(x, 1) for x in (one.x0, one.y0, one.x1, one.y1))] for one in found]
     return "".join(" ".join(line) + "\n" for line in lines) or "no detection\n"
 
 
-def test_pictures_with_boxes(home):
+@pytest.mark.parametrize("kind", CAMERAS)
+def test_pictures_with_boxes(kind, home):
     """Lines for pictures and for frames without a header; the boxes are drawn around what the lines say."""
-    folder = built(home, "camera", *CAMERA)
+    folder = built(home, kind, *CAMERAS[kind])
+    layout = load_export(folder).contract.source.layout
     pictures = sorted(Path("pictures").iterdir())
     wanted = [detected(folder, picture) for picture in pictures]
     assert len(set(wanted)) > 1
     with pytest.raises(ArrayError, match="the image has shape"):
         load_export(folder).pipeline(np.zeros((9, 9, 4), np.uint8))
     assert [app(folder, str(picture)) for picture in pictures] == wanted
-    frames = b"".join(encode(np.asarray(Image.open(picture)), "yuyv").tobytes() for picture in pictures)
+    frames = b"".join(layout.encode(np.asarray(Image.open(picture))).tobytes() for picture in pictures)
     assert app(folder, "-", "61x45", given=frames) == "".join(wanted)
+    assert "ends within a frame" in app(folder, "-", "61x45", given=frames[:-1], status=1)
     at = max(range(6), key=lambda index: len(wanted[index]))
     assert app(folder, str(pictures[at]), "-draw", "boxes.ppm") == wanted[at]
     before, after = (np.asarray(Image.open(path)).astype(int) for path in (pictures[at], "boxes.ppm"))
@@ -186,7 +192,7 @@ def test_a_v4l2_camera(home):
     need("gcc")
     folder = built(home, "camera", *CAMERA)
     pictures = sorted(Path("pictures").iterdir())
-    Path("frames.yuyv").write_bytes(b"".join(encode(np.asarray(Image.open(one)), "yuyv").tobytes() for one in pictures))
+    Path("frames.yuyv").write_bytes(b"".join(FORMATS["yuyv"].encode(np.asarray(Image.open(one))).tobytes() for one in pictures))
     Path("camera.c").write_text(FAKE_CAMERA)
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", "camera.so", "camera.c", "-ldl"], check=True)
     environment = {"LD_PRELOAD": str(home / "camera.so")}
@@ -248,7 +254,7 @@ def test_samples_of_a_sensor(home):
 def test_boards_print_the_same(home, kind, core):
     """In QEMU, from a file by semihosting; compiled without warnings."""
     need_core(core)
-    words = {"camera": CAMERA, "microphone": MICROPHONE, "sensor": SENSOR}[kind]
+    words = {**CAMERAS, "microphone": MICROPHONE, "sensor": SENSOR}[kind]
     host, folder = built(home, kind, *words), exported(home, kind + "_mcu", *words, "-export", "CPP_MCU")
     make_board(folder, core, "OPT=-O0", "app")
     if kind == "sensor":
@@ -257,7 +263,7 @@ def test_boards_print_the_same(home, kind, core):
         files = {"x.bin": app(host, given="".join(" ".join(map(str, row)) + "\n" for row in x.tolist()).encode())}
     else:
         files = {
-            str(path): app(host, str(path)) for path in sorted(Path("pictures" if kind == "camera" else "sounds").iterdir())[:3]
+            str(path): app(host, str(path)) for path in sorted(Path("pictures" if kind in CAMERAS else "sounds").iterdir())[:3]
         }
     for name, wanted in files.items():
         assert make_board(folder, core, "-s", "OPT=-O0", f"INPUT={home / name}", "run_app") == wanted

@@ -15,7 +15,8 @@ from support.programs import need
 
 from n2d2py import load_export
 from n2d2py.arithmetic import FLOAT32
-from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
 from n2d2py.graph.port import TensorInfo
 from n2d2py.postprocessing import recognized
@@ -130,7 +131,7 @@ def test_detections_in_a_frame(home):
     assert export.contract.source == source
     for pixels in frames:
         size = pixels.shape[1::-1]
-        x = export.from_frame(encode(pixels, "rgb"), size[0])
+        x = export.from_frame(FORMATS["rgb"].encode(pixels), size[0])
         margins = [round((whole - part) / 2) for whole, part in zip(size, (32, 24), strict=True)]
         for plain, moved in zip(export.detect(x)[0], export.detect(x, size)[0], strict=True):
             assert moved.x0 - plain.x0 == moved.x1 - plain.x1 == margins[0] and moved.y0 - plain.y0 == margins[1]

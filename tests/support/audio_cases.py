@@ -22,6 +22,8 @@ SPECS = (
     "mfcc:preset=kaldi",
     "log_mel:preset=torchaudio,rate=8000,window=64,hop=100,fft=64,mels=8,window_type=hamming",
     "log_mel:preset=kaldi,window=33,hop=20,fft=64,mels=3",
+    "log_mel:preset=tflm",
+    "log_mel:preset=tflm,rate=8000,window=50,hop=20,fft=64,mels=4",
 )
 KINDS = ("silence", "constant", "full scale", "clipping", "impulse", "noise", "faint noise", "chirp", "voice", "tone")
 

@@ -24,9 +24,23 @@ struct AudioComplex {
     std::int32_t real, imaginary;
 };
 
+// (x + 2^14) >> 15
+N2D2_INLINE std::int32_t audioRounded(std::int32_t x) { return (x + (1 << 14)) >> 15; }
+
+// x (cos - i sin); in 16 bits where the source adapts.
+template <class Cfg>
 N2D2_INLINE AudioComplex audioTurned(AudioComplex x, AudioComplex turn) {
+    if (Cfg::Adapts)
+        return {audioRounded(x.real * turn.real + x.imaginary * turn.imaginary),
+                audioRounded(x.imaginary * turn.real - x.real * turn.imaginary)};
     return {2 * (audioHigh(x.real, turn.real) + audioHigh(x.imaginary, turn.imaginary)),
             2 * (audioHigh(x.imaginary, turn.real) - audioHigh(x.real, turn.imaginary))};
+}
+
+// A value before a stage that adds so many of them.
+template <class Cfg, int Parts>
+N2D2_INLINE std::int32_t audioScaled(std::int32_t x) {
+    return Cfg::Adapts ? audioRounded(x * (32767 / Parts)) : x;
 }
 
 // Cosine and sine of 2 pi at / Size.
@@ -44,14 +58,18 @@ N2D2_INLINE void audioStage(std::int32_t* words, int size) {
                            third = audioTurn<Cfg>(3 * j * step);
         for (std::int32_t* at = words + 2 * j; at < words + Cfg::Size; at += 4 * apart) {
             std::int32_t *const p = at + apart, *const q = p + apart, *const r = q + apart;
-            AudioComplex c = {p[0], p[1]}, b = {q[0], q[1]}, d = {r[0], r[1]};
+            const AudioComplex a = {audioScaled<Cfg, 4>(at[0]), audioScaled<Cfg, 4>(at[1])};
+            AudioComplex c = {audioScaled<Cfg, 4>(p[0]), audioScaled<Cfg, 4>(p[1])};
+            AudioComplex b = {audioScaled<Cfg, 4>(q[0]), audioScaled<Cfg, 4>(q[1])};
+            AudioComplex d = {audioScaled<Cfg, 4>(r[0]), audioScaled<Cfg, 4>(r[1])};
             if (!IsFirst) {
-                c = audioTurned(c, second);
-                b = audioTurned(b, first);
-                d = audioTurned(d, third);
+                c = audioTurned<Cfg>(c, second);
+                b = audioTurned<Cfg>(b, first);
+                d = audioTurned<Cfg>(d, third);
             }
-            const AudioComplex even = {at[0] + c.real, at[1] + c.imaginary}, odd = {b.real + d.real, b.imaginary + d.imaginary};
-            const AudioComplex across = {at[0] - c.real, at[1] - c.imaginary},
+            const AudioComplex even = {a.real + c.real, a.imaginary + c.imaginary},
+                               odd = {b.real + d.real, b.imaginary + d.imaginary};
+            const AudioComplex across = {a.real - c.real, a.imaginary - c.imaginary},
                                turned = {b.imaginary - d.imaginary, d.real - b.real};
             at[0] = even.real + odd.real;
             at[1] = even.imaginary + odd.imaginary;
@@ -78,36 +96,46 @@ inline void audioFourier(std::int32_t* words) {
     } else {
         for (std::int32_t* at = words; at < words + Cfg::Size; at += 4)
             for (int i = 0; i < 2; ++i) {
-                const std::int32_t sum = at[i] + at[i + 2];
-                at[i + 2] = at[i] - at[i + 2];
-                at[i] = sum;
+                const std::int32_t first = audioScaled<Cfg, 2>(at[i]), second = audioScaled<Cfg, 2>(at[i + 2]);
+                at[i] = first + second;
+                at[i + 2] = first - second;
             }
     }
     for (; size < Cfg::Size / 2; size *= 4)
         audioStage<Cfg, false>(words, size);
 }
 
+template <class Cfg>
 N2D2_INLINE void audioPower(std::int32_t* words, std::int32_t real, std::int32_t imaginary) {
     const std::uint64_t power =
-        static_cast<std::uint64_t>(std::int64_t{real} * real + std::int64_t{imaginary} * imaginary) >> 8;
+        static_cast<std::uint64_t>(std::int64_t{real} * real + std::int64_t{imaginary} * imaginary) >> (Cfg::Adapts ? 0 : 8);
     words[0] = static_cast<std::int32_t>(power & 0xFFFFFFFFu);
     words[1] = static_cast<std::int32_t>(power >> 32);
 }
 
-// Powers of the real transform, times 4, from that of the pairs: Size / 2 + 1 of two words.
+// Powers of the real transform, times 4 unless the source adapts, from that of the pairs: Size / 2 + 1 of two words.
 template <class Cfg>
 inline void audioPowers(std::int32_t* words) {
     const int half = Cfg::Size / 2;
+    for (int i = 0; i < Cfg::Size; ++i)
+        words[i] = audioScaled<Cfg, 2>(words[i]);
     const std::int32_t sum = words[0] + words[1], difference = words[0] - words[1];
-    audioPower(words, 2 * sum, 0);
-    audioPower(words + 2 * half, 2 * difference, 0);
+    audioPower<Cfg>(words, Cfg::Adapts ? sum : 2 * sum, 0);
+    audioPower<Cfg>(words + 2 * half, Cfg::Adapts ? difference : 2 * difference, 0);
     for (int k = 1; k <= half / 2; ++k) {
         std::int32_t *const low = words + 2 * k, *const high = words + 2 * (half - k);
         const AudioComplex a = {low[0], low[1]}, b = {high[0], high[1]};
-        const AudioComplex turned = audioTurned(AudioComplex{a.real - b.real, a.imaginary + b.imaginary}, audioTurn<Cfg>(k));
+        const AudioComplex apart = {a.real - b.real, a.imaginary + b.imaginary}, turn = audioTurn<Cfg>(k);
         const std::int32_t real = a.real + b.real, imaginary = a.imaginary - b.imaginary;
-        audioPower(high, real - turned.imaginary, imaginary + turned.real);
-        audioPower(low, real + turned.imaginary, imaginary - turned.real);
+        if (Cfg::Adapts) {
+            const AudioComplex turned = audioTurned<Cfg>(apart, AudioComplex{-turn.imaginary, turn.real});
+            audioPower<Cfg>(low, (real + turned.real) >> 1, (imaginary + turned.imaginary) >> 1);
+            audioPower<Cfg>(high, (real - turned.real) >> 1, (turned.imaginary - imaginary) >> 1);
+        } else {
+            const AudioComplex turned = audioTurned<Cfg>(apart, turn);
+            audioPower<Cfg>(high, real - turned.imaginary, imaginary + turned.real);
+            audioPower<Cfg>(low, real + turned.imaginary, imaginary - turned.real);
+        }
     }
 }
 

@@ -4,13 +4,14 @@
 // the last one.
 //
 // Config: type Value; enum Window, WindowLast, Hop, Size (of the Fourier transform), Mels, Coefficients (0: features are the bands),
-// CosineShift, Frames, FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor; static functions of an
+// CosineShift, Frames, FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor, Adapts,
+// CorrectionBits and SnrShift (adaptive.hpp); static functions of an
 // index window, turn, offset, first, count, weight (of all bands, one after the other), cosine (of all coefficients); logarithm (between 1
-// and 2); static Value value(std::int32_t feature).
+// and 2), gain; static Value value(std::int32_t feature).
 #ifndef N2D2_AUDIO_INPUT_HPP
 #define N2D2_AUDIO_INPUT_HPP
 
-#include "n2d2/audio/fourier.hpp"
+#include "n2d2/audio/adaptive.hpp"
 
 namespace n2d2 {
 
@@ -22,7 +23,8 @@ public:
     // Begin a sound: the input becomes frames of silence.
     void begin(Value* input) {
         filled_ = 0;
-        for (int m = 0; m < Cfg::Mels; ++m)
+        std::memset(levels_, 0, sizeof levels_);
+        for (int m = 0; m < Cfg::Mels && !Cfg::Adapts; ++m)
             levels_[m] = level(Cfg::Floor);
         for (int t = 0; t < Cfg::Frames; ++t)
             append(input);
@@ -53,9 +55,9 @@ public:
 private:
     enum : int { Features = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, Half = Cfg::Size / 2 };
 
-    std::int32_t words_[Cfg::Size + 2];  // pairs of values, then powers: the low and the high word
-    std::int32_t levels_[Cfg::Mels];
-    std::int32_t filled_;  // negative: samples to skip
+    std::int32_t words_[Cfg::Size + 2];                       // pairs of values, then powers: the low and the high word
+    std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];  // and the estimates of noise
+    std::int32_t filled_;                                     // negative: samples to skip
     std::int16_t samples_[Cfg::Window];
 
     // The largest j with value << j <= 2^bits; 0 for 0.
@@ -82,8 +84,30 @@ private:
         return static_cast<std::int32_t>((std::int64_t{sum} * scale + above * Cfg::Window) / Cfg::Window - above);
     }
 
+    // The same in 16 bits, for a source that adapts.
+    int loadShort() {
+        std::uint32_t peak = 0;
+        int shift = 15;
+        std::memset(words_, 0, sizeof words_);
+        for (int pass = 0; pass < 2; ++pass) {
+            for (int n = 0, place = 0; n < Cfg::Window; ++n) {
+                const int mirrored = Cfg::WindowLast - n;
+                const std::int32_t value = (samples_[n] * Cfg::window(n < mirrored ? n : mirrored)) >> 12;
+                peak = magnitude(value) > peak ? magnitude(value) : peak;
+                words_[2 * place + (n & 1)] = value * (std::int32_t{1} << (pass == 0 ? 0 : shift));
+                if (n & 1)
+                    place = audioReversedNext(place, Half);
+            }
+            while (shift > 0 && peak >> (15 - shift) != 0)
+                --shift;
+        }
+        return shift;
+    }
+
     // Write the scaled and windowed samples in the order of the transform. Return the scale, a power of two.
     int load() {
+        if (Cfg::Adapts)
+            return loadShort();
         std::uint32_t peak = 0;
         for (int n = 0; n < Cfg::Window; ++n)
             peak = magnitude(samples_[n]) > peak ? magnitude(samples_[n]) : peak;
@@ -127,6 +151,12 @@ private:
             for (int i = Cfg::count(m); i > 0; --i, power += 2) {
                 const std::uint32_t weight = Cfg::weight(at++), high = static_cast<std::uint32_t>(power[1]) * weight;
                 energy += std::uint64_t{static_cast<std::uint32_t>(power[0])} * weight + (std::uint64_t{high} << 32);
+            }
+            if (Cfg::Adapts) {
+                std::uint32_t estimate = static_cast<std::uint32_t>(levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)]);
+                levels_[m] = audioAdapted<Cfg>(audioRoot(energy) >> shift, (m & 1) != 0, estimate);
+                levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)] = static_cast<std::int32_t>(estimate);
+                continue;
             }
             levels_[m] = level(energy == 0 ? static_cast<std::int32_t>(Cfg::Floor) :
                                              audioLogarithm<Cfg>(energy) - 2 * 65536 * shift + Cfg::offset(m));

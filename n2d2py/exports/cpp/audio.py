@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.audio import LOG_TABLE, AudioSource, InputFrames
+from n2d2py.arithmetic.audio import AudioSource, InputFrames
+from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class AudioView:
     @property
     def words(self) -> int:
         """Of the state, 4 bytes each."""
-        return self.source.fft + 2 + self.source.mels + 1 + (self.source.window + 1) // 2
+        return self.source.fft + 2 + self.source.mels * (2 if self.source.adapts else 1) + 1 + (self.source.window + 1) // 2
 
     @property
     def constants(self) -> dict[str, int]:
@@ -71,6 +72,9 @@ class AudioView:
             "RemovesMean": int(source.removes_mean),
             "Emphasis": source.emphasis,
             "Floor": source.floor,
+            "Adapts": int(source.adapts),
+            "CorrectionBits": correction_bits(source.fft),
+            "SnrShift": snr_shift(source.fft),
         }
 
     @property
@@ -89,6 +93,7 @@ class AudioView:
             "weight": weights,
             "logarithm": LOG_TABLE,
             "cosine": source.cosines[0] if source.kind == "mfcc" else np.zeros(1, np.int64),
+            "gain": gain_table(source.fft) if source.adapts else np.zeros(1, np.int64),
         }
         return [AudioTable.of(name, values) for name, values in arrays.items()]
 

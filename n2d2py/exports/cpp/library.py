@@ -17,7 +17,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
@@ -206,7 +206,9 @@ class Export(Network):
         return found[:count].astype(np.int64)
 
     def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
-        """The input for `run_raw` of a frame: its lines (height, bytes), uint8, in the format of -input-format.
+        """The input for `run_raw` of a frame: its rows of memory (height, bytes), uint8, in the format of -input-format.
+
+        A frame of nv12 has its rows of Y, then those of U and V.
 
         Raises:
             ArrayError: E804 the export takes no frames, the lines are none, or the size is not possible.
@@ -214,17 +216,17 @@ class Export(Network):
         convert, source = self._library.from_frame, self.contract.source
         if convert is None or not isinstance(source, FrameSource):
             raise ArrayError("this export does not convert frames", "export with -input-format")
-        if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.line_bytes(width):
+        if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.layout.line_bytes(width):
             raise ArrayError(
                 f"the lines have shape {lines.shape} and type {lines.dtype}, but {width} pixels of {source.format} need "
-                f"{source.line_bytes(width)} bytes",
+                f"{source.layout.line_bytes(width)} bytes",
                 "give an array (height, bytes) of uint8",
             )
-        lines, info = np.ascontiguousarray(lines), self.info.inputs[0]
+        lines, info, height = np.ascontiguousarray(lines), self.info.inputs[0], source.layout.height(len(lines))
         stored, state = _hwc_batch(1, info), np.zeros(4 * info.stored[1] * info.stored[3] + 16, np.uint32)
-        sizes = c_int(width), c_int(len(lines)), c_ssize_t(lines.shape[1])
+        sizes = c_int(width), c_int(height), c_ssize_t(lines.shape[1])
         if convert(c_void_p(lines.ctypes.data), *sizes, c_void_p(stored.ctypes.data), c_void_p(state.ctypes.data)):
-            raise ArrayError(f"a frame of {width}x{len(lines)} cannot be converted", "give one as large as the crop or larger")
+            raise ArrayError(f"a frame of {width}x{height} cannot be converted", "give one as large as the crop or larger")
         return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
 
     def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
@@ -244,7 +246,7 @@ class Export(Network):
                 raise ArrayError(what, "give an array (height, width, 3) or (height, width) of uint8")
             height, width = raw.shape[:2]
             colors = raw if raw.ndim == 3 else np.repeat(raw[:, :, None], 3, 2)
-            stored = self.from_frame(encode(colors, self.contract.source.format), width)
+            stored = self.from_frame(self.contract.source.layout.encode(colors), width)
             if self.detector is not None:
                 return self.detect(stored, (width, height))[0]
         else:
