@@ -91,6 +91,7 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
     work.mask = s.mask;
     work.low = s.low;
     work.room = s.room;
+    enter(work, s.inputs);
     if (quads)
         std::memset(bytes, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
     else
