@@ -7,8 +7,8 @@ N2D2_KERNEL(Convolution, TileConvolution<Cfg>)
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
-#include "n2d2/mcu/pair_depthwise.hpp"
-N2D2_KERNEL(Depthwise, PairDepthwise<Cfg>)
+#include "n2d2/mcu/row_pair_depthwise.hpp"
+N2D2_KERNEL(Depthwise, RowPairDepthwise<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)

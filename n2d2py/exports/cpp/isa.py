@@ -19,7 +19,7 @@ CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConn
 """Kernels on panels of weights (`forms/panels.py`)."""
 CHANNELS = "16-bit depthwise"
 """Depthwise convolutions of inputs or 16-bit weights, whose vectors hold channels (`forms/panels.py`)."""
-LANES, PAIRS = "lanes", "pairs of taps"
+LANES, PAIRS, ROW_PAIRS = "lanes", "pairs of taps", "pairs of rows"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`forms/lanes.py`)."""
 CHANNEL_PAIRS = "pairs of channels"
 """Winograd forms of convolutions that multiply two channels at once (`forms/channel_pairs.py`)."""
@@ -46,6 +46,7 @@ KERNELS = (
     CHANNELS,
     LANES,
     PAIRS,
+    ROW_PAIRS,
     CHANNEL_PAIRS,
     DOTS,
     TAPS,
@@ -407,7 +408,7 @@ _TABLE = (
         "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, CHANNEL_PAIRS, ROWS)),
+        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, ROWS)),
         speed=2,
         microcontroller=True,
     ),
