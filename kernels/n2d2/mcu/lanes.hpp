@@ -320,32 +320,58 @@ N2D2_INLINE std::uint32_t alignedWord(const void* at) {
     return word;
 }
 
-// Spreads `quads` times a word of of two pixels to words of a window; returns its end.
-template <bool Signed>
-N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
-    for (; quads > 0; --quads) {
-        std::uint32_t a = alignedWord(p), b = alignedWord(q), c, d;
-        p += 4;
-        q += 4;
-        if (Signed) {
-            __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("sxtb16 %0, %1" : "=r"(d) : "r"(b));
-            __asm__("sxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-            __asm__("sxtb16 %0, %1, ror #8" : "=r"(b) : "r"(b));
-        } else {
-            __asm__("uxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("uxtb16 %0, %1" : "=r"(d) : "r"(b));
-            __asm__("uxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-            __asm__("uxtb16 %0, %1, ror #8" : "=r"(b) : "r"(b));
-        }
-        __asm__ volatile(
-            "strd %1, %2, [%0], #8\n\t"
-            "strd %3, %4, [%0], #8"
-            : "+r"(window)
-            : "r"(c), "r"(d), "r"(a), "r"(b)
-            : "memory");
+// clang-format off
+// The words in the registers a and b of two pixels, to four words from `at` on.
+#define N2D2_LANES_SPREAD(extend, a, b, at)                         \
+    extend " lr, " a "\n\t" "str lr, [r3, #" #at "]\n\t"             \
+    extend " lr, " b "\n\t" "str lr, [r3, #" #at "+4]\n\t"           \
+    extend " " a ", " a ", ror #8\n\t" "str " a ", [r3, #" #at "+8]\n\t"   \
+    extend " " b ", " b ", ror #8\n\t" "str " b ", [r3, #" #at "+12]\n\t"
+#define N2D2_LANES_SPREAD_TWO(extend, from, at)                     \
+    "ldr    r4, [r0, #" #from "]\n\t"                               \
+    "ldr    r5, [r1, #" #from "]\n\t"                               \
+    "ldr    r6, [r0, #" #from "+4]\n\t"                             \
+    "ldr    r12, [r1, #" #from "+4]\n\t"                            \
+    N2D2_LANES_SPREAD(extend, "r4", "r5", at)                       \
+    N2D2_LANES_SPREAD(extend, "r6", "r12", at+16)
+// Spreads a number of words of two pixels, at least one, to words of a window; returns its end.
+#define N2D2_LANES_SPREAD_BOTH(name, extend)                        \
+    template <int FrameBytes = 16>                                  \
+    __attribute__((naked, noinline)) std::uint32_t* name(const unsigned char*, const unsigned char*, int, std::uint32_t*) { \
+        __asm__ volatile(                                           \
+            ".syntax unified\n\t"                                   \
+            "push   {r4-r6, lr}\n\t"                                \
+            "subs   r2, r2, #4\n\t"                                 \
+            "blt    2f\n"                                           \
+        "1:\n\t"                                                    \
+            N2D2_LANES_SPREAD_TWO(extend, 0, 0)                     \
+            N2D2_LANES_SPREAD_TWO(extend, 8, 32)                    \
+            "add    r0, r0, #16\n\t"                                \
+            "add    r1, r1, #16\n\t"                                \
+            "add    r3, r3, #64\n\t"                                \
+            "subs   r2, r2, #4\n\t"                                 \
+            "bge    1b\n"                                           \
+        "2:\n\t"                                                    \
+            "adds   r2, r2, #4\n\t"                                 \
+            "beq    4f\n"                                           \
+        "3:\n\t"                                                    \
+            "ldr    r4, [r0], #4\n\t"                               \
+            "ldr    r5, [r1], #4\n\t"                               \
+            N2D2_LANES_SPREAD(extend, "r4", "r5", 0)                \
+            "add    r3, r3, #16\n\t"                                \
+            "subs   r2, r2, #1\n\t"                                 \
+            "bne    3b\n"                                           \
+        "4:\n\t"                                                    \
+            "mov    r0, r3\n\t"                                     \
+            "pop    {r4-r6, pc}\n\t");                              \
     }
-    return window;
+N2D2_LANES_SPREAD_BOTH(spreadUnsigned, "uxtb16")
+N2D2_LANES_SPREAD_BOTH(spreadSigned, "sxtb16")
+// clang-format on
+
+template <bool Signed>
+N2D2_INLINE std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
+    return (Signed ? spreadSigned<> : spreadUnsigned<>)(p, q, quads, window);
 }
 
 // The same of one pixel, whose words follow each other.

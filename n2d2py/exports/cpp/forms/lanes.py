@@ -98,7 +98,7 @@ class Lanes(CoreForm):
             results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
             return 168 + 2 * depth + results + (facts.gathered_bytes if source else inputs)
         width, channels = facts.weights.shape[2:]
-        run = width * channels if source and channels % 4 == 0 else 2 * depth
+        run = width * channels if source and channels % 4 == 0 else depth
         return 304 + 4 * depth + run + (4 if direct else 8 * quads)
 
 
