@@ -25,26 +25,34 @@ N2D2_INLINE void copyRun(unsigned char* to, const unsigned char* from, int bytes
     }
 }
 
+N2D2_INLINE unsigned char* fillRun(unsigned char* to, unsigned char value, int bytes) {
+    for (; bytes > 0; --bytes) {
+        *to++ = value;
+        __asm__("" : "+r"(to));  // else GCC calls memset
+    }
+    return to;
+}
+
 // The bytes of the window of a pixel: kernelWidth * channels for each line.
 N2D2_INLINE void gather(const Shape& s, const Place& place, unsigned char* window) {
     const int left = place.left, run = s.kernelWidth * s.channels;
-    for (int u = 0; u < s.kernelHeight; ++u, window += run) {
+    const int begin = largest(left, 0), end = least<int>(left + s.kernelWidth, s.in.width);  // of a line that is a run
+    for (int u = 0; u < s.kernelHeight; ++u) {
         const unsigned char* const line = place.lines[u];
-        if (!line) {
-            std::memset(window, s.padding, static_cast<std::size_t>(run));
-            continue;
-        }
-        if (s.packed && left >= 0 && left + s.kernelWidth <= s.in.width) {
-            copyRun(window, line + left * s.channels, run);
-            continue;
-        }
-        for (int v = 0; v < s.kernelWidth; ++v) {
-            const int column = left + v * s.dilationWidth;
-            unsigned char* const to = window + v * s.channels;
-            if (column >= 0 && column < s.in.width)
-                copyRun(to, line + column * s.in.stride, s.channels);
-            else
-                std::memset(to, s.padding, static_cast<std::size_t>(s.channels));
+        if (!line || (s.packed && begin >= end)) {
+            window = fillRun(window, s.padding, run);
+        } else if (s.packed) {
+            window = fillRun(window, s.padding, (begin - left) * s.channels);
+            copyRun(window, line + begin * s.channels, (end - begin) * s.channels);
+            window = fillRun(window + (end - begin) * s.channels, s.padding, (left + s.kernelWidth - end) * s.channels);
+        } else {
+            for (int v = 0; v < s.kernelWidth; ++v, window += s.channels) {
+                const int column = left + v * s.dilationWidth;
+                if (column >= 0 && column < s.in.width)
+                    copyRun(window, line + column * s.in.stride, s.channels);
+                else
+                    fillRun(window, s.padding, s.channels);
+            }
         }
     }
 }

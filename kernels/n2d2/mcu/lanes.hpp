@@ -234,10 +234,26 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "sxtb16 lr, lr\n\t"                             \
             "smlad  r4, r3, r12, r4\n\t"                    \
             "smlad  r8, r3, lr, r8\n\t"
+#define N2D2_LANES_EIGHT1(inputs) N2D2_LANES_STEP1(inputs) N2D2_LANES_STEP1(inputs)
 
-// The inputs of a window of one pixel; of the first pixel of a window of two.
-#define N2D2_LANES_ALONE "ldrd   r2, r3, [r0], #8\n\t"
-#define N2D2_LANES_FIRST "ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t"
+// All inputs of a window of one pixel, 16 at a time behind eight if these are left over; of the first pixel of a window of two, eight at a time.
+#define N2D2_LANES_ALONE                                    \
+            "sub    r2, r9, r0\n\t"                         \
+            "lsls   r2, r2, #27\n\t"                        \
+            "bpl    2f\n\t"                                 \
+            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+            "b      3f\n"                                   \
+        "2:\n\t"                                            \
+            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+        "3:\n\t"                                            \
+            "cmp    r0, r9\n\t"                             \
+            "bne    2b\n\t"
+#define N2D2_LANES_FIRST                                    \
+        "2:\n\t"                                            \
+            N2D2_LANES_EIGHT1("ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t") \
+            "cmp    r0, r9\n\t"                             \
+            "bne    2b\n\t"
 
 // Four results as bytes.
 #define N2D2_LANES_BYTES                                    \
@@ -261,7 +277,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 #define N2D2_LANES_WORDS "stm    r11!, {r4, r6, r8, r10}\n\t"
 
 // All outputs of one pixel: the first of a window of two (one), the only one (alone), and that in words (aloneWords).
-#define N2D2_LANES_ONE(name, inputs, scaled, stored)        \
+#define N2D2_LANES_ONE(name, products, scaled, stored)      \
     template <int FrameBytes = 60>                          \
     __attribute__((naked, noinline)) static void name(Work*) { \
         __asm__ volatile(                                   \
@@ -277,12 +293,8 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "push   {r2-r7}\n"                              \
         "1:\n\t"                                            \
             "ldr    r0, [sp, #4]\n\t"                       \
-            "ldm    r1!, {r4, r6, r8, r10}\n"               \
-        "2:\n\t"                                            \
-            N2D2_LANES_STEP1(inputs)                        \
-            N2D2_LANES_STEP1(inputs)                        \
-            "cmp    r0, r9\n\t"                             \
-            "bne    2b\n\t"                                 \
+            "ldm    r1!, {r4, r6, r8, r10}\n\t"             \
+            products                                        \
             "ldr    r2, [sp, #8]\n\t"                       \
             "sub    r6, r6, r4\n\t"                         \
             "sub    r10, r10, r8\n\t"                       \
@@ -293,7 +305,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "ldr    r3, [sp, #0]\n\t"                       \
             "subs   r3, r3, #1\n\t"                         \
             "str    r3, [sp, #0]\n\t"                       \
-            "bne    1b\n\t"                                 \
+            "bne.w  1b\n\t"                                 \
             "add    sp, sp, #24\n\t"                        \
             "pop    {r4-r11, pc}\n\t");                     \
     }

@@ -35,16 +35,16 @@ struct Lines {
     std::uint32_t zeros;              // 48: two zero points
 };
 
-// What `finish` works on.
+// What `finish` works on; it changes what stands for a line.
 struct Finish {
-    const std::uint32_t* sums;        // 0: of the first output
-    const std::uint32_t* end;         // 4: behind those of the last one
-    std::int32_t step;                // 8: from one output to the next
-    unsigned char* out;               // 12
-    std::int32_t outStep;             // 16
-    std::int32_t zero;                // 20
-    const std::uint32_t* constants;   // 24: words of the rescale
-    std::uint32_t low, room, mask;    // 28: as lanes::Work
+    const std::uint32_t* sums;       // 0: of the first output of line 0; those of line 1 are 32 bytes before
+    const std::uint32_t* end;        // 4: behind those of the last one
+    std::int32_t step;               // 8: from one output to the next
+    unsigned char *out, *second;     // 12: results of both lines, the second one null where there is none
+    std::int32_t outStep;            // 20
+    std::int32_t zero;               // 24
+    const std::uint32_t* constants;  // 28: words of the rescale
+    std::uint32_t low, room, mask;   // 32: as lanes::Work
 };
 
 // clang-format off
@@ -239,54 +239,66 @@ N2D2_ROW_PAIRS_PRODUCTS(products2, N2D2_ROW_PAIRS_LINE2)
     "usub8  r8, r8, r10\n\t"                                            \
     "eor    r8, r8, r11\n\t"
 
-// Four channels of a line. On the stack: 0 low, room and mask, 12 constants.
-#define N2D2_ROW_PAIRS_FINISH(scaled, second)                           \
+// Four channels of a line, or of two. On the stack: 0 low, room and mask, 12 constants of doubled sums, 44 Finish.
+#define N2D2_ROW_PAIRS_FINISH(scaled, again)                           \
     template <int FrameBytes = 84>                                      \
     __attribute__((naked, noinline)) static void finish(const Finish*) {    \
         __asm__ volatile(                                               \
             ".syntax unified\n\t"                                       \
             "push   {r4-r11, lr}\n\t"                                   \
             "sub    sp, sp, #48\n\t"                                    \
-            "ldr    r12, [r0, #24]\n\t"                                 \
-            "add    r8, sp, #12\n\t"                                    \
-            second                                                      \
-            "ldm    r12, {r4-r7}\n\t"                                   \
-            "stm    r8, {r4-r7}\n\t"                                    \
-            "add    r8, r0, #28\n\t"                                    \
+            "str    r0, [sp, #44]\n\t"                                  \
+            "ldr    r12, [r0, #28]\n\t"                                 \
+            "ldm    r12!, {r4-r7}\n\t"                                  \
+            again                                                       \
+            "add    r8, r0, #32\n\t"                                    \
             "ldm    r8, {r9-r11}\n\t"                                   \
-            "stm    sp, {r9-r11}\n\t"                                   \
+            "stm    sp, {r9-r11}\n"                                     \
+        "4:\n\t"                                                        \
+            "ldr    r1, [r0, #12]\n\t"                                  \
+            "ldrd   r3, r12, [r0, #20]\n\t"                             \
+            "ldr    r2, [r0, #8]\n\t"                                   \
+            "ldm    sp, {r9-r11}\n\t"                                   \
             "orr    r9, r9, r10\n\t"                                    \
-            "orr    r9, r9, r11\n\t"                                    \
-            "ldrd   r3, r12, [r0, #16]\n\t"                             \
-            "ldrd   r2, r1, [r0, #8]\n\t"                               \
             "ldrd   r0, lr, [r0, #0]\n\t"                               \
-            "cmp    r9, #0\n\t"                                         \
+            "orrs   r9, r9, r11\n\t"                                    \
             "bne    2f\n\t"                                             \
             N2D2_ROW_PAIRS_RESULTS(scaled, , 1)                         \
             "b      3f\n\t"                                             \
             N2D2_ROW_PAIRS_RESULTS(scaled, N2D2_ROW_PAIRS_CLAMPED, 2)   \
         "3:\n\t"                                                        \
+            "ldr    r0, [sp, #44]\n\t"                                  \
+            "ldr    r1, [r0, #16]\n\t"                                  \
+            "cbz    r1, 5f\n\t"                                         \
+            "ldrd   r8, r9, [r0, #0]\n\t"                               \
+            "movs   r2, #0\n\t"                                         \
+            "sub    r8, r8, #32\n\t"                                    \
+            "sub    r9, r9, #32\n\t"                                    \
+            "strd   r8, r9, [r0, #0]\n\t"                               \
+            "strd   r1, r2, [r0, #12]\n\t"                              \
+            "b      4b\n"                                               \
+        "5:\n\t"                                                        \
             "add    sp, sp, #48\n\t"                                    \
             "pop    {r4-r11, pc}\n\t");                                 \
     }
-#define N2D2_ROW_PAIRS_SECOND                                           \
-    "add    r9, r12, #16\n\t"                                           \
-    "ldm    r9, {r4-r7}\n\t"                                            \
-    "add    r9, r8, #16\n\t"                                            \
-    "stm    r9, {r4-r7}\n\t"
+#define N2D2_ROW_PAIRS_AGAIN                                            \
+    "add    r8, sp, #12\n\t"                                            \
+    "stm    r8!, {r4-r7}\n\t"                                           \
+    "ldm    r12, {r4-r7}\n\t"                                           \
+    "stm    r8, {r4-r7}\n\t"
 
 template <int Rounding>
 struct Kernels;
-#define N2D2_ROW_PAIRS_KERNELS(rounding, words, scaled, second)         \
+#define N2D2_ROW_PAIRS_KERNELS(rounding, words, scaled, again)         \
     template <>                                                         \
     struct Kernels<rounding> {                                          \
         enum : int { Words = words };                                   \
-        N2D2_ROW_PAIRS_FINISH(scaled, second)                           \
+        N2D2_ROW_PAIRS_FINISH(scaled, again)                            \
     };
 N2D2_ROW_PAIRS_KERNELS(lanes::HighWord, 4, N2D2_ROW_PAIRS_SCALED, )
-N2D2_ROW_PAIRS_KERNELS(lanes::Twice, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS), N2D2_ROW_PAIRS_SECOND)
-N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AWAY), N2D2_ROW_PAIRS_SECOND)
-N2D2_ROW_PAIRS_KERNELS(lanes::Once, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS), N2D2_ROW_PAIRS_SECOND)
+N2D2_ROW_PAIRS_KERNELS(lanes::Twice, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS), N2D2_ROW_PAIRS_AGAIN)
+N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AWAY), N2D2_ROW_PAIRS_AGAIN)
+N2D2_ROW_PAIRS_KERNELS(lanes::Once, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS), N2D2_ROW_PAIRS_AGAIN)
 // clang-format on
 
 // Where things lie that a layer needs while it runs.
@@ -320,7 +332,7 @@ N2D2_INLINE void chunk(const lanes::Shape& s, const std::uint32_t* stream, const
     lines.right = columns - lines.left - lines.inner;
     for (int u = 0; u < 4; ++u)
         lines.rows[u] = rows[u] ? rows[u] + begin * s.in.stride : reinterpret_cast<const unsigned char*>(&padding);
-    std::uint32_t* const sums = lines.columns + 2 * ColumnWords;
+    const std::uint32_t* const sums = lines.columns + 2 * ColumnWords + 8;
     const int words = outputs * Stride * ColumnWords;
     for (int channel = 0; channel < s.channels; channel += 4, stream += Constants + Kernels<Rounding>::Words) {
         (Signed ? expandSigned<> : expandUnsigned<>)(&lines);
@@ -328,15 +340,10 @@ N2D2_INLINE void chunk(const lanes::Shape& s, const std::uint32_t* stream, const
         for (int u = 0; u < 4; ++u)
             lines.rows[u] += lines.steps[u] ? 4 : 0;
         done.constants = stream + Constants;
-        done.sums = sums + 8;
-        done.end = done.sums + words;
-        done.out = to[0] + first * s.out.stride + channel;
-        Kernels<Rounding>::template finish<>(&done);
-        if (!to[1])
-            continue;
         done.sums = sums;
         done.end = sums + words;
-        done.out = to[1] + first * s.out.stride + channel;
+        done.out = to[0] + channel;
+        done.second = to[1] ? to[1] + channel : nullptr;
         Kernels<Rounding>::template finish<>(&done);
     }
 }
@@ -361,9 +368,12 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
         placeRows(s, in, y, count, buffers.copy, rows);
         for (int u = 0; u < 4; ++u)
             lines.steps[u] = rows[u] ? s.in.stride : 0;
-        unsigned char* const to[2] = {out + s.out.at(y), count == 2 ? out + s.out.at(y + 1) : nullptr};
-        for (int x = 0; x < s.out.width; x += Chunk / Stride)
+        unsigned char* to[2] = {out + s.out.at(y), count == 2 ? out + s.out.at(y + 1) : nullptr};
+        for (int x = 0; x < s.out.width; x += Chunk / Stride) {
             chunk<Signed, Stride, Rounding>(s, stream, rows, x, least<int>(s.out.width - x, Chunk / Stride), to, lines, done);
+            to[0] += Chunk / Stride * s.out.stride;
+            to[1] = to[1] ? to[1] + Chunk / Stride * s.out.stride : nullptr;
+        }
     }
 }
 
