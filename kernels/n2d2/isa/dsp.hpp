@@ -17,6 +17,12 @@ N2D2_KERNEL(Depthwise, RowPairDepthwise<Cfg>)
 N2D2_KERNEL(FullyConnected, LaneFullyConnected<Cfg>)
 #endif
 
+#if defined(N2D2_BIND_ELEMWISE)
+#undef N2D2_BIND_ELEMWISE
+#include "n2d2/mcu/lane_elemwise.hpp"
+N2D2_KERNEL(Elemwise, LaneElemwise<Cfg>)
+#endif
+
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
 #include "n2d2/mcu/row_dots.hpp"

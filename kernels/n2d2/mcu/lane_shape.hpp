@@ -18,6 +18,11 @@ namespace lanes {
 // ties below 0 count, once.
 enum Rounding : int { HighWord, Twice, TwiceSigned, Once };
 
+// How results are stored.
+struct Results {
+    std::int32_t zero, low, high;
+};
+
 // Where the lines of a plane of bytes lie.
 struct Lines {
     std::int32_t offset, wrapOffset, lines, pitch, stride, height, width;

@@ -332,6 +332,8 @@ N2D2_INLINE std::uint32_t alignedWord(const void* at) {
     return word;
 }
 
+N2D2_INLINE void storeWord(void* at, std::uint32_t word) { std::memcpy(__builtin_assume_aligned(at, 4), &word, 4); }
+
 // clang-format off
 // The words in the registers a and b of two pixels, to four words from `at` on.
 #define N2D2_LANES_SPREAD(extend, a, b, at)                         \
@@ -386,22 +388,23 @@ N2D2_INLINE std::uint32_t* spread(const unsigned char* p, const unsigned char* q
     return (Signed ? spreadSigned<> : spreadUnsigned<>)(p, q, quads, window);
 }
 
-// The same of one pixel, whose words follow each other.
+// Bytes 0 and 2, and 1 and 3, as 16-bit integers. By name: compilers rotate first.
+template <bool Signed>
+N2D2_INLINE void halves(std::uint32_t four, std::uint32_t& even, std::uint32_t& odd) {
+    if (Signed) {
+        __asm__("sxtb16 %0, %1" : "=r"(even) : "r"(four));
+        __asm__("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(four));
+    } else {
+        __asm__("uxtb16 %0, %1" : "=r"(even) : "r"(four));
+        __asm__("uxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(four));
+    }
+}
+
+// Spreads `quads` times a word of one pixel, to words that follow each other.
 template <bool Signed>
 N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, int quads, std::uint32_t* window) {
-    for (; quads > 0; --quads) {
-        std::uint32_t a = alignedWord(p), c;
-        p += 4;
-        if (Signed) {
-            __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("sxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-        } else {
-            __asm__("uxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("uxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-        }
-        *window++ = c;
-        *window++ = a;
-    }
+    for (; quads > 0; --quads, p += 4, window += 2)
+        halves<Signed>(alignedWord(p), window[0], window[1]);
     return window;
 }
 

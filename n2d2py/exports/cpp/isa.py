@@ -33,6 +33,8 @@ WINOGRAD, FOURS, WEIGHTS_ON_STACK = "winograd", "fours", "winograd on the stack"
 """The Winograd form of a convolution, or only that in tiles of four by four; that whose weights are transformed on the stack."""
 FLOATS, RUNS, TABLES = "floats", "runs", "tables"
 """Vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
+TWO_BYTES = "sums of two bytes"
+"""Sums of two tensors of bytes, where runs have no epilogue of their own."""
 PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
@@ -58,6 +60,7 @@ KERNELS = (
     WEIGHTS_ON_STACK,
     FLOATS,
     RUNS,
+    TWO_BYTES,
     TABLES,
     PRODUCT,
     ROWS,
@@ -408,7 +411,7 @@ _TABLE = (
         "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, ROWS)),
+        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, TWO_BYTES, ROWS)),
         speed=2,
         microcontroller=True,
     ),

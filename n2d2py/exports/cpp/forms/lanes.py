@@ -97,9 +97,9 @@ class Lanes(CoreForm):
         if facts.kernel == "fullyConnected":
             results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
             return 168 + 2 * depth + results + (facts.gathered_bytes if source else inputs)
-        width, channels = facts.weights.shape[2:]
+        _, lines, width, channels = facts.weights.shape
         run = width * channels if source and channels % 4 == 0 else depth
-        return 304 + 4 * depth + run + (4 if direct else 8 * quads)
+        return 328 + 8 * lines + 4 * depth + run + (4 if direct else 8 * quads)
 
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
