@@ -92,7 +92,8 @@ N2D2_INLINE void spreadBytes(const Shape& s, const Place& place, unsigned char* 
 
 // The windows of two pixels, of layers whose pixels are words. `padded`: a run of kernelWidth * channels zero points.
 template <bool Signed>
-N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, const unsigned char* padded, std::uint32_t* window) {
+N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, const unsigned char* padded,
+                            std::uint32_t* window) {
     const int quads = s.channels >> 2, last = s.in.width - s.kernelWidth;
     const bool inside = s.packed && a.left >= 0 && a.left <= last && b.left >= 0 && b.left <= last;
     for (int u = 0; u < s.kernelHeight; ++u) {

@@ -54,7 +54,8 @@ N2D2_MCU_FAST void sum(const Weighted& w, const unsigned char* a, const unsigned
                      0x01010101u * static_cast<std::uint32_t>(255 - w.results.high - high),
                      high ? 0x80808080u : 0u};
     const unsigned char* const end = a + count;
-    if (((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(out)) & 3) == 0) {
+    if (((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(out)) &
+         3) == 0) {
         const unsigned char* const words = a + count / 4 * 4;
         if ((s.low | s.room | s.mask) == 0)
             for (; a != words; a += 4, b += 4, out += 4)

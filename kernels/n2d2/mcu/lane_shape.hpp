@@ -88,8 +88,8 @@ constexpr Shape shapeOf(int inputs) {
                  Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&
                      (int(Cfg::Output::Height) - 1) * Cfg::StrideHeight < int(Cfg::Input::Height) &&
                      (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width),
-                 static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::DilationHeight == 1 &&
-                     Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::Input::Channels == 3,
+                 static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1 &&
+                     Cfg::DilationHeight == 1 && Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::Input::Channels == 3,
                  Cfg::WordInput != 0 && Cfg::Input::Channels % 4 == 0,
                  Cfg::WordOutput != 0 && Cfg::Output::Channels % 4 == 0};
 }

@@ -33,7 +33,8 @@ namespace mve {
         : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "memory")
 
 template <bool Signed>
-N2D2_MCU_FAST void sum(const lanes::Weighted& w, const unsigned char* a, const unsigned char* b, unsigned char* out, int count) {
+N2D2_MCU_FAST void sum(const lanes::Weighted& w, const unsigned char* a, const unsigned char* b, unsigned char* out,
+                       int count) {
     if (Signed)
         N2D2_MVE_SUMS("s32");
     else

@@ -19,18 +19,21 @@
 namespace n2d2 {
 namespace rowpairs {
 
-enum : int { ColumnWords = 12, ColumnBytes = 48, Chunk = 24, Constants = 28 };  // Chunk: columns of inputs at most, without the border
+enum : int {
+    ColumnWords = 12,
+    ColumnBytes = 48,
+    Chunk = 24,
+    Constants = 28
+};  // Chunk: columns of inputs at most, without the border
 
 // Columns of a buffer for so many outputs: sums are made by three, by two with a stride of 2.
-constexpr int columnsOf(int outputs, int stride) {
-    return stride == 1 ? (outputs + 2) / 3 * 3 + 2 : (outputs + 1) / 2 * 4 + 1;
-}
+constexpr int columnsOf(int outputs, int stride) { return stride == 1 ? (outputs + 2) / 3 * 3 + 2 : (outputs + 1) / 2 * 4 + 1; }
 
 // What `expand` works on; it knows the offsets.
 struct Lines {
-    const unsigned char* rows[4];  // 0: of the first column inside the input, of four channels
-    std::int32_t steps[4];         // 16: to the next column; 0 for rows outside, which are zero points
-    std::uint32_t* columns;        // 32: rows 01 of four channels, rows 23 of them, four sums
+    const unsigned char* rows[4];     // 0: of the first column inside the input, of four channels
+    std::int32_t steps[4];            // 16: to the next column; 0 for rows outside, which are zero points
+    std::uint32_t* columns;           // 32: rows 01 of four channels, rows 23 of them, four sums
     std::int32_t left, inner, right;  // 36: columns outside the input, inside, outside
     std::uint32_t zeros;              // 48: two zero points
 };
@@ -353,7 +356,8 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
                              const Buffers& buffers, int begin, int end) {
     Lines lines;
     lines.columns = buffers.columns;
-    lines.zeros = 0x00010001u * (Signed ? static_cast<std::uint32_t>(static_cast<signed char>(s.padding)) & 0xffffu : s.padding);
+    lines.zeros =
+        0x00010001u * (Signed ? static_cast<std::uint32_t>(static_cast<signed char>(s.padding)) & 0xffffu : s.padding);
     Finish done;
     done.step = Stride * ColumnBytes;
     done.outStep = s.out.stride;
