@@ -57,15 +57,6 @@ N2D2_INLINE void gather(const Shape& s, const Place& place, unsigned char* windo
     }
 }
 
-// Two bytes as 16-bit integers in a word.
-template <bool Signed>
-N2D2_INLINE std::uint32_t pairOf(unsigned char low, unsigned char high) {
-    if (!Signed)
-        return low | static_cast<std::uint32_t>(high) << 16;
-    const std::int32_t first = static_cast<signed char>(low), second = static_cast<signed char>(high);
-    return (static_cast<std::uint32_t>(first) & 0xffffu) | static_cast<std::uint32_t>(second) << 16;
-}
-
 // A window of three lines of nine bytes, 3 x 3 pixels of three channels, to every other word of the window of two pixels.
 template <bool Signed>
 N2D2_MCU_FAST void spreadNines(const unsigned char* a, const unsigned char* b, const unsigned char* c, std::uint32_t* to) {
@@ -78,7 +69,7 @@ N2D2_MCU_FAST void spreadNines(const unsigned char* a, const unsigned char* b, c
 
 // The window of a pixel whose channels are not words, to every other word of that of two; `bytes`: those of a window.
 template <bool Signed>
-N2D2_INLINE void spreadBytes(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
+N2D2_MCU_FAST void spreadBytes(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
     const unsigned char* const* const lines = place.lines;
     if (s.nines && place.left >= 0 && place.left + 3 <= s.in.width && lines[0] && lines[1] && lines[2]) {
         const int left = 3 * place.left;

@@ -26,12 +26,15 @@ N2D2_INLINE std::uint32_t added(const Added& s, std::uint32_t pair) {
 
 template <bool Signed>
 N2D2_INLINE std::uint32_t added(const Added& s, std::uint32_t a, std::uint32_t b) {
-    std::uint32_t even, evenB, odd, oddB;
+    std::uint32_t even, evenB, odd, oddB, pairs[4];
     halves<Signed>(a, even, odd);
     halves<Signed>(b, evenB, oddB);
-    const std::uint32_t first = added(s, (even & 0xffffu) | evenB << 16), third = added(s, even >> 16 | (evenB & 0xffff0000u));
-    const std::uint32_t second = added(s, (odd & 0xffffu) | oddB << 16), fourth = added(s, odd >> 16 | (oddB & 0xffff0000u));
-    return first | second << 8 | (third | fourth << 8) << 16;
+    // By name: compilers use two instructions each.
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pairs[0]) : "r"(even), "r"(evenB));
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pairs[1]) : "r"(odd), "r"(oddB));
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(pairs[2]) : "r"(evenB), "r"(even));
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(pairs[3]) : "r"(oddB), "r"(odd));
+    return added(s, pairs[0]) | added(s, pairs[1]) << 8 | (added(s, pairs[2]) | added(s, pairs[3]) << 8) << 16;
 }
 
 N2D2_INLINE std::uint32_t clamped(const Added& s, std::uint32_t bytes) {
@@ -54,17 +57,17 @@ N2D2_MCU_FAST void sum(const Weighted& w, const unsigned char* a, const unsigned
                      0x01010101u * static_cast<std::uint32_t>(255 - w.results.high - high),
                      high ? 0x80808080u : 0u};
     const unsigned char* const end = a + count;
+    const bool plain = (s.low | s.room | s.mask) == 0;
     if (((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(out)) &
          3) == 0) {
         const unsigned char* const words = a + count / 4 * 4;
-        if ((s.low | s.room | s.mask) == 0)
-            for (; a != words; a += 4, b += 4, out += 4)
-                storeWord(out, added<Signed>(s, alignedWord(a), alignedWord(b)));
-        for (; a != words; a += 4, b += 4, out += 4)
-            storeWord(out, clamped(s, added<Signed>(s, alignedWord(a), alignedWord(b))));
+        for (; a != words; a += 4, b += 4, out += 4) {
+            const std::uint32_t bytes = added<Signed>(s, alignedWord(a), alignedWord(b));
+            storeWord(out, plain ? bytes : clamped(s, bytes));
+        }
     }
     for (; a != end; ++a, ++b, ++out)
-        *out = static_cast<unsigned char>(clamped(s, added<Signed>(s, *a, *b)));
+        *out = static_cast<unsigned char>(clamped(s, added(s, pairOf<Signed>(*a, *b))));
 }
 
 }  // namespace lanes

@@ -236,17 +236,16 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "smlad  r8, r3, lr, r8\n\t"
 #define N2D2_LANES_EIGHT1(inputs) N2D2_LANES_STEP1(inputs) N2D2_LANES_STEP1(inputs)
 
-// All inputs of a window of one pixel, 16 at a time behind eight if these are left over; of the first pixel of a window of two, eight at a time.
+// All inputs of a window of one pixel, 16 at a time; eight come first where they are left over. Of the first pixel of a window of two, eight
+// at a time.
 #define N2D2_LANES_ALONE                                    \
             "sub    r2, r9, r0\n\t"                         \
             "lsls   r2, r2, #27\n\t"                        \
-            "bpl    2f\n\t"                                 \
-            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
-            "b      3f\n"                                   \
+            "bmi    3f\n"                                   \
         "2:\n\t"                                            \
             N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
-            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
         "3:\n\t"                                            \
+            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
             "cmp    r0, r9\n\t"                             \
             "bne    2b\n\t"
 #define N2D2_LANES_FIRST                                    \
@@ -386,6 +385,15 @@ N2D2_LANES_SPREAD_BOTH(spreadSigned, "sxtb16")
 template <bool Signed>
 N2D2_INLINE std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
     return (Signed ? spreadSigned<> : spreadUnsigned<>)(p, q, quads, window);
+}
+
+// Two bytes as 16-bit integers in a word.
+template <bool Signed>
+N2D2_INLINE std::uint32_t pairOf(unsigned char low, unsigned char high) {
+    if (!Signed)
+        return low | static_cast<std::uint32_t>(high) << 16;
+    const std::int32_t first = static_cast<signed char>(low), second = static_cast<signed char>(high);
+    return (static_cast<std::uint32_t>(first) & 0xffffu) | static_cast<std::uint32_t>(second) << 16;
 }
 
 // Bytes 0 and 2, and 1 and 3, as 16-bit integers. By name: compilers rotate first.
