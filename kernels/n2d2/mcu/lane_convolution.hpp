@@ -67,18 +67,23 @@ N2D2_MCU_FAST void spreadNines(const unsigned char* a, const unsigned char* b, c
     to[24] = pair(c[6], c[8]), to[26] = pair(c[7], 0);
 }
 
-// The window of a pixel whose channels are not words, to every other word of that of two; `bytes`: those of a window.
+// The window of a pixel, to every other word of that of two; `bytes`: those of a window.
 template <bool Signed>
-N2D2_MCU_FAST void spreadBytes(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
-    const unsigned char* const* const lines = place.lines;
-    if (s.nines && place.left >= 0 && place.left + 3 <= s.in.width && lines[0] && lines[1] && lines[2]) {
-        const int left = 3 * place.left;
-        spreadNines<Signed>(lines[0] + left, lines[1] + left, lines[2] + left, window);
-        return;
-    }
+N2D2_MCU_FAST void spreadAny(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
     gather(s, place, bytes);
     for (int i = 0; i < s.inputs; i += 4, bytes += 4, window += 4)
         window[0] = pairOf<Signed>(bytes[0], bytes[2]), window[2] = pairOf<Signed>(bytes[1], bytes[3]);
+}
+
+// The same of layers whose channels are not words.
+template <bool Signed>
+N2D2_INLINE void spreadBytes(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
+    const unsigned char* const* const lines = place.lines;
+    const int left = 3 * place.left;
+    if (s.nines && left >= 0 && place.left + 3 <= s.in.width && lines[0] && lines[1] && lines[2])
+        spreadNines<Signed>(lines[0] + left, lines[1] + left, lines[2] + left, window);
+    else
+        spreadAny<Signed>(s, place, bytes, window);
 }
 
 // The windows of two pixels, of layers whose pixels are words. `padded`: a run of kernelWidth * channels zero points.
