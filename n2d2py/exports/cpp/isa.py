@@ -34,7 +34,7 @@ WINOGRAD, FOURS, WEIGHTS_ON_STACK = "winograd", "fours", "winograd on the stack"
 FLOATS, RUNS, TABLES = "floats", "runs", "tables"
 """Vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
 TWO_BYTES = "sums of two bytes"
-"""Sums of two tensors of bytes, where runs have no epilogue of their own."""
+"""Sums of two tensors of bytes."""
 PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
@@ -399,7 +399,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, ROWS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, TWO_BYTES, ROWS)),
         speed=4,
         microcontroller=True,
     ),

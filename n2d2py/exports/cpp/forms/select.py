@@ -115,10 +115,8 @@ def vectors(layer: Layer, *more: str) -> Selection:
     """The kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that have these too."""
     if not layer.integer:
         return layer.portable
-    return Selection(
-        "the compiler makes the sums, registers the epilogue",
-        ChosenKernel("vectors of sums", tuple(name for which in (RUNS, *more) for name in having(which)), NATIVE),
-    )
+    sets = tuple(dict.fromkeys(name for which in (RUNS, *more) for name in having(which)))
+    return Selection("the compiler makes the sums, registers the epilogue", ChosenKernel("vectors of sums", sets, NATIVE))
 
 
 def row_dots() -> Selection:
