@@ -19,7 +19,7 @@ CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConn
 """Kernels on panels of weights (`forms/panels.py`)."""
 CHANNELS = "16-bit depthwise"
 """Depthwise convolutions of inputs or 16-bit weights, whose vectors hold channels (`forms/panels.py`)."""
-LANES, PAIRS = "lanes", "pairs of taps"
+LANES, PAIRS, ROW_PAIRS = "lanes", "pairs of taps", "pairs of rows"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`forms/lanes.py`)."""
 CHANNEL_PAIRS = "pairs of channels"
 """Winograd forms of convolutions that multiply two channels at once (`forms/channel_pairs.py`)."""
@@ -33,6 +33,8 @@ WINOGRAD, FOURS, WEIGHTS_ON_STACK = "winograd", "fours", "winograd on the stack"
 """The Winograd form of a convolution, or only that in tiles of four by four; that whose weights are transformed on the stack."""
 FLOATS, RUNS, TABLES = "floats", "runs", "tables"
 """Vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
+TWO_BYTES = "sums of two bytes"
+"""Sums of two tensors of bytes."""
 PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
@@ -46,6 +48,7 @@ KERNELS = (
     CHANNELS,
     LANES,
     PAIRS,
+    ROW_PAIRS,
     CHANNEL_PAIRS,
     DOTS,
     TAPS,
@@ -57,6 +60,7 @@ KERNELS = (
     WEIGHTS_ON_STACK,
     FLOATS,
     RUNS,
+    TWO_BYTES,
     TABLES,
     PRODUCT,
     ROWS,
@@ -395,7 +399,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, ROWS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, TWO_BYTES, ROWS)),
         speed=4,
         microcontroller=True,
     ),
@@ -407,7 +411,7 @@ _TABLE = (
         "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, CHANNEL_PAIRS, ROWS)),
+        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, TWO_BYTES, ROWS)),
         speed=2,
         microcontroller=True,
     ),
