@@ -1,6 +1,6 @@
-"""The record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text and image.
+"""Record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text and image.
 
-The image has the address against time, one rectangle for each contiguous part of a buffer.
+The image shows address against time, one rectangle for each contiguous part of a buffer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
-    """Write memory_graph.json, memory_map.json, memory_mapping.log and, if matplotlib is installed,
-    memory_mapping.png into `folder`.
-    """
+    """Write memory_graph.json, memory_map.json, memory_mapping.log and, with matplotlib, memory_mapping.png into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
         "memory_graph.json": json_text(graph_json(in_known_terms(problem, plan))),
@@ -36,7 +34,7 @@ def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *
 
 
 def json_text(data: dict[str, Any]) -> str:
-    """JSON with one line per tensor and per operator."""
+    """Return JSON with one line per tensor and per operator."""
     parts = []
     for key, value in data.items():
         if key == "tensors":
@@ -51,10 +49,10 @@ def json_text(data: dict[str, Any]) -> str:
 
 
 def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
-    """The log: one block per tensor in the order of execution, one line per plane, then the arena.
+    """Return the log: one block per tensor in execution order, one line per plane, then the arena.
 
-    `start (hex) -> end (hex) [+ start (hex) -> end (hex)] [size] @ alloc to release`: bytes, ends
-    exclusive, the second range where the plane wraps. Inputs are written at clock -1.
+    `start (hex) -> end (hex) [+ start (hex) -> end (hex)] [size] @ alloc to release`: bytes, ends exclusive; the second range
+    is the wrapped part. Inputs are written at clock -1.
     """
     specs = {op.name: op for op in problem.ops}
     lines = [f"# arena {plan.arena_bytes} bytes, {plan.strategy}", "# start -> end [bytes] @ first clock to last clock"]
@@ -108,9 +106,10 @@ def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
 
 @plain_text()
 def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
-    """Time to the right, address upwards, wrapped parts and line buffers hatched, the largest named.
+    """Return a figure with time to the right and addresses upwards; wrapped parts and line buffers are hatched, the largest
+    buffers named.
 
-    A clock is as wide as the operators that run at it. Views are left out: their bytes are drawn with the tensors that were
+    The width of a clock is the number of its operators. Views are not drawn, since their bytes belong to the tensors that were
     written.
 
     Raises:
@@ -178,7 +177,7 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
 
 
 def _edges(plan: MemoryPlan) -> list[int]:
-    """Where each clock begins on the axis of time, from clock -1 on, and the end of the last one."""
+    """Return the start of each clock on the time axis, from clock -1 on, and the end of the last one."""
     last = max([step.clock for step in plan.schedule], default=0)
     running: list[set[str]] = [set() for _ in range(last + 1)]
     for step in plan.schedule:
@@ -191,7 +190,7 @@ def _edges(plan: MemoryPlan) -> list[int]:
 
 
 def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: list[str], edges: list[int]) -> None:
-    """Name and bytes in the largest buffers and line buffers, each at the height where it covers no other name."""
+    """Write name and bytes into the largest buffers, at heights where labels do not overlap."""
     writers = {op.output: op.name for op in problem.ops}
     line, placed = plan.arena_bytes / 45, []
     by_size = sorted(drawn, key=lambda name: -plan.planes[name].bytes)
