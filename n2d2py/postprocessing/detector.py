@@ -1,0 +1,85 @@
+"""Objects in images: the result of kinds of post-processing that detect."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from n2d2py.arithmetic.detections import SUBPIXELS
+from n2d2py.arithmetic.fixed_scale import ONE
+from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.postprocessing.contract import CCall, PostProcessor
+
+
+class Detection(NamedTuple):
+    """An object in an image.
+
+    Attributes:
+        label: number of its class.
+        name: name of the class; "" where it has none.
+        score: 0 to 1.
+        x0, y0, x1, y1: left, top, right and bottom edge in pixels of the image.
+    """
+
+    label: int
+    name: str
+    score: float
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True)
+class Detector(PostProcessor):
+    """A post-processing that gives detections.
+
+    Attributes:
+        size: width and height of the image, in pixels.
+        most: detections at most.
+    """
+
+    size: tuple[int, int]
+    most: int
+
+    folder: ClassVar = "boxes"
+    in_frame: ClassVar = True
+    types: ClassVar = {"Detection": "detection"}
+
+    @abstractmethod
+    def found(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """Detections in the stored outputs (C, ...) of a sample, int64 (n, 6): class, score in 1/65536, edges in 1/16 pixel."""
+
+    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """`found`, of each sample."""
+        return [self.found(sample) for sample in zip(*outputs, strict=True)]
+
+    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        """`stored`, by the function detect."""
+        found = [np.zeros((self.most, 6), np.int32) for _ in samples]
+        counts = [call("detect", *sample, one, self.most) for sample, one in zip(samples, found, strict=True)]
+        return [one[:count].astype(np.int64) for one, count in zip(found, counts, strict=True)]
+
+    def result(
+        self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
+    ) -> list[Detection]:
+        """Stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
+        corners = in_frame(stored[:, 2:], self.size, source, frame) / SUBPIXELS
+        return [
+            Detection(label, self.name(label), score / ONE, *box)
+            for (label, score), box in zip(stored[:, :2].tolist(), corners.tolist(), strict=True)
+        ]
+
+
+def in_frame(
+    positions: np.ndarray, size: tuple[int, int], source: FrameSource | None, frame: tuple[int, int] | None
+) -> np.ndarray:
+    """Positions (n, x y x y ...) in 1/16 pixel of the image, or of the frame (width, height) that became it."""
+    if frame is None or source is None:
+        return positions
+    axes = source.axes(*frame, *size)
+    return np.stack([axes[at % 2].to_source(column, SUBPIXELS) for at, column in enumerate(positions.T)], 1)
