@@ -131,11 +131,11 @@ private:
     }
 };
 
-// Config: type Value; enum Classes, Positions, Threshold; static function score() as above.
+// Config: type Value; enum Classes, Rows, Columns, Threshold; static function score() as above.
 template <class Cfg>
 struct ClassMap {
     static void run(const typename Cfg::Value* scores, std::uint8_t* classes) {
-        for (std::int32_t at = 0; at < Cfg::Positions; ++at, scores += Cfg::Classes) {
+        for (std::int32_t at = 0; at < Cfg::Rows * Cfg::Columns; ++at, scores += Cfg::Classes) {
             std::int32_t best = 0;
             if (Cfg::Classes == 1)
                 best = Cfg::score().fixed(Cfg::score().value(scores[0]), -(1 << 30), 1 << 30) > Cfg::Threshold;

@@ -150,15 +150,31 @@ def _peaks(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def class_map(stored: np.ndarray, scale: FixedScale, threshold: int) -> np.ndarray:
-    """The class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns): the largest, of equal ones the first.
+@dataclass(frozen=True)
+class ClassMap:
+    """The integers of the classes of positions.
 
-    Of one class: 1 where its score in 1/65536 is above the threshold, else 0. NaN is the least.
+    Attributes:
+        classes, rows, columns: shape of the scores.
+        score: conversion of the scores to 1/65536.
+        threshold: of one class, in 1/65536: positions above it are of the class.
     """
-    if len(stored) == 1:
-        return (scale.of_stored(stored[0], LIMIT) > threshold).astype(np.uint8)
-    if stored.dtype.kind != "f":
-        return stored.argmax(0).astype(np.uint8)
-    known = ~np.isnan(stored)
-    values = np.where(known, stored, -np.inf)
-    return np.where(np.isneginf(values.max(0)), known.argmax(0), values.argmax(0)).astype(np.uint8)
+
+    classes: int
+    rows: int
+    columns: int
+    score: FixedScale
+    threshold: int
+
+    def best(self, stored: np.ndarray) -> np.ndarray:
+        """The class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns): of equal ones the first.
+
+        Of one class: 1 where its score is above the threshold, else 0. NaN is the least.
+        """
+        if self.classes == 1:
+            return (self.score.of_stored(stored[0], LIMIT) > self.threshold).astype(np.uint8)
+        if stored.dtype.kind != "f":
+            return stored.argmax(0).astype(np.uint8)
+        known = ~np.isnan(stored)
+        values = np.where(known, stored, -np.inf)
+        return np.where(np.isneginf(values.max(0)), known.argmax(0), values.argmax(0)).astype(np.uint8)

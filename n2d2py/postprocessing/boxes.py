@@ -15,7 +15,7 @@ from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScal
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, PostKind, image_size, misfit, require_small
+from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, require_small
 from n2d2py.postprocessing.detector import Detector
 
 _KEYS = keys(
@@ -105,66 +105,58 @@ class BoxDetector(Detector):
     kernel: ClassVar = "detections"
     kernel_class: ClassVar = "Detector"
 
-    def found(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+    @property
+    def config(self) -> KernelConfig:
+        """Numbers of the decoder, and where its values are."""
+        d, boxes, scores = self.decoder, self.boxes, self.scores
+        tables = {
+            "sigmoid": SIGMOID.tolist() if d.logits else (),
+            "powers": POWERS.tolist() if d.anchors else (),
+            "anchors": [value for anchor in d.anchors for value in anchor],
+        }
+        places = {
+            f"{part}{name}": value
+            for part, one in (("Box", boxes), ("Score", scores))
+            for name, value in (("First", one.first), ("Next", one.box), ("Step", one.value))
+        }
+        reads = {"BoxValue": boxes.output, "ScoreValue": scores.output}
+        return KernelConfig.of(d, reads, tables, Anchors=bool(d.anchors), Labelled=d.label is not None, **places)
+
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         """`BoxDecoder.detect`."""
         count = self.decoder.count
         return self.decoder.detect(self.boxes.take(outputs, count, 4), self.scores.take(outputs, count, self.decoder.values))
-
-    @property
-    def reads(self) -> dict[str, int]:
-        """The boxes and the scores."""
-        return {"BoxValue": self.boxes.output, "ScoreValue": self.scores.output}
-
-    @property
-    def constants(self) -> dict[str, int]:
-        """Those of the decoder, and where its values are."""
-        d = self.decoder
-        return {
-            "Count": d.count,
-            "Classes": d.classes,
-            "Width": d.width,
-            "Height": d.height,
-            "BoxFirst": self.boxes.first,
-            "BoxNext": self.boxes.box,
-            "BoxStep": self.boxes.value,
-            "ScoreFirst": self.scores.first,
-            "ScoreNext": self.scores.box,
-            "ScoreStep": self.scores.value,
-            "Centered": int(d.centered),
-            "RowsFirst": int(d.rows_first),
-            "Anchors": int(bool(d.anchors)),
-            "Logits": int(d.logits),
-            "Objectness": int(d.objectness),
-            "Labelled": int(d.label is not None),
-            "Threshold": d.threshold,
-            "Overlap": d.overlap,
-        }
-
-    @property
-    def scales(self) -> dict[str, FixedScale]:
-        """Those of the decoder."""
-        d = self.decoder
-        return {"x": d.x, "y": d.y, "growth": d.growth, "score": d.score, "label": d.label or FixedScale()}
-
-    @property
-    def tables(self) -> dict[str, tuple[str, Sequence[int]]]:
-        """Functions of logits and of the sizes of anchors, and the anchors."""
-        d = self.decoder
-        return {
-            "sigmoid": ("std::int32_t", SIGMOID.tolist() if d.logits else ()),
-            "powers": ("std::int32_t", POWERS.tolist() if d.anchors else ()),
-            "anchors": ("std::int16_t", [value for anchor in d.anchors for value in anchor]),
-        }
 
 
 def _fits(family: _Family, outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
     """True for one output with a box for each anchor of the grids, in the layout of the exporters."""
     if not family.anchors or len(outputs) != 1 or len(outputs[0].shape) != 3 or any(side % 32 for side in size):
         return False
-    boxes = family.anchors * sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
+    boxes = family.anchors * _cells(size)
     values = outputs[0].shape[2 if family.by_box else 1]
     classes = family.classes(values)
     return outputs[0].shape[1 if family.by_box else 2] == boxes > values and classes == (len(names) or max(classes, 1))
+
+
+def _fits_anchors(outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
+    """True for boxes (N, 4) and scores (N, classes), more of them than transformers have, and not one or three for each cell of YOLO."""
+    shapes = sorted((info.shape[1:] for info in outputs if len(info.shape) == 3), key=lambda shape: shape[-1] != 4)
+    if len(outputs) != 2 or len(shapes) != 2:
+        return False
+    (count, four), (others, classes) = shapes
+    named = not names or classes in (len(names), len(names) + 1)
+    return (
+        four == 4
+        and count == others > max(300, classes)
+        and classes > 1
+        and named
+        and count not in (_cells(size), 3 * _cells(size))
+    )
+
+
+def _cells(size: tuple[int, int]) -> int:
+    """Cells of the grids of 8, 16 and 32 pixels."""
+    return sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
 
 
 def _bind(
@@ -304,6 +296,6 @@ KINDS.add(
         "Boxes relative to anchors, a score for each class: SSD without the operators after its heads.",
         tuple(key for key in _KEYS if key.name != "units") + _ANCHORED,
         partial(_bind, _Family(anchors=0)),
-        partial(_fits, _Family(anchors=0)),
+        _fits_anchors,
     ),
 )

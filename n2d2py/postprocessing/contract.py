@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import iter_modules
@@ -26,14 +26,48 @@ CCall = Callable[..., int]
 
 
 @dataclass(frozen=True)
+class KernelConfig:
+    """The configuration of a C++ kernel.
+
+    Attributes:
+        reads: positions of the outputs that it reads, by the name of the type of their values.
+        constants: its enum.
+        scales: conversions of stored values to fixed point.
+        tables: C++ type and entries of each table; no entries of one that is not used.
+    """
+
+    reads: Mapping[str, int]
+    constants: Mapping[str, int]
+    scales: Mapping[str, FixedScale]
+    tables: Mapping[str, tuple[str, Sequence[int]]]
+
+    @staticmethod
+    def of(decoder: Any, reads: Mapping[str, int], tables: Mapping[str, Sequence[int]], **constants: int) -> KernelConfig:
+        """That of the fields of a decoder, and of the dataclasses in it: numbers (rows_first is RowsFirst) and conversions."""
+        found = dict(_fields_of(decoder))
+        numbers = {name.title().replace("_", ""): int(one) for name, one in found.items() if isinstance(one, int)}
+        scales = {name: one or FixedScale() for name, one in found.items() if one is None or isinstance(one, FixedScale)}
+        kinds = {name: ("std::int16_t" if name == "anchors" else "std::int32_t", one) for name, one in tables.items()}
+        return KernelConfig(reads, numbers | {name: int(one) for name, one in constants.items()}, scales, kinds)
+
+
+def _fields_of(decoder: Any) -> Iterator[tuple[str, Any]]:
+    for field in fields(decoder):
+        value = getattr(decoder, field.name)
+        if is_dataclass(value) and not isinstance(value, FixedScale):
+            yield from _fields_of(value)
+        else:
+            yield field.name, value
+
+
+@dataclass(frozen=True)
 class PostProcessor(ABC):
     """A post-processing that is bound to the outputs of a network: its integers in Python, and all that its C++ code is made of.
-
-    The configuration of the kernel has the types of `reads` and `types`, an enum of `constants`, and functions of `scales` and `tables`.
 
     Attributes:
         names: of the classes; may be empty.
         kernel, kernel_class: header in kernels/n2d2, and its class.
+        function: of the C interface, without prefix.
         folder: its templates in export_templates/cpp/post: interface.h, source.cpp, app.h and README.md.
         in_frame: whether C++ turns results to pixels of the frame (the template frame.cpp).
         types: C types of its interface by their name in the configuration.
@@ -43,41 +77,39 @@ class PostProcessor(ABC):
 
     kernel: ClassVar[str]
     kernel_class: ClassVar[str]
+    function: ClassVar[str]
     folder: ClassVar[str]
     in_frame: ClassVar[bool] = False
     types: ClassVar[Mapping[str, str]] = {}
 
     @property
     @abstractmethod
-    def reads(self) -> dict[str, int]:
-        """Positions of the outputs that it reads, by the name of the type of their values."""
+    def config(self) -> KernelConfig:
+        """The configuration of the kernel."""
 
     @property
     @abstractmethod
-    def constants(self) -> dict[str, int]:
-        """Numbers of the configuration."""
-
-    @property
-    @abstractmethod
-    def scales(self) -> dict[str, FixedScale]:
-        """Conversions of stored values to fixed point."""
-
-    @property
-    def tables(self) -> dict[str, tuple[str, Sequence[int]]]:
-        """C++ type and entries of each table; no entries of one that is not used."""
-        return {}
+    def memory(self) -> np.ndarray:
+        """Zeros, for the C function to write to."""
 
     @abstractmethod
-    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The result in integers for each sample of stored outputs (N, C, ...); samples are a stream, in order."""
-
-    @abstractmethod
-    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the C interface: of each sample the outputs that it reads, in the order of their positions, as memory (HWC)."""
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """The result in integers for the stored outputs (C, ...) of a sample, the first one of a stream."""
 
     @abstractmethod
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Any:
         """A stored result in real numbers; positions of a `frame` (width, height) of the source in its pixels."""
+
+    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The result in integers for each sample of stored outputs (N, C, ...), which are a stream."""
+        return [self.decode(sample) for sample in zip(*outputs, strict=True)]
+
+    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        """`stored`, by the C interface: of each sample the outputs that it reads, in the order of their positions, as memory (HWC)."""
+        found = [self.memory for _ in samples]
+        for sample, memory in zip(samples, found, strict=True):
+            call(self.function, *sample, memory)
+        return found
 
     def name(self, label: int) -> str:
         """The name of a class; "" where it has none."""
@@ -127,11 +159,14 @@ class Post:
 
 
 def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> str | None:
-    """The only kind that outputs can be of; None where there is none, or more than one."""
+    """The text of -post for the only kind that outputs can be of; None where there is none, or more than one."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         return None
-    found = [kind.name for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
-    return found[0] if len(found) == 1 else None
+    found = [kind for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
+    if len(found) != 1:
+        return None
+    required = ",".join(f"{key.name}=..." for key in found[0].keys if key.default is REQUIRED)
+    return found[0].name + (f":{required}" if required else "")
 
 
 def parse_post(text: str, where: Location | None = None) -> Post:
@@ -193,3 +228,11 @@ def require_small(outputs: Sequence[TensorInfo]) -> None:
     for info in outputs:
         if not info.type.is_float and (info.type.bits > 16 or info.type.plain):
             raise misfit(f"'{info.name}' has the type {info.type.name}", "export with -nbbits 8, 16 or -32")
+
+
+def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
+    """The output of a model with one. Raises E460 for others, and as `require_small`."""
+    require_small(outputs)
+    if len(outputs) != 1:
+        raise misfit(f"the model has {len(outputs)} outputs", "choose one by -outputs")
+    return outputs[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -46,23 +45,21 @@ class Detector(PostProcessor):
     size: tuple[int, int]
     most: int
 
+    function: ClassVar = "detect"
     folder: ClassVar = "boxes"
     in_frame: ClassVar = True
     types: ClassVar = {"Detection": "detection"}
 
-    @abstractmethod
-    def found(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """Detections in the stored outputs (C, ...) of a sample, int64 (n, 6): class, score in 1/65536, edges in 1/16 pixel."""
-
-    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """`found`, of each sample."""
-        return [self.found(sample) for sample in zip(*outputs, strict=True)]
+    @property
+    def memory(self) -> np.ndarray:
+        """Of all detections: class, score in 1/65536, edges in 1/16 pixel."""
+        return np.zeros((self.most, 6), np.int32)
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the function detect."""
-        found = [np.zeros((self.most, 6), np.int32) for _ in samples]
-        counts = [call("detect", *sample, one, self.most) for sample, one in zip(samples, found, strict=True)]
-        return [one[:count].astype(np.int64) for one, count in zip(found, counts, strict=True)]
+        """`stored`, by the function detect, which returns their number."""
+        found = [self.memory for _ in samples]
+        counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, found, strict=True)]
+        return [one[:count] for one, count in zip(found, counts, strict=True)]
 
     def result(
         self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None

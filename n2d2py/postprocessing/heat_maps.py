@@ -11,10 +11,19 @@ import numpy as np
 from n2d2py.arithmetic.detections import STEP, SUBPIXELS
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, SIGMOID, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.arithmetic.heat_maps import CenterDecoder, HeatMaps, PointDecoder, class_map
+from n2d2py.arithmetic.heat_maps import CenterDecoder, ClassMap, HeatMaps, PointDecoder
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, CCall, PostKind, PostProcessor, image_size, misfit, require_small
+from n2d2py.postprocessing.contract import (
+    KINDS,
+    KernelConfig,
+    PostKind,
+    PostProcessor,
+    image_size,
+    misfit,
+    only_output,
+    require_small,
+)
 from n2d2py.postprocessing.detector import Detector, in_frame
 
 _SCORES = Key(
@@ -43,21 +52,8 @@ class KeyPoint(NamedTuple):
     y: float
 
 
-def _sizes(maps: HeatMaps) -> dict[str, int]:
-    """Numbers of the configuration of a kernel."""
-    return {
-        "Count": maps.count,
-        "Columns": maps.columns,
-        "Rows": maps.rows,
-        "Width": maps.width,
-        "Height": maps.height,
-        "Logits": int(maps.logits),
-    }
-
-
-def _tables(maps: HeatMaps) -> dict[str, tuple[str, Sequence[int]]]:
-    """That of logits."""
-    return {"sigmoid": ("std::int32_t", SIGMOID.tolist() if maps.logits else ())}
+def _tables(maps: HeatMaps) -> dict[str, Sequence[int]]:
+    return {"sigmoid": SIGMOID.tolist() if maps.logits else ()}
 
 
 @dataclass(frozen=True)
@@ -72,58 +68,34 @@ class PointFinder(PostProcessor):
 
     kernel: ClassVar = "heat_maps"
     kernel_class: ClassVar = "PointDecoder"
+    function: ClassVar = "find_points"
     folder: ClassVar = "points"
     in_frame: ClassVar = True
     types: ClassVar = {"Point": "key_point"}
 
     @property
-    def maps(self) -> HeatMaps:
-        """Those of the decoder."""
-        return self.decoder.maps
+    def config(self) -> KernelConfig:
+        """Numbers of the decoder."""
+        kinds = {name.capitalize(): self.decoder.refine == name for name in ("quarter", "quadratic")}
+        return KernelConfig.of(self.decoder, {"Value": 0}, _tables(self.decoder.maps), **kinds)
 
     @property
-    def reads(self) -> dict[str, int]:
-        """The only output."""
-        return {"Value": 0}
+    def memory(self) -> np.ndarray:
+        """Of the points: score in 1/65536, x, y in 1/16 pixel."""
+        return np.zeros((self.decoder.maps.count, 3), np.int32)
 
-    @property
-    def constants(self) -> dict[str, int]:
-        """Those of the decoder."""
-        d = self.decoder
-        kinds = {name.capitalize(): int(d.refine == name) for name in ("quarter", "quadratic")}
-        return {**_sizes(self.maps), **kinds, "Centered": int(d.centered)}
-
-    @property
-    def scales(self) -> dict[str, FixedScale]:
-        """That of the heat maps."""
-        return {"score": self.maps.score}
-
-    @property
-    def tables(self) -> dict[str, tuple[str, Sequence[int]]]:
-        """That of logits."""
-        return _tables(self.maps)
-
-    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         """`PointDecoder.points`."""
-        return [self.decoder.points(maps) for maps in outputs[0]]
-
-    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the function find_points."""
-        found = [np.zeros((self.maps.count, 3), np.int32) for _ in samples]
-        for sample, points in zip(samples, found, strict=True):
-            call("find_points", *sample, points)
-        return [points.astype(np.int64) for points in found]
+        return self.decoder.points(outputs[0])
 
     def result(
         self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
     ) -> list[KeyPoint]:
         """Stored points (n, 3) in real numbers."""
-        places = in_frame(stored[:, 1:], (self.maps.width, self.maps.height), source, frame) / SUBPIXELS
+        maps = self.decoder.maps
+        places = (in_frame(stored[:, 1:], (maps.width, maps.height), source, frame) / SUBPIXELS).tolist()
         scores = (stored[:, 0] / ONE).tolist()
-        return [
-            KeyPoint(label, self.name(label), score, *place)
-            for label, (score, place) in enumerate(zip(scores, places.tolist(), strict=True))
-        ]
+        return [KeyPoint(label, self.name(label), scores[label], *place) for label, place in enumerate(places)]
 
 
 @dataclass(frozen=True)
@@ -143,33 +115,12 @@ class CenterDetector(Detector):
     kernel_class: ClassVar = "CenterDecoder"
 
     @property
-    def maps(self) -> HeatMaps:
-        """Those of the decoder."""
-        return self.decoder.maps
+    def config(self) -> KernelConfig:
+        """Numbers of the decoder."""
+        reads = {"Value": 0, "SizeValue": self.sizes, "OffsetValue": self.offsets}
+        return KernelConfig.of(self.decoder, reads, _tables(self.decoder.maps), Offsets=self.decoder.offset is not None)
 
-    @property
-    def reads(self) -> dict[str, int]:
-        """Heat maps, sizes and offsets."""
-        return {"Value": 0, "SizeValue": self.sizes, "OffsetValue": self.offsets}
-
-    @property
-    def constants(self) -> dict[str, int]:
-        """Those of the decoder."""
-        d = self.decoder
-        return {**_sizes(self.maps), "Offsets": int(d.offset is not None), "Threshold": d.threshold}
-
-    @property
-    def scales(self) -> dict[str, FixedScale]:
-        """Those of the decoder."""
-        d = self.decoder
-        return {"score": self.maps.score, "size": d.size, "offset": d.offset or d.size}
-
-    @property
-    def tables(self) -> dict[str, tuple[str, Sequence[int]]]:
-        """That of logits."""
-        return _tables(self.maps)
-
-    def found(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         """`CenterDecoder.boxes`."""
         return self.decoder.boxes(outputs[0], outputs[self.sizes], outputs[self.offsets])
 
@@ -179,46 +130,29 @@ class PixelClassifier(PostProcessor):
     """Classes of positions that are bound to an output.
 
     Attributes:
-        classes, rows, columns: shape of the output.
-        score: conversion of the scores to 1/65536.
-        threshold: of one class, in 1/65536: positions above it are of the class.
+        decoder: their integers.
     """
 
-    classes: int
-    rows: int
-    columns: int
-    score: FixedScale
-    threshold: int
+    decoder: ClassMap
 
     kernel: ClassVar = "heat_maps"
     kernel_class: ClassVar = "ClassMap"
+    function: ClassVar = "segment"
     folder: ClassVar = "pixels"
 
     @property
-    def reads(self) -> dict[str, int]:
-        """The only output."""
-        return {"Value": 0}
+    def config(self) -> KernelConfig:
+        """Numbers of the decoder."""
+        return KernelConfig.of(self.decoder, {"Value": 0}, {})
 
     @property
-    def constants(self) -> dict[str, int]:
-        """Sizes."""
-        return {"Classes": self.classes, "Positions": self.rows * self.columns, "Threshold": self.threshold}
+    def memory(self) -> np.ndarray:
+        """Of the classes."""
+        return np.zeros((self.decoder.rows, self.decoder.columns), np.uint8)
 
-    @property
-    def scales(self) -> dict[str, FixedScale]:
-        """That of the scores."""
-        return {"score": self.score}
-
-    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """`class_map`."""
-        return [class_map(scores, self.score, self.threshold) for scores in outputs[0]]
-
-    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the function segment."""
-        found = [np.zeros((self.rows, self.columns), np.uint8) for _ in samples]
-        for sample, classes in zip(samples, found, strict=True):
-            call("segment", *sample, classes)
-        return found
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """`ClassMap.best`."""
+        return self.decoder.best(outputs[0])
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> np.ndarray:
         """The stored map, in positions of the output."""
@@ -246,18 +180,11 @@ def _image(info: TensorInfo) -> tuple[int, ...]:
     return info.stored[1:]
 
 
-def _only(outputs: Sequence[TensorInfo]) -> TensorInfo:
-    if len(outputs) != 1:
-        raise misfit(f"the model has {len(outputs)} outputs", "choose that of the maps by -outputs")
-    return outputs[0]
-
-
 Infos = Sequence[TensorInfo]
 
 
 def _points(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> PointFinder:
-    require_small(outputs)
-    maps = _maps(_only(outputs), image_size(inputs), names, values["scores"])
+    maps = _maps(only_output(outputs), image_size(inputs), names, values["scores"])
     return PointFinder(names, PointDecoder(maps, values["refine"], values["origin"] == "center"))
 
 
@@ -281,13 +208,21 @@ def _centers(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tu
     return CenterDetector(names, size, values["max"], decoder, *places)
 
 
+def _fits_centers(outputs: Infos, size: tuple[int, int], names: tuple[str, ...]) -> bool:
+    """True for heat maps and twice two maps of the same positions."""
+    shapes = [info.stored for info in outputs if len(info.stored) == 4]
+    same = len(outputs) == len(shapes) == 3 and len({shape[2:] for shape in shapes}) == 1 and shapes[0][2] > 1
+    return same and all(shape[1] == 2 for shape in shapes[1:]) and len(names) in (0, shapes[0][1])
+
+
 def _pixels(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> PixelClassifier:
-    require_small(outputs)
-    info = _only(outputs)
+    info = only_output(outputs)
     classes, rows, columns = _image(info)
     if classes > 256 or (names and len(names) != max(classes, 2)):
         raise misfit(f"'{info.name}' has {classes} classes", "give at most 256, and a name of each by -class-names")
-    return PixelClassifier(names, classes, rows, columns, FixedScale.of(info.type, ONE), int(values["threshold"] * ONE))
+    return PixelClassifier(
+        names, ClassMap(classes, rows, columns, FixedScale.of(info.type, ONE), int(values["threshold"] * ONE))
+    )
 
 
 for _kind in (
@@ -318,6 +253,7 @@ offsets: Position of the offsets after the heat maps; sizes are the other output
             _SCORES,
         ),
         _centers,
+        _fits_centers,
     ),
     PostKind(
         "segmentation",

@@ -13,7 +13,7 @@ from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScal
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, CCall, PostKind, PostProcessor, misfit, require_small
+from n2d2py.postprocessing.contract import KINDS, CCall, KernelConfig, PostKind, PostProcessor, misfit, only_output
 
 _KEYS = keys(
     """
@@ -70,40 +70,29 @@ class ScoreDecider(PostProcessor):
 
     kernel: ClassVar = "decisions"
     kernel_class: ClassVar = "Decider"
+    function: ClassVar = "decide"
     folder: ClassVar = "scores"
     types: ClassVar = {"State": "decision"}
 
     @property
-    def reads(self) -> dict[str, int]:
-        """The only output."""
-        return {"Value": 0}
-
-    @property
-    def constants(self) -> dict[str, int]:
-        """Those of the decider."""
-        d = self.decider
-        return {
-            "Classes": d.classes,
-            "Sigmoid": int(d.activation == "sigmoid"),
-            "Softmax": int(d.activation == "softmax"),
-            "Top": d.top,
-            "Average": d.average,
-            "Threshold": d.threshold,
-            "Release": d.release,
-            "Hold": d.hold,
+    def config(self) -> KernelConfig:
+        """Numbers of the decider."""
+        activation = self.decider.activation
+        tables = {
+            "sigmoid": SIGMOID.tolist() if activation == "sigmoid" else (),
+            "powers": POWERS.tolist() if activation == "softmax" else (),
         }
+        kinds = {name.capitalize(): activation == name for name in ("sigmoid", "softmax")}
+        return KernelConfig.of(self.decider, {"Value": 0}, tables, **kinds)
 
     @property
-    def scales(self) -> dict[str, FixedScale]:
-        """That of the decider."""
-        return {"score": self.decider.score}
+    def memory(self) -> np.ndarray:
+        """Of the state, which begins with the result."""
+        return np.zeros(5 + 2 * self.decider.top + self.decider.average * self.decider.classes, np.int32)
 
-    @property
-    def tables(self) -> dict[str, tuple[str, Sequence[int]]]:
-        """Those of the activation."""
-        found = {"sigmoid": SIGMOID.tolist(), "powers": POWERS.tolist()}
-        used = {"sigmoid": "sigmoid", "softmax": "powers"}.get(self.decider.activation)
-        return {name: ("std::int32_t", entries if name == used else ()) for name, entries in found.items()}
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """`Decider.decide` of the first call."""
+        return self.stored([one[None] for one in outputs])[0]
 
     def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """`Decider.decide`."""
@@ -111,12 +100,11 @@ class ScoreDecider(PostProcessor):
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
         """`stored`, by the functions decide_begin and decide."""
-        d, found = self.decider, []
-        state = np.zeros(2 + 2 * d.top + 4 + d.average * d.classes, np.int32)
+        state, found = self.memory, []
         call("decide_begin", state)
         for sample in samples:
-            call("decide", state, *sample)
-            found.append(state[: 2 + 2 * d.top].astype(np.int64))
+            call(self.function, state, *sample)
+            found.append(state[: 2 + 2 * self.decider.top].copy())
         return found
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Decision:
@@ -129,10 +117,7 @@ class ScoreDecider(PostProcessor):
 def _bind(
     values: Mapping[str, Any], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]
 ) -> ScoreDecider:
-    if len(outputs) != 1:
-        raise misfit(f"the model has {len(outputs)} outputs", "choose that of the scores by -outputs")
-    require_small(outputs)
-    (info,), classes = outputs, outputs[0].stored[1]
+    info, classes = only_output(outputs), outputs[0].stored[1]
     if int(np.prod(info.stored)) != classes:
         shape = "x".join(map(str, info.shape))
         raise misfit(f"the output '{info.name}' of {shape} has not one score for each class", "choose another by -outputs")

@@ -272,6 +272,30 @@ def test_decisions_of_a_sensor(home):
     assert make_board(board, "cortex-m4", "-s", "OPT=-O0", f"INPUT={home / 'x.bin'}", "run_app") == printed
 
 
+@pytest.mark.parametrize("post", ["keypoints", pytest.param("segmentation", marks=pytest.mark.slow)])
+def test_maps_of_a_camera(home, post):
+    """Points in pixels of the frame and shares of classes, in the programs as in the library."""
+    need_core("cortex-m4")
+    weights = {"w": np.random.default_rng(3).normal(0, 1, (3, 3, 3, 3)).astype(np.float32)}
+    body = "a = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w)\n y = Sigmoid(a)"
+    onnx.save(text_model("float[1,3,24,32] x => float[1,3,12,16] y", body, weights), "maps.onnx")
+    words = ["maps.onnx", *CAMERA[1:9], "-crop", "32x24", "-post", post, *COMMON]
+    folder, board = built(home, post, *words), exported(home, post + "_mcu", *words, "-export", "CPP_MCU")
+    export, picture = load_export(folder), Path("pictures/2.ppm")
+    found = export.pipeline(np.asarray(Image.open(picture)))
+    if post == "keypoints":
+        lines = [f"{one.name} {number(one.score, 3)} {number(one.x, 1)} {number(one.y, 1)}" for one in found]
+    else:
+        counts = np.bincount(found.ravel(), minlength=3)
+        names = ("cat", "dog", "bird")
+        lines = [
+            f"{name} {number(65536 * count // 192 / 65536, 3)}" for name, count in zip(names, counts, strict=True) if count
+        ]
+    assert app(folder, str(picture)).splitlines() == lines
+    printed = make_board(board, "cortex-m4", "-s", "OPT=-O0", f"INPUT={home / picture}", "run_app")
+    assert printed.splitlines() == lines
+
+
 @pytest.mark.parametrize(
     "post, code, text",
     [

@@ -57,7 +57,7 @@ def test_a_library_detects(home, order, two, sigmoid, bits):
     found, outputs = export.detect(x), export._run([export.info.inputs[0].type.quantize(x)])
     assert detector is not None and detector.decoder.overlap == int(0.3 * 65536)
     for index, each in enumerate(found):
-        assert each == detector.result(detector.found([y[index] for y in outputs]))
+        assert each == detector.result(detector.decode([y[index] for y in outputs]))
         assert [one.score for one in each] == sorted((one.score for one in each), reverse=True)
         assert all(one.score > 0.6 and one.name in ("cat", "dog", "bird") and one.x1 <= 32 and one.y1 <= 24 for one in each)
     assert sum(map(len, found)) > 24
@@ -92,7 +92,7 @@ def test_boxes_relative_to_anchors(home, target):
     assert detector is not None and detector.decoder.classes == 2
     wrong = 0
     for index, (each, boxes, scores) in enumerate(zip(found, *export(x), strict=True)):
-        assert each == detector.result(detector.found([y[index] for y in outputs]))
+        assert each == detector.result(detector.decode([y[index] for y in outputs]))
         wanted = reference(detector.decoder, boxes.T, scores.T[:, 1:])
         near = [any(one.label == w[0] and abs(w[2] - one[3:]).max() < 1 / 8 for w in wanted) for one in each]
         wrong += near.count(False) + len(wanted) - near.count(True)
@@ -126,7 +126,10 @@ def test_outputs_that_are_maps(home, post):
         np.testing.assert_array_equal(one, wanted)
     (maps, *others) = real if isinstance(real := export(x), tuple) else (real,)
     if post == "segmentation":
-        assert all((np.take_along_axis(each, one[None].astype(int), 0) == each.max(0)).all() for one, each in zip(found, maps))
+        assert all(
+            (np.take_along_axis(each, one[None].astype(int), 0) == each.max(0)).all()
+            for one, each in zip(found, maps, strict=True)
+        )
     elif others:
         assert sum(map(len, found)) > 24 and all(0 <= one.x0 < one.x1 <= 32 for each in found for one in each)
     else:
@@ -245,6 +248,24 @@ def test_heads_that_are_recognized(shape, names, kind):
     assert recognized(*ends, names) == kind
 
 
+@pytest.mark.parametrize(
+    "shapes, names, post",
+    [
+        ([(1, 1917, 4), (1, 1917, 91)], (), "ssd:anchors=..."),
+        ([(1, 400, 3), (1, 400, 4)], ("a", "b"), "ssd:anchors=..."),
+        ([(1, 400, 3), (1, 400, 4)], ("a",), None),
+        ([(1, 300, 4), (1, 300, 80)], (), None),  # a transformer
+        ([(1, 84, 4), (1, 84, 80)], (), None),  # the grids of YOLO
+        ([(1, 400, 4), (1, 399, 3)], (), None),
+        ([(1, 80, 16, 16), (1, 2, 16, 16), (1, 2, 16, 16)], (), "centernet"),
+        ([(1, 80, 16, 16), (1, 2, 16, 16), (1, 2, 8, 8)], (), None),
+    ],
+)
+def test_heads_of_several_outputs(shapes, names, post):
+    outputs = [TensorInfo(f"y{at}", shape, FLOAT32) for at, shape in enumerate(shapes)]
+    assert recognized([TensorInfo("x", (1, 3, 64, 64), FLOAT32)], outputs, names) == post
+
+
 def test_a_network_without_detections(home):
     need("g++", "make")
     save_detector("net.onnx")
@@ -268,7 +289,7 @@ def test_the_digits_of_a_trained_detector(tmp_path):
     found = export.detect(x)
     detector, outputs = export.post, export._run([export.info.inputs[0].type.quantize(x)])
     assert detector is not None
-    assert found == [detector.result(detector.found([y[index] for y in outputs])) for index in range(len(x))]
+    assert found == [detector.result(detector.decode([y[index] for y in outputs])) for index in range(len(x))]
     real = onnxruntime.InferenceSession(str(folder / "yolo.ts.onnx")).run(None, {"input": x})[0]
     best = real[:, 4] * real[:, 5:].max(1)
     hits = 0
@@ -299,7 +320,7 @@ def test_the_score_of_a_detector(home, capsys):
     for name in "abcd":
         x = np.asarray(Image.open(f"images/{name}.png"), np.float32).transpose(2, 0, 1)[None] / 255
         y = FloatEngine(network.graph).run(x)["y"][0]
-        found[f"{name}.png"] = [(one.label, one.x0, one.y0, one.x1, one.y1) for one in detector.result(detector.found([y]))]
+        found[f"{name}.png"] = [(one.label, one.x0, one.y0, one.x1, one.y1) for one in detector.result(detector.decode([y]))]
     assert sum(map(len, found.values())) > 4
     Path("boxes.json").write_text(json.dumps(of_coco(found)))
     folder = run("net.onnx", "-export", "CPP", *words, *post, "-labels", "boxes.json", "-test", out=home)

@@ -12,7 +12,7 @@ from support.programs import need
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.arithmetic.fixed_scale import ONE, FixedScale
-from n2d2py.arithmetic.heat_maps import CenterDecoder, HeatMaps, PointDecoder, class_map
+from n2d2py.arithmetic.heat_maps import CenterDecoder, ClassMap, HeatMaps, PointDecoder
 
 SCORE = FixedScale.of(FLOAT32, ONE)
 
@@ -73,8 +73,8 @@ def test_equal_neighbors_are_one_peak():
 
 def test_classes_of_pixels():
     scores = np.array([[[0.5, 0.1, np.nan]], [[0.5, 0.2, -np.inf]]], np.float32)
-    assert class_map(scores, SCORE, 0).tolist() == [[0, 1, 1]]
-    assert class_map(scores[:1], SCORE, ONE // 4).tolist() == [[1, 0, 0]]
+    assert ClassMap(2, 1, 3, SCORE, 0).best(scores).tolist() == [[0, 1, 1]]
+    assert ClassMap(1, 1, 3, SCORE, ONE // 4).best(scores[:1]).tolist() == [[1, 0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, FixedScale
-from n2d2py.arithmetic.heat_maps import CenterDecoder, HeatMaps, PointDecoder
+from n2d2py.arithmetic.heat_maps import CenterDecoder, ClassMap, HeatMaps, PointDecoder
 from n2d2py.postprocessing import PostProcessor
 from n2d2py.postprocessing.heat_maps import CenterDetector, PixelClassifier, PointFinder
 from support import post_cases
@@ -29,7 +29,7 @@ static void points(const typename Cfg::Value* maps) {
 }
 template <class Cfg>
 static void pixels(const typename Cfg::Value* scores) {
-    std::uint8_t classes[Cfg::Positions];
+    std::uint8_t classes[Cfg::Rows * Cfg::Columns];
     n2d2::ClassMap<Cfg>::run(scores, classes);
     for (const std::uint8_t one : classes)
         number(one);
@@ -62,7 +62,7 @@ def heat_map_cases(count: int, seed: int) -> Iterator[Case]:
             yield PointFinder((), PointDecoder(heat, str(rng.choice(["none", "quarter", "quadratic"])), logits)), [stored]
         elif number % 3 == 1:
             threshold = int(rng.integers(-ONE, ONE))
-            yield PixelClassifier((), maps, rows, columns, FixedScale.of(kind, ONE), threshold), [stored]
+            yield PixelClassifier((), ClassMap(maps, rows, columns, FixedScale.of(kind, ONE), threshold)), [stored]
         else:
             sizes = post_cases.TYPES[0](1 / 20).quantize(rng.uniform(0, 8, (2, rows, columns)))
             offsets = post_cases.TYPES[1](1 / 100).quantize(rng.uniform(-1, 1, (2, rows, columns)))
@@ -74,7 +74,7 @@ def heat_map_cases(count: int, seed: int) -> Iterator[Case]:
 
 def wanted(cases: list[Case]) -> list[int]:
     """Numbers that the program prints."""
-    found = [(post, post.stored([one[None] for one in stored])[0]) for post, stored in cases]
+    found = [(post, post.decode(stored)) for post, stored in cases]
     return [value for post, one in found for value in [len(one)] * isinstance(post, CenterDetector) + one.ravel().tolist()]
 
 

@@ -33,16 +33,16 @@ def array(name: str, values: np.ndarray) -> str:
 
 def config(name: str, post: PostProcessor, values: Sequence[np.ndarray], types: dict[str, str]) -> str:
     """The configuration of a kernel for stored outputs, and its tables."""
-    kinds = {key: c_type(values[at]) for key, at in post.reads.items()} | types
-    tables = {key: (kind, list(entries)) for key, (kind, entries) in post.tables.items()}
+    kinds = {key: c_type(values[at]) for key, at in post.config.reads.items()} | types
+    tables = {key: (kind, list(entries)) for key, (kind, entries) in post.config.tables.items()}
     constants = "".join(
         f"static const {kind} {key}{name}[] = {{{', '.join(map(str, entries))}}};\n"
         for key, (kind, entries) in tables.items()
         if entries
     )
     lines = [f"typedef {kind} {key};" for key, kind in kinds.items()]
-    lines += [f"enum : std::int32_t {{ {', '.join(f'{key} = {value}' for key, value in post.constants.items())} }};"]
-    lines += [_scale(key, one) for key, one in post.scales.items()]
+    lines += [f"enum : std::int32_t {{ {', '.join(f'{key} = {value}' for key, value in post.config.constants.items())} }};"]
+    lines += [_scale(key, one) for key, one in post.config.scales.items()]
     lines += [
         f"static const {kind}* {key}() {{ return {f'{key}{name}' if entries else 'nullptr'}; }}"
         for key, (kind, entries) in tables.items()

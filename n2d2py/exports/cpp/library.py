@@ -203,7 +203,7 @@ class Export(Network):
             self.post = parse_post(text).bind(self.info.inputs, self.info.outputs, self.contract.classes)
 
     def _processed(self, post: PostProcessor, outputs: list[np.ndarray]) -> list[np.ndarray]:
-        read = [_to_hwc(outputs[index]) for index in sorted(set(post.reads.values()))]
+        read = [_to_hwc(outputs[index]) for index in sorted(set(post.config.reads.values()))]
         return post.compiled(self._library.call, list(zip(*read, strict=True)))
 
     def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:

@@ -25,17 +25,17 @@ class PostView:
     @property
     def ports(self) -> list[PortView]:
         """The outputs that it reads, in the order of the parameters of its functions."""
-        return [self.outputs[at] for at in sorted(set(self.post.reads.values()))]
+        return [self.outputs[at] for at in sorted(set(self.post.config.reads.values()))]
 
     @property
     def values(self) -> dict[str, PortView]:
         """The output of each type of the configuration."""
-        return {name: self.outputs[at] for name, at in self.post.reads.items()}
+        return {name: self.outputs[at] for name, at in self.post.config.reads.items()}
 
     @property
     def scales(self) -> dict[str, tuple[str, str]]:
         """By function of the configuration, the C++ type of a conversion to fixed point, and its members."""
-        return {name: _literal(one) for name, one in self.post.scales.items()}
+        return {name: _literal(one) for name, one in self.post.config.scales.items()}
 
     @property
     def detects(self) -> bool:

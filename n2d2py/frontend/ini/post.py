@@ -43,4 +43,5 @@ def read_post(document: Document) -> str | None:
 def _either(key: Key, other: Key) -> Key:
     """A key that kinds of -post understand differently; `parse_post` knows the bounds of each."""
     doc = key.doc if other.doc in key.doc else f"{key.doc} {other.doc}"
-    return replace(key, doc=doc, default=key.default if key.default == other.default else None, minimum=None, maximum=None)
+    differing = {name: None for name in ("default", "minimum", "maximum") if getattr(key, name) != getattr(other, name)}
+    return replace(key, doc=doc, **differing)
