@@ -85,6 +85,8 @@ private:
 
     // The average of a class, rounded; a half is rounded up.
     static std::int32_t average(const State& state, std::int32_t index) {
+        if (Cfg::Average == 1)
+            return state.history[index];
         std::int64_t sum = state.count >> 1;
         for (std::int32_t call = 0; call < state.count; ++call)
             sum += state.history[call * Cfg::Classes + index];
