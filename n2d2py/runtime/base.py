@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort, TensorInfo, plain_port
-from n2d2py.postprocessing import Detection, Detector
+from n2d2py.postprocessing import Detection, Detector, PostProcessor
 
 
 class ArrayError(N2D2Error, ValueError):
@@ -51,12 +52,12 @@ class Network:
     Attributes:
         info: its inputs, outputs and layers.
         contract: images that it takes, and names of its classes.
-        detector: its post-processing; None without -post.
+        post: its post-processing; None without -post.
     """
 
     info: NetworkInfo
     contract: InputContract = InputContract()
-    detector: Detector | None = None
+    post: PostProcessor | None = None
 
     def __repr__(self) -> str:
         ends = (
@@ -116,31 +117,39 @@ class Network:
         )
         return self._run_layers(stored)
 
-    def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
-        """The objects in each image of a batch, the highest score first, in pixels of the input.
+    def postprocess(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[Any]:
+        """The result of -post for each sample of a batch, which is a stream: the post-processing begins with its first sample.
 
         Args:
-            x: real images as in a call, or stored ones as in `run_raw`.
+            x: real samples as in a call, or stored ones as in `run_raw`.
             frame: width and height of the frames that `from_frame` made the images of: the result is in their pixels.
 
         Raises:
             ArrayError: E804 an export without -post, a frame without -input-format, or arrays as in a call.
             N2D2Error: E407 a frame that cannot be converted.
         """
-        if self.detector is None:
+        if self.post is None:
             raise ArrayError("this network has no post-processing", "export with -post")
         source = self.contract.source if isinstance(self.contract.source, FrameSource) else None
         if frame is not None and source is None:
             raise ArrayError("this network takes no frames", "export with -input-format, or leave out the frame")
-        ((image,), _), (info,) = self._batches([x]), self.info.inputs
-        stored = self._stored([image]) if image.dtype == info.dtype else [info.type.quantize(image)]
-        outputs = self._run(stored)
-        found = (self._detected(self.detector, [y[index] for y in outputs]) for index in range(len(stored[0])))
-        return [self.detector.detections(one, source, frame) for one in found]
+        ((sample,), _), (info,) = self._batches([x]), self.info.inputs
+        stored = self._stored([sample]) if sample.dtype == info.dtype else [info.type.quantize(sample)]
+        return [self.post.result(one, source, frame) for one in self._processed(self.post, self._run(stored))]
 
-    def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
-        """Stored detections in the stored outputs (C, ...) of one sample."""
-        return detector.stored(outputs)
+    def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
+        """The objects in each image of a batch, the highest score first: `postprocess` of a detector.
+
+        Raises:
+            ArrayError: E804 an export that detects nothing, and as `postprocess`.
+        """
+        if self.post is not None and not isinstance(self.post, Detector):
+            raise ArrayError("this network detects no objects", "call postprocess()")
+        return self.postprocess(x, frame)
+
+    def _processed(self, post: PostProcessor, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Stored results for stored outputs (N, C, ...)."""
+        return post.stored(outputs)
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """`layers` for stored inputs in the axes of the graph."""

@@ -21,7 +21,7 @@ TARGET = "detections"
 
 def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:
     """Raise E452 for detections without labelled boxes, or labelled boxes without detections."""
-    if (network.options.post is None) == (stimuli.boxes is None):
+    if (detector_of(network, network.graph) is None) == (stimuli.boxes is None):
         return
     if stimuli.boxes is None:
         what, remedy = (
@@ -33,14 +33,17 @@ def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:
     raise N2D2Error("E452", what, where=network.place, remedy=remedy)
 
 
-def detector_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> Detector:
-    """The post-processing of the network with the types of `graph`."""
-    return parse_post(str(network.options.post)).bind(*ends(graph), network.data.classes)
+def detector_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> Detector | None:
+    """The detector of -post for the types of `graph`; None without one."""
+    if network.options.post is None:
+        return None
+    post = parse_post(network.options.post).bind(*ends(graph), network.data.classes)
+    return post if isinstance(post, Detector) else None
 
 
 def found_boxes(detector: Detector, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The detections of each sample of stored outputs (N, C, ...), as in `Boxes`."""
-    found = (detector.detections(detector.stored(sample)) for sample in zip(*outputs, strict=True))
+    found = map(detector.result, detector.stored(outputs))
     return [np.array([(one.label, *one[2:]) for one in each], np.float64).reshape(-1, 6) for each in found]
 
 

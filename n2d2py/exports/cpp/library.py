@@ -24,7 +24,7 @@ from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
-from n2d2py.postprocessing import Detection, Detector, files_of, parse_post, with_files
+from n2d2py.postprocessing import PostProcessor, files_of, parse_post, with_files
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 3
@@ -80,7 +80,6 @@ class _Library:
     Attributes:
         partial: whether outputs can be chosen.
         on_device: whether the working memory is on a device, and that of the library is used.
-        detect: turns outputs into detections; None for an export without -post.
         from_frame: converts a frame of a camera; None for an export without -input-format.
         audio_begin, audio_samples: convert a sound; None for an export without -audio.
         reset: sets the states in an arena to zero; None for a network without states.
@@ -106,7 +105,7 @@ class _Library:
         self.audio_begin, self.audio_samples = (
             getattr(library, f"{prefix}_audio_{name}", None) for name in ("begin", "samples")
         )
-        self.detect: Any = getattr(library, f"{prefix}_detect", None)
+        self._loaded, self._prefix = library, prefix
         self.reset = getattr(library, f"{prefix}_reset", None)
         if self.reset is not None:
             self.reset.restype, self.reset.argtypes = None, [c_void_p]
@@ -115,6 +114,11 @@ class _Library:
         self.on_device = hasattr(library, f"{prefix}_device_name")
         if self.on_device:
             self._check_device(library, prefix)
+
+    def call(self, name: str, *arguments: np.ndarray | int) -> int:
+        """Call a function of -post with the memory of arrays, and integers."""
+        function = getattr(self._loaded, f"{self._prefix}_{name}")
+        return function(*(c_int(one) if isinstance(one, int) else c_void_p(one.ctypes.data) for one in arguments))
 
     def _check_device(self, library: ctypes.CDLL, prefix: str) -> None:
         """Open the device of the library; let inferences raise what their status says.
@@ -196,14 +200,11 @@ class Export(Network):
         if "post" in details:
             home = library.parents[1]
             text = with_files(details["post"], {key: str(home / name) for key, name in files_of(details["post"]).items()})
-            self.detector = parse_post(text).bind(self.info.inputs, self.info.outputs, self.contract.classes)
+            self.post = parse_post(text).bind(self.info.inputs, self.info.outputs, self.contract.classes)
 
-    def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
-        read = sorted({detector.boxes.output, detector.scores.output})
-        memory = [_to_hwc(outputs[index][None]) for index in read]
-        found = np.zeros((detector.decoder.most, 6), np.int32)
-        count = self._library.detect(*(c_void_p(one.ctypes.data) for one in (*memory, found)), c_int(len(found)))
-        return found[:count].astype(np.int64)
+    def _processed(self, post: PostProcessor, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        read = [_to_hwc(outputs[index]) for index in sorted(set(post.config.reads.values()))]
+        return post.compiled(self._library.call, list(zip(*read, strict=True)))
 
     def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
         """The input for `run_raw` of a frame: its rows of memory (height, bytes), uint8, in the format of -input-format.
@@ -229,8 +230,8 @@ class Export(Network):
             raise ArrayError(f"a frame of {width}x{height} cannot be converted", "give one as large as the crop or larger")
         return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
 
-    def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
-        """Decisions for one raw image or sound: with -post its objects, in pixels of the image; else the real outputs.
+    def pipeline(self, raw: np.ndarray) -> Any:
+        """The result for one raw image or sound: that of -post, in pixels of the image; else the real outputs.
 
         `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any size; with
         -audio the samples (n,) of a sound, int16; of other exports the real input, as in a call.
@@ -247,10 +248,12 @@ class Export(Network):
             height, width = raw.shape[:2]
             colors = raw if raw.ndim == 3 else np.repeat(raw[:, :, None], 3, 2)
             stored = self.from_frame(self.contract.source.layout.encode(colors), width)
-            if self.detector is not None:
-                return self.detect(stored, (width, height))[0]
+            if self.post is not None:
+                return self.postprocess(stored, (width, height))[0]
         else:
-            return self.detect(raw)[0] if self.detector is not None else self(raw)
+            return self.postprocess(raw)[0] if self.post is not None else self(raw)
+        if self.post is not None:
+            return self.postprocess(stored)[0]
         results = self._results(self._batches([stored])[0], self._chosen(None))
         real = [info.type.dequantize(y) for info, y in zip(self.info.outputs, results, strict=True)]
         return self._given(real, self._chosen(None), True)
