@@ -1,8 +1,11 @@
-"""The shader of each operator: packed weights, specialization constants, sizes of the grid."""
+"""Shaders of windows: convolutions, fully connected layers, pools; packed weights, specialization constants, sizes of the grid."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from math import gcd
 
 import numpy as np
 
@@ -19,7 +22,7 @@ from n2d2py.exports.vulkan.dispatch import (
     type_limits,
     vulkan,
 )
-from n2d2py.graph.forms import Aligned, Moved, Rescaled, StoredSums, Table, Weighted
+from n2d2py.graph.forms import Rescaled, StoredSums, Weighted
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.memory.plan import Plane
 
@@ -43,7 +46,7 @@ def _bytes(layer: GpuLayer) -> tuple[np.ndarray, int]:
     return form.weights.astype(np.int8), layer.kind(layer.inputs[0])
 
 
-def _output(layer: GpuLayer, groups: int = 1) -> dict[str, int]:
+def output_constants(layer: GpuLayer, groups: int = 1) -> dict[str, int]:
     plane, shape = layer.output_plane, layer.output_shape
     whole = groups == 1 or channels(shape) // groups % 4 == 0
     return {
@@ -70,9 +73,9 @@ def _residual(layer: GpuLayer) -> dict[str, int]:
         "Low": low - own_zero,
         "High": high - own_zero,
         "Zero": own_zero,
-        **layer.geometry("Residual", plane, layer.shape(index), size=False),
-        "ResidualKind": layer.kind(kind),
-        "ResidualAligned": is_aligned(plane) and (groups == 1 or channels(layer.output_shape) // groups % 4 == 0),
+        **layer.geometry("In", plane, layer.shape(index), "1", size=False),
+        "InKind1": layer.kind(kind),
+        "InAligned1": is_aligned(plane) and (groups == 1 or channels(layer.output_shape) // groups % 4 == 0),
         "OwnMultiplier": added.multiplier,
         "ResidualMultiplier": added.residual_multiplier,
         "ResidualOffset": added.stored_offset(kind),
@@ -104,7 +107,7 @@ def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np
     return filled.reshape(-1, 4)
 
 
-def _slices(quads: int, positions: int, words: int) -> int:
+def slices_of(quads: int, positions: int, words: int) -> int:
     """Invocations that share the sums of an output, where there are few outputs."""
     slices = 1
     while slices < _SLICES and quads * positions * slices < _ENOUGH and words // (2 * slices) >= 8:
@@ -119,7 +122,7 @@ def _products(
     kind, zero = layer.inputs[0], layer.inputs[0].zero_point
     inputs, quads = weights.shape[1], groups * -(-(len(weights) // groups) // 4)
     positions = positions_of(layer.output_shape)
-    slices = _slices(quads, positions, -(-inputs // 4))
+    slices = slices_of(quads, positions, -(-inputs // 4))
     pixels = 1 if slices > 1 or positions < _PIXELS else _PIXELS
     constants = {
         "Slices": slices,
@@ -131,7 +134,7 @@ def _products(
         "InKind": layer.kind(kind),
         "InAligned": is_aligned(source) and (groups == 1 or inputs % 4 == 0),
         "PadWord": int(np.full(4, zero).astype(kind.dtype).view("<i4")[0]),
-        **_output(layer, groups),
+        **output_constants(layer, groups),
         **kernel,
         **_residual(layer),
     }
@@ -146,11 +149,57 @@ def convolution(layer: GpuLayer) -> Sequence[Dispatch]:
     """Dense, grouped and depthwise convolutions."""
     weights, _ = _bytes(layer)
     op = layer.op
-    kernel = window(weights.shape[2:], op.stride, op.pads, op.dilation)
+    return _convolved(layer, weights, window(weights.shape[2:], op.stride, op.pads, op.dilation))
+
+
+def _convolved(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> list[Dispatch]:
     taps = weights.shape[2] * weights.shape[3]
-    if op.is_depthwise(layer.node) and layer.node.residual is None and taps <= _EXACT_TAPS:
+    if layer.op.is_depthwise(layer.node) and layer.node.residual is None and taps <= _EXACT_TAPS:
         return _depthwise(layer, weights[:, 0], kernel)
-    return _products(layer, weights, layer.plane(0), layer.shape(0), kernel, op.groups)
+    return _products(layer, weights, layer.plane(0), layer.shape(0), kernel, layer.op.groups)
+
+
+@vulkan("Deconv")
+def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
+    """A convolution for each phase of the stride, with the taps that reach it."""
+    weights, _ = _bytes(layer)
+    op, shape, bias, made = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
+    lines, columns = (
+        _phases(*each) for each in zip(weights.shape[2:], op.stride, op.pads[:2], op.dilation, shape[2:], strict=True)
+    )
+    for (y, rows, top, down), (x, pixels, left, right) in product(lines, columns):
+        part = weights[:, :, rows][..., pixels] if rows and pixels else np.zeros((*weights.shape[:2], 1, 1), np.int8)
+        moved = layer.inputs[0].zero_point * part.reshape(len(part), -1).sum(axis=1, dtype=np.int64)
+        node = replace(layer.node, form=Weighted(part, bias - moved))
+        names = [layer.node.output, *([layer.node.inputs[-1]] if layer.node.residual else [])]
+        views = {name: _phase(layer.plan.planes[name], shape, (y, x), op.stride) for name in names}
+        kernel = window(part.shape[2:], (1, 1), (top, left), (down, right))
+        made += _convolved(replace(layer, node=node, views=views), part, kernel)
+    return made
+
+
+def _phases(kernel: int, stride: int, pad: int, dilation: int, size: int) -> list[tuple[int, list[int], int, int]]:
+    """(position, taps in the order of the inputs, pad and dilation of their convolution) of the phases of an axis."""
+    made = []
+    for position in range(min(stride, size)):
+        taps = [tap for tap in range(kernel) if (position + pad - tap * dilation) % stride == 0][::-1]
+        first = (position + pad - taps[0] * dilation) // stride if taps else 0
+        made.append((position, taps, -first, dilation // gcd(stride, dilation)))
+    return made
+
+
+def _phase(plane: Plane, shape: Shape, at: tuple[int, int], stride: tuple[int, int]) -> tuple[Plane, Shape]:
+    """The positions of a tensor from `at` on, `stride` apart."""
+    count, length = (-(-(size - first) // step) for size, first, step in zip(shape[2:], at, stride, strict=True))
+    part = replace(
+        plane,
+        offset=plane.offset + at[0] * plane.line_bytes + at[1] * plane.stride,
+        stride=plane.stride * stride[1],
+        pitch=plane.line_bytes * stride[0],
+        length=length,
+        count=count,
+    )
+    return part, (*shape[:2], count, length)
 
 
 def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> list[Dispatch]:
@@ -166,7 +215,7 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
         "InKind": layer.kind(layer.inputs[0]),
         "InAligned": is_aligned(layer.plane(0)),
         "InZero": layer.inputs[0].zero_point,
-        **_output(layer),
+        **output_constants(layer),
         **kernel,
     }
     pixels = _PIXELS if width(shape) >= _PIXELS else 1
@@ -213,7 +262,7 @@ def pool(layer: GpuLayer) -> Sequence[Dispatch]:
         "InKind": layer.kind(layer.inputs[0]),
         "InAligned": is_aligned(source),
         "InZero": zero,
-        **_output(layer),
+        **output_constants(layer),
         **window(op.kernel, op.stride, op.pads),
         **limits,
         "Mean": mean,
@@ -222,103 +271,3 @@ def pool(layer: GpuLayer) -> Sequence[Dispatch]:
     places = (source.offset, 0, layer.output_plane.offset)
     found = parameters(layer.node.rescale if mean else None)
     return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), places, parameters=found)]
-
-
-# ---- single elements -----------------------------------------------------------------------------
-_OPERATIONS = {"Sum": 0, "Max": 1, "Min": 2, "Prod": 3}
-_TABLE, _COPY = 4, 5
-
-
-def _operand(layer: GpuLayer, index: int, number: int, zero: int = 0, multiplier: int = 1) -> dict[str, int]:
-    """The constants of the operand that is input `index`."""
-    plane = layer.plane(index)
-    return {
-        **layer.geometry("In", plane, layer.shape(index), str(number)),
-        f"InKind{number}": layer.kind(layer.inputs[index]),
-        f"InAligned{number}": is_aligned(plane),
-        f"InZero{number}": zero,
-        f"M{number}": multiplier,
-    }
-
-
-def _elements(
-    layer: GpuLayer,
-    operation: int,
-    constants: dict[str, int],
-    found: np.ndarray,
-    second: int = 0,
-    table: np.ndarray | None = None,
-) -> Dispatch:
-    """A dispatch over all elements of the output."""
-    shape = layer.output_shape
-    places = (layer.plane(0).offset, second, layer.output_plane.offset)
-    values = {"Operation": operation, "Channels": channels(shape), **_output(layer), **constants}
-    weights = np.zeros(0, np.int32) if table is None else table
-    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), places, weights=weights, parameters=found)
-
-
-@vulkan("ElemWise")
-def elemwise(layer: GpuLayer) -> Sequence[Dispatch]:
-    """Sum, product, largest and smallest of two tensors."""
-    op, form, shape = layer.op, layer.node.form, layer.output_shape
-    if op.operation not in _OPERATIONS or len(layer.inputs) != 2 or not isinstance(form, Aligned):
-        raise NoShader(f"there is no shader for {op.operation} of {len(layer.inputs)} tensors in this arithmetic")
-    for index in range(2):
-        sizes = (height(layer.shape(index)), width(layer.shape(index)))
-        if channels(layer.shape(index)) != channels(shape) or sizes not in ((1, 1), (height(shape), width(shape))):
-            raise NoShader("an operand is repeated along channels or one axis")
-    if layer.node.rescaling.count > 1:
-        raise NoShader("its rescaling has a factor for each channel")
-    multipliers = [int(m) for m in form.multipliers]
-    constants = {"Offset": int(form.offset[0]) if op.operation == "Sum" else 0}
-    for index in range(2):
-        constants |= _operand(layer, index, index, layer.inputs[index].zero_point, multipliers[index])
-    found = parameters(layer.node.rescale)
-    return [_elements(layer, _OPERATIONS[op.operation], constants, found, layer.plane(1).offset)]
-
-
-@vulkan("Activation")
-def activation(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A table of bytes."""
-    form = layer.node.form
-    if not isinstance(form, Table) or layer.inputs[0].bytes != 1:
-        raise NoShader("its function is not a table of bytes")
-    constants = {**_operand(layer, 0, 0), "TableLow": layer.inputs[0].qmin}
-    return [_elements(layer, _TABLE, constants, parameters(None), table=form.table.astype(np.int32))]
-
-
-@vulkan("Resize", "Identity", "Dropout")
-def resize(layer: GpuLayer) -> Sequence[Dispatch]:
-    """The nearest position, unchanged."""
-    if getattr(layer.op, "mode", "Nearest") != "Nearest" or not isinstance(layer.node.form, Moved):
-        raise NoShader("there is no shader for bilinear interpolation")
-    low, high = layer.node.clamp or type_limits(layer.output)
-    limits = {"Low": low, "High": high, "Zero": 0}
-    return [_elements(layer, _COPY, {**_operand(layer, 0, 0), **limits}, parameters(None))]
-
-
-@vulkan("Concat")
-def concat(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A copy of each input to its channels, rescaled where its type differs."""
-    if not layer.op.joins_pixels(layer.output_shape):
-        raise NoShader("it joins along another axis than channels")
-    size, rescale, target, made, first = layer.output.bytes, layer.node.rescale, layer.output_plane, [], 0
-    for index in range(len(layer.inputs)):
-        shape = layer.shape(index)
-        zero = layer.inputs[index].zero_point if rescale else 0
-        low, high = layer.node.clamp or type_limits(layer.output)
-        own = layer.output.zero_point if rescale else 0
-        limits = {"Low": low - own, "High": high - own, "Zero": own}
-        constants = {
-            "Operation": _COPY,
-            **_output(layer),
-            **limits,
-            **_operand(layer, index, 0, zero),
-            "Channels": channels(shape),
-            "OutAligned": is_aligned(target) and first * size % 4 == 0,
-        }
-        places = (layer.plane(index).offset, 0, target.offset + first * size)
-        found = parameters(rescale.only(index) if rescale else None)
-        made.append(Dispatch("elemwise", constants, quads_of(shape), positions_of(shape), places, parameters=found))
-        first += channels(shape)
-    return made
