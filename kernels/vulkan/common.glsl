@@ -77,10 +77,9 @@ ivec4 bytesOf(uint word, bool isSigned) {
 
 // The word at a byte of the arena, which the buffer holds also behind the last plane.
 uint wordAt(int at, bool aligned) {
-    if (aligned)
-        return arena.words[at >> 2];
-    return uint(arenaBytes.bytes[at]) | uint(arenaBytes.bytes[at + 1]) << 8 | uint(arenaBytes.bytes[at + 2]) << 16 |
-           uint(arenaBytes.bytes[at + 3]) << 24;
+    const uint word = arena.words[at >> 2];
+    const int past = 8 * (at & 3);
+    return aligned || past == 0 ? word : word >> past | arena.words[(at >> 2) + 1] << (32 - past);
 }
 
 // A quad of elements. Those behind the last channel are of no meaning.

@@ -8,7 +8,7 @@ layout(constant_id = 39) const int Inner = 1;
 
 shared uvec4 found[gl_WorkGroupSize.x * gl_WorkGroupSize.y * gl_WorkGroupSize.z];
 
-int slice() { return int(gl_LocalInvocationID.z); }
+int slice() { return Slices == 1 ? 0 : int(gl_LocalInvocationID.z); }
 
 // What another slice of the row has found.
 uvec4 foundBy(int other) { return found[gl_LocalInvocationIndex + uint(other - slice()) * gl_WorkGroupSize.x * gl_WorkGroupSize.y]; }

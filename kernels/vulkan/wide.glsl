@@ -52,10 +52,9 @@ uvec2 quotient(uvec2 a, uint b) {
     uint rest = a.y % b;
     for (int bit = 31; bit >= 0; --bit) {
         rest = rest << 1 | (a.x >> bit & 1u);
-        if (rest >= b) {
-            rest -= b;
-            result.x |= 1u << bit;
-        }
+        const bool fits = rest >= b;
+        rest -= fits ? b : 0u;
+        result.x |= uint(fits) << bit;
     }
     return result;
 }
@@ -65,8 +64,7 @@ uint integerRoot(uvec2 a) {
     uint root = 0u;
     for (int bit = 30; bit >= 0; --bit) {
         const uint next = root | 1u << bit;
-        if (!isBelow(a, times(next, next)))
-            root = next;
+        root = isBelow(a, times(next, next)) ? root : next;
     }
     return root;
 }

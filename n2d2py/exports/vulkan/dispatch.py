@@ -134,17 +134,33 @@ class GpuLayer:
             raise NoShader(f"it has {kind.name} elements")
         return KINDS[code]
 
-    def geometry(self, prefix: str, plane: Plane, shape: Shape, suffix: str = "", size: bool = True) -> dict[str, int]:
-        """The constants Height, Width, Stride and Pitch of a tensor; the last two are in bytes."""
-        sizes = {"Height": height(shape), "Width": width(shape)} if size else {}
-        sizes |= {"Stride": plane.stride, "Pitch": plane.line_bytes}
-        return {f"{prefix}{name}{suffix}": value for name, value in sizes.items()}
+    def operand(self, index: int = 0, suffix: str = "", zero: int = 0) -> dict[str, int]:
+        """The constants of an input whose zero point counts as `zero`: Height, Width, Stride and Pitch (in bytes), Kind, Aligned, Zero."""
+        return {
+            **self._geometry(self.node.inputs[index], f"In{{}}{suffix}"),
+            f"InKind{suffix}": self.kind(self.inputs[index]),
+            f"InZero{suffix}": zero,
+        }
 
-    def limits(self) -> dict[str, int]:
+    def result(self) -> dict[str, int]:
+        """The constants of the output."""
+        geometry = self._geometry(self.node.output, "Out{}")
+        kind = {"OutKind": self.kind(self.output, 4), "Channels": channels(self.output_shape)}
+        return {**geometry, **kind, **self.limits(0 if self.node.zero_in_bias else self.output.zero_point)}
+
+    def _geometry(self, name: str, named: str) -> dict[str, int]:
+        plane, shape = self._view(name)
+        sizes = {"Height": height(shape), "Width": width(shape), "Stride": plane.stride, "Pitch": plane.line_bytes}
+        return {named.format(key): value for key, value in {**sizes, "Aligned": is_aligned(plane)}.items()}
+
+    def limits(self, zero: int) -> dict[str, int]:
         """Low, High and Zero of the result: limits before the zero point is added, and the zero point."""
         low, high = self.node.clamp or type_limits(self.output)
-        zero = 0 if self.node.zero_in_bias else self.output.zero_point
         return {"Low": low - zero, "High": high - zero, "Zero": zero}
+
+    def places(self, index: int = 0, second: int = 0) -> tuple[int, int, int]:
+        """Bytes of the arena where two inputs and the output begin."""
+        return self.plane(index).offset, self.plane(second).offset, self.output_plane.offset
 
     def check(self, is_wide: bool) -> None:
         """Raise NoShader for a layer that no shader can compute; `is_wide`: its shader has sums of 64 bits."""

@@ -11,7 +11,6 @@ from n2d2py.exports.vulkan.dispatch import (
     Dispatch,
     GpuLayer,
     NoShader,
-    is_aligned,
     parameters,
     positions_of,
     quads_of,
@@ -19,7 +18,6 @@ from n2d2py.exports.vulkan.dispatch import (
     vulkan,
     words,
 )
-from n2d2py.exports.vulkan.layers import output_constants
 from n2d2py.graph.forms import Aligned, Moved, Shifted, Table, Weighted
 from n2d2py.graph.shapes import Shape, channels, elements, height, in_memory_order, width
 from n2d2py.memory.plan import Plane
@@ -32,37 +30,25 @@ _MOST_PLACES = 2**20
 """Places in the tables of a move."""
 
 
-def _operand(layer: GpuLayer, index: int, suffix: str = "", zero: int = 0) -> dict[str, int]:
-    """The constants of the operand that is input `index`."""
-    plane = layer.plane(index)
-    return {
-        **layer.geometry("In", plane, layer.shape(index), suffix),
-        f"InKind{suffix}": layer.kind(layer.inputs[index]),
-        f"InAligned{suffix}": is_aligned(plane),
-        f"InZero{suffix}": zero,
-    }
-
-
 def _elements(
     layer: GpuLayer,
     operation: int,
     constants: dict[str, int],
     found: np.ndarray,
-    second: int = 0,
+    places: tuple[int, int, int] | None = None,
     table: np.ndarray | None = None,
 ) -> Dispatch:
     """A dispatch over all elements of the output."""
-    shape = layer.output_shape
-    places = (layer.plane(0).offset, second, layer.output_plane.offset)
-    values = {"Operation": operation, "Channels": channels(shape), **output_constants(layer), **constants}
+    shape, values = layer.output_shape, {**layer.result(), **constants, "Operation": operation}
     weights = np.zeros(0, np.int32) if table is None else table.astype(np.int32)
-    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), places, weights=weights, parameters=found)
+    at = places or layer.places()
+    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), at, weights=weights, parameters=found)
 
 
-def _unchanged(layer: GpuLayer, zero: int = 0) -> dict[str, int]:
-    """The limits of stored values that are not rescaled."""
+def _stored_limits(layer: GpuLayer) -> dict[str, int]:
+    """The limits of stored values that are moved."""
     low, high = type_limits(layer.output)
-    return {"Low": low, "High": high, "Zero": zero}
+    return {"Low": low, "High": high, "Zero": 0}
 
 
 def _sum_constants(layer: GpuLayer, multipliers: Sequence[int], offset: int = 0) -> dict[str, int]:
@@ -74,11 +60,7 @@ def _sum_constants(layer: GpuLayer, multipliers: Sequence[int], offset: int = 0)
     if max(map(abs, multipliers)) >= 2**31:
         raise NoShader("its multipliers have more than 32 bits")
     low, high = words(offset)
-    return {"M0": multipliers[0], "M1": multipliers[1], "Offset": low, "OffsetHigh": high, "Wide": _is_wide(layer)}
-
-
-def _is_wide(layer: GpuLayer) -> bool:
-    return layer.node.bound >= 2**31
+    return {"M0": multipliers[0], "M1": multipliers[1], "Offset": low, "OffsetHigh": high, "Wide": layer.node.bound >= 2**31}
 
 
 @vulkan("ElemWise", is_wide=True)
@@ -89,14 +71,14 @@ def elemwise(layer: GpuLayer) -> Sequence[Dispatch]:
         raise NoShader(f"there is no shader for {op.operation} of {len(layer.inputs)} tensors in this arithmetic")
     if layer.node.rescaling.count > 1:
         raise NoShader("its rescaling has a factor for each channel")
-    if _is_wide(layer) and op.operation != "Sum":
+    if layer.node.bound >= 2**31 and op.operation != "Sum":
         raise NoShader("its accumulators have more than 32 bits")
     constants = _sum_constants(layer, form.multipliers.tolist(), int(form.offset[0]) if op.operation == "Sum" else 0)
     for index, suffix in enumerate(("", "1")):
-        constants |= _operand(layer, index, suffix, layer.inputs[index].zero_point)
+        constants |= layer.operand(index, suffix, layer.inputs[index].zero_point)
         constants[f"Repeated{suffix}"] = channels(layer.shape(index)) < channels(layer.output_shape)
-    found = parameters(layer.node.rescale, is_wide=_is_wide(layer))
-    return [_elements(layer, _OPERATIONS[op.operation], constants, found, layer.plane(1).offset)]
+    found = parameters(layer.node.rescale, is_wide=True)
+    return [_elements(layer, _OPERATIONS[op.operation], constants, found, layer.places(0, 1))]
 
 
 @vulkan("AddConstants", is_wide=True)
@@ -104,13 +86,11 @@ def add_constants(layer: GpuLayer) -> Sequence[Dispatch]:
     """A sum with constants, the same for each row."""
     form, zero = layer.node.form_as(Shifted), layer.inputs[0].zero_point
     size = len(form.stored)
-    names = (layer.node.inputs[0], layer.node.output)
-    views = {name: _rows(layer, name, elements(layer.graph.shape(name)) // size) for name in names}
-    layer = replace(layer, views=views)
+    rows = elements(layer.output_shape) // size
+    layer = replace(layer, views={name: _rows(layer, name, rows) for name in (layer.node.inputs[0], layer.node.output)})
     factors = [int(form.multiplier[0]), int(form.constant_multiplier[0])]
-    constants = {**_sum_constants(layer, factors), **_operand(layer, 0, zero=zero), "Constant1": True}
-    found = parameters(layer.node.rescale, is_wide=_is_wide(layer))
-    return [_elements(layer, _OPERATIONS["Sum"], constants, found, table=form.stored)]
+    constants = {**_sum_constants(layer, factors), **layer.operand(zero=zero), "Constant1": True}
+    return [_elements(layer, _OPERATIONS["Sum"], constants, parameters(layer.node.rescale, is_wide=True), table=form.stored)]
 
 
 @vulkan("Affine")
@@ -118,7 +98,7 @@ def affine(layer: GpuLayer) -> Sequence[Dispatch]:
     """A gain and a bias for each channel."""
     form, count = layer.node.form_as(Weighted), channels(layer.output_shape)
     bias, gains = (np.broadcast_to(values, count) for values in (form.bias, form.weights))
-    return [_elements(layer, _GAIN, _operand(layer, 0), parameters(layer.node.rescale, bias, gains))]
+    return [_elements(layer, _GAIN, layer.operand(), parameters(layer.node.rescale, bias, gains))]
 
 
 @vulkan("Activation")
@@ -127,7 +107,7 @@ def activation(layer: GpuLayer) -> Sequence[Dispatch]:
     form = layer.node.form
     if not isinstance(form, Table) or layer.inputs[0].bytes != 1:
         raise NoShader("its function is not a table of bytes")
-    constants = {**_operand(layer, 0), "TableLow": layer.inputs[0].qmin}
+    constants = {**layer.operand(), "TableLow": layer.inputs[0].qmin}
     return [_elements(layer, _TABLE, constants, parameters(None), table=form.table)]
 
 
@@ -138,9 +118,7 @@ def resize(layer: GpuLayer) -> Sequence[Dispatch]:
         return [_bilinear(layer)]
     if not isinstance(layer.node.form, Moved):
         raise NoShader("it rescales what it copies")
-    low, high = layer.node.clamp or type_limits(layer.output)
-    limits = {"Low": low, "High": high, "Zero": 0}
-    return [_elements(layer, _COPY, {**_operand(layer, 0), **limits}, parameters(None))]
+    return [_elements(layer, _COPY, {**layer.operand(), **layer.limits(0)}, parameters(None))]
 
 
 def _bilinear(layer: GpuLayer) -> Dispatch:
@@ -152,10 +130,10 @@ def _bilinear(layer: GpuLayer) -> Dispatch:
         tables.append(np.stack([first * step, second * step, *weights], axis=1))
     return Dispatch(
         "resize",
-        {"Channels": channels(shape), **_operand(layer, 0, zero=layer.inputs[0].zero_point), **output_constants(layer)},
+        {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result()},
         quads_of(shape),
         positions_of(shape),
-        (plane.offset, 0, layer.output_plane.offset),
+        layer.places(),
         weights=np.concatenate(tables).astype(np.int32),
         parameters=parameters(layer.node.rescale),
     )
@@ -198,11 +176,9 @@ def concat(layer: GpuLayer) -> Sequence[Dispatch]:
 def _joined(layer: GpuLayer, index: int) -> Dispatch:
     """A copy of input `index`."""
     rescale = layer.node.rescale
-    low, high = layer.node.clamp or type_limits(layer.output)
     own, zero = (layer.output.zero_point, layer.inputs[index].zero_point) if rescale else (0, 0)
-    constants = {**_operand(layer, index, zero=zero), "Low": low - own, "High": high - own, "Zero": own}
-    made = _elements(layer, _COPY, constants, parameters(rescale.only(index) if rescale else None))
-    return replace(made, places=(layer.plane(index).offset, *made.places[1:]))
+    found = parameters(rescale.only(index) if rescale else None)
+    return _elements(layer, _COPY, {**layer.operand(index, zero=zero), **layer.limits(own)}, found, layer.places(index))
 
 
 def _constant_rows(layer: GpuLayer, stored: np.ndarray) -> Dispatch:
@@ -210,7 +186,7 @@ def _constant_rows(layer: GpuLayer, stored: np.ndarray) -> Dispatch:
     shape = layer.output_shape
     rows = np.zeros((height(shape), 4 * quads_of(shape)), np.int32)
     rows[:, : channels(shape)] = stored.reshape(height(shape), -1)
-    constants = {**_unchanged(layer), "M0": 0, "Repeated": True, "Constant1": True, "InHeight1": height(shape)}
+    constants = {**_stored_limits(layer), "M0": 0, "Repeated": True, "Constant1": True, "InHeight1": height(shape)}
     return _elements(layer, _OPERATIONS["Sum"], constants, parameters(None), table=rows)
 
 
@@ -227,7 +203,7 @@ def move(layer: GpuLayer) -> Sequence[Dispatch]:
     taken = op.run([places.reshape(1, *shape[1:]) + 1], layer.node)[0].astype(np.int64) - 1
     outer, inner = split_places(in_memory_order(taken)[0])
     constants = {
-        **_unchanged(layer),
+        **_stored_limits(layer),
         "Outer": len(outer),
         "Inner": len(inner),
         "Fill": fill,

@@ -10,18 +10,7 @@ from math import gcd
 import numpy as np
 
 from n2d2py.exports.cpp.layer import window
-from n2d2py.exports.vulkan.dispatch import (
-    Dispatch,
-    GpuLayer,
-    NoShader,
-    fixed_point,
-    is_aligned,
-    parameters,
-    positions_of,
-    quads_of,
-    type_limits,
-    vulkan,
-)
+from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
 from n2d2py.graph.forms import Rescaled, StoredSums, Weighted
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.memory.plan import Plane
@@ -36,25 +25,14 @@ _ENOUGH = 4096
 
 
 # ---- products ------------------------------------------------------------------------------------
-def _bytes(layer: GpuLayer) -> tuple[np.ndarray, int]:
-    """Weights of bytes, and the kind of the input."""
-    form = layer.node.form_as(Weighted)
-    if form.weights.min() < -128 or form.weights.max() > 127:
+def _bytes(layer: GpuLayer) -> np.ndarray:
+    """Weights of bytes, for an input of bytes."""
+    weights = layer.node.form_as(Weighted).weights
+    if weights.min() < -128 or weights.max() > 127:
         raise NoShader("its weights have more than 8 bits")
     if layer.inputs[0].bytes != 1:
         raise NoShader(f"its input has {layer.inputs[0].bits} bits")
-    return form.weights.astype(np.int8), layer.kind(layer.inputs[0])
-
-
-def output_constants(layer: GpuLayer, groups: int = 1) -> dict[str, int]:
-    plane, shape = layer.output_plane, layer.output_shape
-    whole = groups == 1 or channels(shape) // groups % 4 == 0
-    return {
-        **layer.geometry("Out", plane, shape),
-        "OutKind": layer.kind(layer.output, 4),
-        "OutAligned": is_aligned(plane) and whole,
-        **layer.limits(),
-    }
+    return weights.astype(np.int8)
 
 
 def _residual(layer: GpuLayer) -> dict[str, int]:
@@ -63,22 +41,16 @@ def _residual(layer: GpuLayer) -> dict[str, int]:
     if added is None:
         return {}
     index = len(layer.node.inputs) - 1
-    kind, plane, groups = layer.inputs[index], layer.plane(index), getattr(layer.op, "groups", 1)
-    low, high = layer.node.limits
     own_zero = 0 if layer.node.zero_in_bias else added.type.zero_point
     multipliers, shifts = fixed_point(added.rescale, 1)
     zero = layer.output.zero_point
     return {
         "Residual": 1,
-        "Low": low - own_zero,
-        "High": high - own_zero,
-        "Zero": own_zero,
-        **layer.geometry("In", plane, layer.shape(index), "1", size=False),
-        "InKind1": layer.kind(kind),
-        "InAligned1": is_aligned(plane) and (groups == 1 or channels(layer.output_shape) // groups % 4 == 0),
+        **layer.limits(own_zero),
+        **layer.operand(index, "1"),
         "OwnMultiplier": added.multiplier,
         "ResidualMultiplier": added.residual_multiplier,
-        "ResidualOffset": added.stored_offset(kind),
+        "ResidualOffset": added.stored_offset(layer.inputs[index]),
         "SumMultiplier": int(multipliers[0]),
         "SumShift": int(shifts[0]),
         "SumLow": added.clamp[0] - zero,
@@ -115,31 +87,28 @@ def slices_of(quads: int, positions: int, words: int) -> int:
     return slices
 
 
-def _products(
-    layer: GpuLayer, weights: np.ndarray, source: Plane, shape: Shape, kernel: dict[str, int], groups: int = 1
-) -> list[Dispatch]:
-    """Sums of products of `weights` (O, C / groups, KH, KW) with windows of an input of `shape`."""
-    kind, zero = layer.inputs[0], layer.inputs[0].zero_point
-    inputs, quads = weights.shape[1], groups * -(-(len(weights) // groups) // 4)
-    positions = positions_of(layer.output_shape)
+def _products(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int], groups: int = 1) -> list[Dispatch]:
+    """Sums of products of `weights` (O, C / groups, KH, KW) with windows of the input."""
+    kind, inputs, outputs = layer.inputs[0], weights.shape[1], len(weights) // groups
+    quads, positions = groups * -(-outputs // 4), positions_of(layer.output_shape)
     slices = slices_of(quads, positions, -(-inputs // 4))
     pixels = 1 if slices > 1 or positions < _PIXELS else _PIXELS
     constants = {
         "Slices": slices,
         "Groups": groups,
-        "GroupOutputs": len(weights) // groups,
+        "GroupOutputs": outputs,
         "GroupInputs": inputs,
         "InputQuads": -(-inputs // 4),
-        **layer.geometry("In", source, shape),
-        "InKind": layer.kind(kind),
-        "InAligned": is_aligned(source) and (groups == 1 or inputs % 4 == 0),
-        "PadWord": int(np.full(4, zero).astype(kind.dtype).view("<i4")[0]),
-        **output_constants(layer, groups),
+        **layer.operand(),
+        "PadWord": int(np.full(4, kind.zero_point).astype(kind.dtype).view("<i4")[0]),
+        **layer.result(),
         **kernel,
         **_residual(layer),
     }
-    second = layer.plane(len(layer.node.inputs) - 1).offset
-    places = (source.offset, second, layer.output_plane.offset)
+    for key, size in {"InAligned": inputs, "OutAligned": outputs, "InAligned1": outputs}.items():
+        if groups > 1 and size % 4 and key in constants:
+            constants[key] = False
+    places = layer.places(0, len(layer.node.inputs) - 1)
     packed, found = packed_weights(weights, groups), _channel_parameters(layer, weights, groups)
     return [Dispatch("conv", constants, quads, -(-positions // pixels), places, pixels, slices, packed, found)]
 
@@ -147,7 +116,7 @@ def _products(
 @vulkan("Conv")
 def convolution(layer: GpuLayer) -> Sequence[Dispatch]:
     """Dense, grouped and depthwise convolutions."""
-    weights, _ = _bytes(layer)
+    weights = _bytes(layer)
     op = layer.op
     return _convolved(layer, weights, window(weights.shape[2:], op.stride, op.pads, op.dilation))
 
@@ -156,13 +125,13 @@ def _convolved(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
     taps = weights.shape[2] * weights.shape[3]
     if layer.op.is_depthwise(layer.node) and layer.node.residual is None and taps <= _EXACT_TAPS:
         return _depthwise(layer, weights[:, 0], kernel)
-    return _products(layer, weights, layer.plane(0), layer.shape(0), kernel, layer.op.groups)
+    return _products(layer, weights, kernel, layer.op.groups)
 
 
 @vulkan("Deconv")
 def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
     """A convolution for each phase of the stride, with the taps that reach it."""
-    weights, _ = _bytes(layer)
+    weights = _bytes(layer)
     op, shape, bias, made = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
     lines, columns = (
         _phases(*each) for each in zip(weights.shape[2:], op.stride, op.pads[:2], op.dilation, shape[2:], strict=True)
@@ -209,35 +178,26 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
     filled = np.zeros((quads * 4, lines, columns), np.int8)
     filled[:count] = weights
     packed = np.ascontiguousarray(filled.reshape(quads, 4, lines, columns).transpose(2, 3, 0, 1)).view("<i4").reshape(-1)
-    constants = {
-        "Channels": count,
-        **layer.geometry("In", layer.plane(0), layer.shape(0)),
-        "InKind": layer.kind(layer.inputs[0]),
-        "InAligned": is_aligned(layer.plane(0)),
-        "InZero": layer.inputs[0].zero_point,
-        **output_constants(layer),
-        **kernel,
-    }
+    constants = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **kernel}
     pixels = _PIXELS if width(shape) >= _PIXELS else 1
     blocks = height(shape) * -(-width(shape) // pixels)
-    places = (layer.plane(0).offset, 0, layer.output_plane.offset)
     found = _channel_parameters(layer, weights, 1)
-    return [Dispatch("depthwise", constants, quads, blocks, places, pixels, 1, packed, found)]
+    return [Dispatch("depthwise", constants, quads, blocks, layer.places(), pixels, 1, packed, found)]
 
 
 @vulkan("Fc")
 def fully_connected(layer: GpuLayer) -> Sequence[Dispatch]:
     """A convolution whose window is the whole input; of one position where the lines of the input follow each other."""
-    weights, _ = _bytes(layer)
+    weights = _bytes(layer)
     shape, source = layer.shape(0), layer.plane(0)
     size = (channels(shape), height(shape), width(shape))
     images = weights.reshape(len(weights), *size)
     if source.line_bytes != source.stride * size[2]:
-        kernel = {"KernelHeight": size[1], "KernelWidth": size[2]}
-        return _products(layer, images, source, shape, kernel)
+        return _products(layer, images, {"KernelHeight": size[1], "KernelWidth": size[2]})
     rows = np.zeros((len(weights), size[1], size[2], source.stride), np.int8)
     rows[..., : size[0]] = images.transpose(0, 2, 3, 1)
-    return _products(layer, rows.reshape(len(weights), -1, 1, 1), source, (1, rows[0].size, 1, 1), {})
+    vector = replace(layer, views={layer.node.inputs[0]: (source, (1, rows[0].size, 1, 1))})
+    return _products(vector, rows.reshape(len(weights), -1, 1, 1), {})
 
 
 # ---- windows of single channels ------------------------------------------------------------------
@@ -247,27 +207,18 @@ def pool(layer: GpuLayer) -> Sequence[Dispatch]:
     op, form, mean = layer.op, layer.node.form, layer.op.mode == "Average"
     if mean and not isinstance(form, Rescaled):
         raise NoShader("its mean is computed in floating point")
-    zero, limits = layer.inputs[0].zero_point if mean else 0, layer.limits()
-    if not mean:
-        low, high = layer.node.clamp or type_limits(layer.output)
-        limits = {"Low": low, "High": high, "Zero": 0}
-    elif isinstance(form, StoredSums):
+    zero = layer.inputs[0].zero_point if mean else 0
+    limits = {} if mean else layer.limits(0)
+    if isinstance(form, StoredSums):
         zero = int(form.origin[0])
-        low, high = layer.node.limits
-        limits = {"Low": low - zero, "High": high - zero, "Zero": zero}
-    source, shape = layer.plane(0), layer.output_shape
+        limits = layer.limits(zero)
     constants = {
-        "Channels": channels(shape),
-        **layer.geometry("In", source, layer.shape(0)),
-        "InKind": layer.kind(layer.inputs[0]),
-        "InAligned": is_aligned(source),
-        "InZero": zero,
-        **output_constants(layer),
+        **layer.operand(zero=zero),
+        **layer.result(),
         **window(op.kernel, op.stride, op.pads),
         **limits,
         "Mean": mean,
         "PerCount": mean and layer.node.rescaling.count > 1,
     }
-    places = (source.offset, 0, layer.output_plane.offset)
-    found = parameters(layer.node.rescale if mean else None)
-    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), places, parameters=found)]
+    found, shape = parameters(layer.node.rescale if mean else None), layer.output_shape
+    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), layer.places(), parameters=found)]

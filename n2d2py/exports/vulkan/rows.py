@@ -14,24 +14,21 @@ from n2d2py.graph.shapes import elements
 
 _ROWS = 4
 """Rows of a product that an invocation computes."""
+_ALONE = 8
+"""What each invocation of a row does alone, its divisions, takes as long as this times eight elements."""
 
 
-def _kinds(layer: GpuLayer) -> dict[str, int]:
-    return {
-        "InKind": layer.kind(layer.inputs[0]),
-        "InZero": layer.inputs[0].zero_point,
-        "OutKind": layer.kind(layer.output, 4),
-        **layer.limits(),
-    }
+def _are_words(*places: int) -> bool:
+    """True if bytes that follow each other lie in words, whatever the other steps are."""
+    return all(place % 4 == 0 for place in places if place != 1)
 
 
 def _by_rows(layer: GpuLayer, shader: str, constants: dict[str, int], weights: np.ndarray, found: np.ndarray) -> list[Dispatch]:
     """A dispatch over the rows of a tensor."""
     rows, size = constants["Rows"], constants["Size"]
-    slices = slices_of(1, rows, size)
-    places = (layer.plane(0).offset, 0, layer.output_plane.offset)
-    values = {**_kinds(layer), **constants, "Slices": slices}
-    return [Dispatch(shader, values, 1, rows, places, slices=slices, weights=weights, parameters=found)]
+    slices = slices_of(1, rows, size // _ALONE)
+    values = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **constants, "Slices": slices}
+    return [Dispatch(shader, values, 1, rows, layer.places(), slices=slices, weights=weights, parameters=found)]
 
 
 @vulkan("Softmax", "MaskedSoftmax")
@@ -87,27 +84,27 @@ def matrix_product(layer: GpuLayer) -> Sequence[Dispatch]:
     left, right, out = steps
     batch = (1, *op.batch)
     constants = {
-        **_kinds(layer),
-        "InKind1": layer.kind(layer.inputs[1]),
-        "InZero1": layer.inputs[1].zero_point,
+        **layer.operand(0, "", layer.inputs[0].zero_point),
+        **layer.operand(1, "1", layer.inputs[1].zero_point),
+        **layer.result(),
+        "InAligned": _are_words(layer.plane(0).offset, firsts[0], *left),
+        "InAligned1": _are_words(layer.plane(1).offset, firsts[1], *right),
+        "ByColumns": right[-1] != layer.inputs[1].bytes,
         "Batch": batch[-1],
         "Rows": op.left[-2],
         "Depth": op.left[-1],
         "Channels": op.right[-1],
         **{f"{name}Batch": own[-3] if len(own) > 2 else 0 for name, own in zip(("Left", "Right", "Out"), steps, strict=True)},
-        "LeftRow": left[-2],
-        "LeftDepth": left[-1],
-        "RightDepth": right[-2],
-        "RightColumn": right[-1],
-        "OutRow": out[-2],
-        "OutColumn": out[-1],
+        **dict(zip(("LeftRow", "LeftDepth"), left[-2:], strict=True)),
+        **dict(zip(("RightDepth", "RightColumn"), right[-2:], strict=True)),
+        **dict(zip(("OutRow", "OutColumn"), out[-2:], strict=True)),
     }
-    planes, found, made = (layer.plane(0), layer.plane(1), layer.output_plane), parameters(layer.node.rescale), []
+    found, made = parameters(layer.node.rescale), []
     pixels = _ROWS if op.left[-2] >= _ROWS else 1
     blocks = batch[-1] * -(-op.left[-2] // pixels)
     for at in product(*map(range, batch[1:-1])):
         moved = (sum(i * step for i, step in zip(at, own, strict=False)) for own in steps)
-        offsets = [plane.offset + first + by for plane, first, by in zip(planes, firsts, moved, strict=True)]
-        places = (offsets[0], offsets[1], offsets[2])
+        in0, in1, out0 = (sum(each) for each in zip(layer.places(0, 1), firsts, moved, strict=True))
+        places = (in0, in1, out0)
         made.append(Dispatch("product", constants, -(-op.right[-1] // 4), blocks, places, pixels, parameters=found))
     return made
