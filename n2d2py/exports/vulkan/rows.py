@@ -15,11 +15,11 @@ from n2d2py.graph.shapes import elements
 _ROWS = 4
 """Rows of a product that an invocation computes."""
 _ALONE = 8
-"""What each invocation of a row does alone, its divisions, takes as long as this times eight elements."""
+"""Each invocation repeats the divisions of its row, which take as long as eight times as many elements."""
 
 
 def _are_words(*places: int) -> bool:
-    """True if bytes that follow each other lie in words, whatever the other steps are."""
+    """True if four bytes that follow each other are a word of the arena, for these places and steps."""
     return all(place % 4 == 0 for place in places if place != 1)
 
 
