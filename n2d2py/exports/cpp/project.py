@@ -11,7 +11,8 @@ from n2d2py import resources
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.identifiers import sanitise
-from n2d2py.exports.cpp.isa import TARGETS, dispatched
+from n2d2py.exports.cpp.isa import dispatched
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.project_view import ProjectView
 from n2d2py.exports.cpp.view import ArrayView, LayerView
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, weight_rows

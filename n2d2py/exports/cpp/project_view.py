@@ -16,10 +16,11 @@ from n2d2py.exports.cpp.audio import AudioView, audio_view
 from n2d2py.exports.cpp.code import LayerCode, plane_struct
 from n2d2py.exports.cpp.frame import FrameView, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
-from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
+from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.partial import MOST, Partial
 from n2d2py.exports.cpp.partial import literal as bits_literal
 from n2d2py.exports.cpp.post import PostView
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
