@@ -100,7 +100,7 @@ def _depthwise_sums(x: np.ndarray, weights: np.ndarray, stride: tuple[int, int],
             begin = line * pitch + column
             values = planes[row, left, : len(part)].reshape(len(part), -1)[:, begin : begin + count]
             result += np.multiply(values, factors[first : first + step, index, None], out=scratch[: len(part)])
-    return sums.reshape(n, channels, oh, pitch)[..., :ow]
+    return np.ascontiguousarray(sums.reshape(n, channels, oh, pitch)[..., :ow])
 
 
 # 8-bit multiplications summed in 16 bits, as `vpmaddubsw` does: for which weights that is exact.

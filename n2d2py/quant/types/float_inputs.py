@@ -42,6 +42,9 @@ _SQNR = 35.0
 _FEWEST_VALUES = 1000
 """Of normal values, the next ones beyond the largest of so many have 35 dB less power than all."""
 
+_CACHED = 1 << 16
+"""Values that are rounded at once."""
+
 InputScales = Mapping[str, np.ndarray]
 """By input: gains and shifts (2, ...) of its channels, which broadcast to it, such as (2, 1, C) to rows (1, T, C); (2, 0) where its first
 layers stay unchanged."""
@@ -125,7 +128,7 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
         if any(_is_of_single_values(node) and graph.precision(node).quantize for node in graph.consumers(name)):
             continue
         x = x.astype(np.float64)
-        if _is_lost_in_layers(graph, name, x) or (_is_spoiled(x) and any(_last_products(graph, name))):
+        if _is_lost_in_layers(graph, name, x) or (any(_last_products(graph, name)) and _is_spoiled(x)):
             found[name] = np.zeros((2, 0))
         elif (scales := _scales_of_channels(graph, name, x)) is not None:
             found[name] = scales
@@ -184,13 +187,26 @@ def _stored(x: np.ndarray) -> np.ndarray:
     return _rounded(x, 16 if _is_spoiled(x) else 8)
 
 
+def _squared_error(channels: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Mean square of the rounding errors (C) of `_stored` channels (C, N), in their units; N is cut into parts that the cache holds."""
+    kind, sums = _type(channels, 16 if _is_spoiled(channels) else 8), np.zeros(len(channels))
+    for first in range(0, channels.shape[1], step := max(1, _CACHED // len(channels))):
+        part = channels[:, first : first + step]
+        sums += np.square((kind.dequantize(kind.quantize(part)) - part) / units[:, None]).sum(axis=1)
+    return sums / channels.shape[1]
+
+
 def _rounded(x: np.ndarray, bits: int) -> np.ndarray:
-    """The real numbers that the integers of these values stand for; the 16-bit ones have headroom."""
-    if bits == 16:
-        kind = NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
-    else:
-        kind = interval_type(8, min(float(x.min()), 0.0), max(float(x.max()), LEAST_RANGE))
+    """The real numbers that the integers of these values stand for."""
+    kind = _type(x, bits)
     return kind.dequantize(kind.quantize(x)).astype(np.float64)
+
+
+def _type(x: np.ndarray, bits: int) -> NumType:
+    """The type of these values; the 16-bit one has headroom."""
+    if bits == 16:
+        return NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
+    return interval_type(8, min(float(x.min()), 0.0), max(float(x.max()), LEAST_RANGE))
 
 
 def _scales_of_channels(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None:
@@ -220,8 +236,8 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     half = np.where(symmetric, np.where(largest > LEAST_RANGE, largest, 1.0), (high - low) / 2)
     centre = np.where(symmetric, 0.0, (high + low) / 2)
     own = (channels - centre[:, None]) / half[:, None]
-    error = np.square((_stored(channels) - channels) / half[:, None])[varies].mean()
-    least = np.square(_stored(own) - own)[varies].mean()
+    error = _squared_error(channels, half)[varies].mean()
+    least = _squared_error(own, np.ones(len(own)))[varies].mean()
     return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_along(x.ndim, axis))
 
 
