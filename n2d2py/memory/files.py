@@ -1,6 +1,6 @@
-"""Record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text and image.
+"""Record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text; and its plot.
 
-The image shows address against time, one rectangle for each contiguous part of a buffer.
+The plot shows address against time, one rectangle for each contiguous part of a buffer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from n2d2py.figures import can_draw, new_figure
+from n2d2py.figures import new_figure
 from n2d2py.files import plain_text, write_text
 from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.plan import MemoryPlan, Plane
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
-    """Write memory_graph.json, memory_map.json, memory_mapping.log and, with matplotlib, memory_mapping.png into `folder`."""
+def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan) -> None:
+    """Write memory_graph.json, memory_map.json and memory_mapping.log into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
         "memory_graph.json": json_text(graph_json(in_known_terms(problem, plan))),
@@ -29,8 +29,6 @@ def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *
     }
     for name, text in texts.items():
         write_text(folder / name, text)
-    if picture and can_draw():
-        draw_plan(problem, plan, folder / "memory_mapping.png")
 
 
 def json_text(data: dict[str, Any]) -> str:
@@ -92,16 +90,6 @@ _NAMED = 16
 _HEIGHT = 7.0
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#9c755f", "#bab0ac")
 _WRAPPED, _RING = "///", "..."
-
-
-@plain_text()
-def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
-    """Write the PNG of `plan_figure`.
-
-    Raises:
-        N2D2Error: E605 without matplotlib.
-    """
-    plan_figure(problem, plan).savefig(path, metadata={"Software": None})
 
 
 @plain_text()

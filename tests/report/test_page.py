@@ -77,7 +77,7 @@ def test_files_of_a_report(written):
         *"layers.csv layers.txt summary.json report.html compare.txt compare.csv compare_levels.csv".split(),
         *"compare_stimuli.csv calibration/weights_range.dat calibration/outputs_range.dat".split(),
         *"graph/network.svg graph/graph.json memory/memory_graph.json memory/memory_map.json".split(),
-        *"memory/memory_mapping.log memory/memory_mapping.png".split(),
+        *"memory/memory_mapping.log memory/memory_mapping.svg".split(),
         *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg")),
     }
 

@@ -155,7 +155,7 @@ def concat(layer: GpuLayer) -> Sequence[Dispatch]:
     """A copy of each operand to its channels, or its part of each row, rescaled where its type differs."""
     op, name, made, first = layer.op, layer.node.output, [], 0
     shapes = [layer.shape(index) for index in range(len(layer.inputs))]
-    by_pixels = op.joins_pixels(layer.output_shape)
+    by_pixels = op.concatenates_pixels(layer.output_shape)
     lengths = [channels(shape) for shape in shapes] if by_pixels else op.lengths(shapes, layer.node)
     rows = elements(layer.output_shape) // sum(lengths)
     for number, (slot, length) in enumerate(zip(op.slots or range(len(shapes)), lengths, strict=True)):
