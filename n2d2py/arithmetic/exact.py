@@ -41,7 +41,7 @@ def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, i
     return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
 
 
-_GATHERED = 1 << 24
+_GATHERED = 1 << 20
 """Values of windows that are gathered at once."""
 
 
