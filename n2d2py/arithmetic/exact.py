@@ -7,6 +7,8 @@ as no partial sum can leave the range in which every integer is representable: 2
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from n2d2py.errors import InternalError
@@ -74,6 +76,19 @@ def conv_sums(
             columns = np.ascontiguousarray(part).reshape(groups, per_group * kh * kw, -1)
             sums[sample, :, top : top + rows] = np.matmul(matrix, columns).reshape(outputs, -1, ow)
     return sums
+
+
+BLOCK = 1 << 18
+"""Values that are worked on at once where temporaries would take many times the memory of a result."""
+
+
+def by_lines(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """`function` (..., K) -> (..., K), which treats lines along the last axis alike, of all lines of x: some at a time."""
+    step = max(1, BLOCK // x.shape[-1])
+    lines = x.reshape(-1, x.shape[-1])
+    if len(lines) <= step:
+        return function(x)
+    return np.concatenate([function(lines[k : k + step]) for k in range(0, len(lines), step)]).reshape(x.shape)
 
 
 # 8-bit multiplications summed in 16 bits, as `vpmaddubsw` does: for which weights that is exact.

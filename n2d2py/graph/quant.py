@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from n2d2py.arithmetic import NumType, Rescale
+from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.errors import InternalError, Location
 from n2d2py.graph.ends import Ends
 from n2d2py.graph.forms import Form, Moved, Weighted
@@ -40,10 +41,6 @@ class QuantTensor:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.type.bytes
 
 
-_BLOCK = 1 << 20
-"""Accumulators that are rescaled at once: each takes several numbers of four or eight bytes meanwhile."""
-
-
 def requantized(
     acc: np.ndarray, rescale: Rescale, limits: tuple[int, int], kind: NumType, axis: int = 1, zero: int | None = None
 ) -> np.ndarray:
@@ -52,7 +49,7 @@ def requantized(
     low, high = (limit - zero for limit in limits)
     sizes = [0 if at == axis % acc.ndim else size for at, size in enumerate(acc.shape)]
     cut = int(np.argmax(sizes))
-    step = max(1, _BLOCK * sizes[cut] // max(acc.size, 1))
+    step = max(1, BLOCK * sizes[cut] // max(acc.size, 1))
     if step >= sizes[cut]:
         return (rescale.apply(acc, low, high, axis) + zero).astype(kind.dtype)
     result = np.empty(acc.shape, kind.dtype)
