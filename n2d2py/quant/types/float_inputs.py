@@ -1,6 +1,7 @@
 """Inputs in floating point: where one scale for an input costs more than the integers of what its first layers make of it.
 
     x, Log(x + 0.001), Conv               x in floating point, the logarithm too; its result gets integers
+    x > 0.5, MatMul                       x in floating point: rounded values next to 0.5 would be on the other side
     x, Fc; channels of different units    x in floating point, each channel brought to [-1, 1]; the weights undo that; channels along any axis
 
 The first layers are those of single values: gains, shifts, functions. Both sides are measured on stimuli: the error of the first layers'
@@ -108,7 +109,7 @@ def _is_of_single_values(node: Node) -> bool:
         return isinstance(op.function, Clip) or op.function.kind in EXACT_FUNCTIONS
     if isinstance(op, ArrayMap):
         whole = [prod(shape) == prod(op.dims) for shape, slot in zip(op.shapes, op.slots, strict=True) if slot >= 0]
-        return not op.result and all(whole)
+        return all(whole)
     if isinstance(op, ElemWise):
         return op.operation == "Prod"
     return isinstance(op, (AddConstants, Affine))
@@ -134,13 +135,15 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
 
 def _is_lost_in_layers(graph: Graph, name: str, x: np.ndarray) -> bool:
     """True if the integers of an input cost more than those of what its first layers make of it."""
-    real = _results(graph, name, x)
-    rounded = _results(graph, name, _rounded(x, 8))
+    integers = _rounded(x, 8)
+    real, rounded = _results(graph, name, x), _results(graph, name, integers)
     if not all(np.isfinite(values).all() for values in real.values()):
         return False
+    if any(getattr(node.op, "result", "") for node in _first_layers(graph, name)) and not np.allclose(integers, x):
+        return True  # other stimuli may lie next to where truth values change
     for tensor, values in real.items():
         with np.errstate(all="ignore"):
-            error = np.square(rounded[tensor] - values).mean()
+            error = np.square(rounded[tensor] - values, dtype=np.float64).mean()
             own = np.square(_stored(values) - values).mean()
         if not np.isfinite(error) or error > _WORSE * max(own, 1e-30 * np.square(values).mean()):
             return True
