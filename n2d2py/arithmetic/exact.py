@@ -7,6 +7,7 @@ as no partial sum can leave the range in which every integer is representable: 2
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -43,7 +44,7 @@ def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, i
     return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
 
 
-_GATHERED = 1 << 24
+_GATHERED = 1 << 20
 """Values of windows that are gathered at once."""
 _CACHED = 1 << 15
 """Values of channels of a depthwise convolution that are worked on at once."""
@@ -101,6 +102,19 @@ def _depthwise_sums(x: np.ndarray, weights: np.ndarray, stride: tuple[int, int],
             values = planes[row, left, : len(part)].reshape(len(part), -1)[:, begin : begin + count]
             result += np.multiply(values, factors[first : first + step, index, None], out=scratch[: len(part)])
     return np.ascontiguousarray(sums.reshape(n, channels, oh, pitch)[..., :ow])
+
+
+BLOCK = 1 << 18
+"""Values that are worked on at once where temporaries would take many times the memory of a result."""
+
+
+def by_lines(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Apply a function of rows (..., K) -> (..., K) to all rows of x, some at a time."""
+    step = max(1, BLOCK // x.shape[-1])
+    lines = x.reshape(-1, x.shape[-1])
+    if len(lines) <= step:
+        return function(x)
+    return np.concatenate([function(lines[k : k + step]) for k in range(0, len(lines), step)]).reshape(x.shape)
 
 
 # 8-bit multiplications summed in 16 bits, as `vpmaddubsw` does: for which weights that is exact.

@@ -1,6 +1,7 @@
 """Float inputs: inputs for which one integer scale costs more than quantizing the results of their first layers.
 
     x, Log(x + 0.001), Conv               x and the logarithm stay in floating point; the result of Log is quantized
+    x > 0.5, MatMul                       x stays in floating point: quantized values near 0.5 could change the comparison
     x, Fc; channels of different units    x stays in floating point, each channel is scaled to [-1, 1], and the weights undo it
 
 "First layers" are the element-wise layers after an input: gains, shifts, functions. Two errors at their results are compared
@@ -113,7 +114,7 @@ def _is_elementwise(node: Node) -> bool:
         return isinstance(op.function, Clip) or op.function.kind in EXACT_FUNCTIONS
     if isinstance(op, ArrayMap):
         whole = [prod(shape) == prod(op.dims) for shape, slot in zip(op.shapes, op.slots, strict=True) if slot >= 0]
-        return not op.result and all(whole)
+        return all(whole)
     if isinstance(op, ElemWise):
         return op.operation == "Prod"
     return isinstance(op, (AddConstants, Affine))
@@ -139,13 +140,15 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
 
 def _is_better_in_float(graph: Graph, name: str, x: np.ndarray) -> bool:
     """True if quantizing an input has a larger error than quantizing the results of its first layers."""
-    real = _first_results(graph, name, x)
-    rounded = _first_results(graph, name, _quantized_to(x, 8))
+    integers = _quantized_to(x, 8)
+    real, rounded = _first_results(graph, name, x), _first_results(graph, name, integers)
     if not all(np.isfinite(values).all() for values in real.values()):
         return False
+    if any(getattr(node.op, "result", "") for node in _first_layers(graph, name)) and not np.allclose(integers, x):
+        return True  # other samples may lie near the threshold of a comparison
     for tensor, values in real.items():
         with np.errstate(all="ignore"):
-            error = np.square(rounded[tensor] - values).mean()
+            error = np.square(rounded[tensor] - values, dtype=np.float64).mean()
             own = np.square(_quantized(values) - values).mean()
         if not np.isfinite(error) or error > _WORSE_RATIO * max(own, 1e-30 * np.square(values).mean()):
             return True
