@@ -3,10 +3,10 @@
 A frame is `window` 16-bit samples, `hop` samples after the one before. Divisions by powers of two round down (`>>`);
 high(a, b) is a * b >> 32, N the size of the Fourier transform.
 
-    1. x = s << k                            k: the largest with |x| <= 2^28, 0 for a silent frame
+    1. x = s << k                            k: the largest with -2^28 <= x < 2^28
     2. x -= mean(x)                          kaldi
     3. x[n] -= 2 high(x[n - 1], emphasis)    the sample before the first one is the first one
-    4. v = high(x << j, window)              j: the largest with |x << j| <= 2^30; v has 30 - log2 N bits and a sign
+    4. v = high(x << j, window)              j: the largest with -2^30 <= x << j < 2^30; v has 30 - log2 N bits and a sign
     5. 2 X = Fourier transform of v          radix 4 over pairs (v[2n], v[2n + 1]); 32 bits hold every stage without a shift
     6. P = |2 X|^2 >> 8                      64 bits
     7. L = log2(sum(weight * P)) - 2 (k + j) + c     in 1/65536, of each mel band; not below the floor of the preset
@@ -293,14 +293,10 @@ class AudioSource:
             size = 2
         while size < half:
             rows = (np.moveaxis(x.reshape(len(x), -1, 4, size), 2, 0) for x in (real, imaginary))
-            parts = list(zip(*rows, strict=True))
-            if size > 1:
-                step = np.arange(size) * (self.fft // (4 * size))
-                parts = [
-                    parts[0],
-                    *(self._turned(*part, step * times) for part, times in zip(parts[1:], (2, 1, 3), strict=True)),
-                ]
-            (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
+            parts, step = zip(*rows, strict=True), np.arange(size) * (self.fft // (4 * size))
+            (ar, ai), (cr, ci), (br, bi), (dr, di) = (
+                self._turned(part[0], part[1], step * times) for part, times in zip(parts, (0, 2, 1, 3), strict=True)
+            )
             real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
             imaginary = np.stack([ai + ci + bi + di, ai - ci - br + dr, ai + ci - bi - di, ai - ci + br - dr], 2)
             real, imaginary = real.reshape(len(values), half), imaginary.reshape(len(values), half)
@@ -316,15 +312,15 @@ class AudioSource:
         return (power >> _POWER_SHIFT).astype(np.uint64)
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Complex numbers times the twiddles at positions of `turns`."""
+        """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
         cos, sin = self.turns[at + self.fft // 4], self.turns[at]
-        return (2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) - (real * sin >> 32)))
+        turned = 2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) + (-real * sin >> 32))
+        return np.where(at, turned[0], real), np.where(at, turned[1], imaginary)
 
 
 def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
-    """The largest j with |x << j| <= 2^bits for each row (n, 1); 0 for rows of zeros."""
-    peak = abs(x).max(1, keepdims=True)
-    return np.where(peak, bits - np.ceil(np.log2(np.maximum(peak, 1))).astype(np.int64), 0)
+    """The largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
+    return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
 
 
 def log2_fixed(values: np.ndarray) -> np.ndarray:
