@@ -47,6 +47,7 @@ from n2d2py.stages.options import SYNTHETIC_STIMULI, RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
+from n2d2py.stages.report_pipeline import pipeline_data
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.score_boxes import check_boxes
 from n2d2py.stages.train import train_stage
@@ -305,7 +306,10 @@ def _checked(project: ExportJob, folder: Path) -> Checked:
         scores = _simulated(project, tested, folder / "statistics")
     if score.test or score.compare or score.latency:
         compared, built = _compiled(project, scores, folder)
-    return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder), built)
+    sensitivity = sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder)
+    planned, plan = project.planned, project.memory.plan if project.memory else None
+    stages = pipeline_data(planned.network, planned.graph, plan, project.manifest.details, built, tested)
+    return Checked(scores, compared, sensitivity, built, stages)
 
 
 def _target(options: RunOptions) -> Target[Any]:

@@ -251,6 +251,14 @@ class AudioSource:
         padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
         return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
 
+    def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (frames, features) of the last complete frames of 16-bit samples; silence comes before a sound that has fewer."""
+        missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
+        if missing <= 0:
+            return self.convert(samples[-missing * self.hop :], frames)
+        silent = self.convert(samples[:0], missing)
+        return silent if missing == frames else np.concatenate([silent, self.convert(samples, frames - missing)])
+
     def transform(self, frames: np.ndarray) -> np.ndarray:
         """Features (n, features) of frames (n, window) of samples."""
         values, shifts = self._windowed(frames)

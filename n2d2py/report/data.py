@@ -20,6 +20,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.bits import BitSearch
 from n2d2py.report.footprint import Footprint
+from n2d2py.report.pipeline import PipelineData
 from n2d2py.runtime import Latency
 from n2d2py.targets import Score
 
@@ -65,6 +66,7 @@ class ReportData:
         biases: results of the corrections of biases; None where none should be made.
         inputs: some calibration samples as the network reads them; empty unless these are images.
         contract: images that the network takes, and names of its classes.
+        stages: the pipeline of the export with samples; None where it is the network alone.
         command: the command line that gives these results again.
     """
 
@@ -97,6 +99,7 @@ class ReportData:
     biases: BiasCorrections | None = None
     inputs: Sequence[InputImage] = ()
     contract: InputContract = InputContract()
+    stages: PipelineData | None = None
 
     @property
     def typed(self) -> QuantGraph:

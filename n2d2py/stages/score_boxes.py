@@ -10,6 +10,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.postprocessing import Detector, parse_post
+from n2d2py.runtime import Network
 from n2d2py.runtime.simulator import ends
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.targets import Score
@@ -36,6 +37,14 @@ def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:
 def detector_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> Detector:
     """The post-processing of the network with the types of `graph`."""
     return parse_post(str(network.options.post)).bind(*ends(graph), network.data.classes)
+
+
+def with_pipeline(running: Network, network: LoadedNetwork, graph: Graph | QuantGraph) -> Network:
+    """`running`, which runs `graph`, with the conversion of its input and the post-processing of the network."""
+    running.contract = network.data.contract
+    if network.options.post is not None:
+        running.detector = detector_of(network, graph)
+    return running
 
 
 def found_boxes(detector: Detector, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
