@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,25 +62,15 @@ class PipelineData:
     converted: bool = True
 
 
-@dataclass(frozen=True)
-class ShownStage:
-    """A stage of the page with a figure of each sample: (SVG text, caption)."""
-
-    stage: PipelineStage
-    figures: list[tuple[str, str]] = field(default_factory=list)
-
-
-def shown_stages(data: PipelineData) -> list[ShownStage]:
-    """The stages with their figures; the last one has the decisions."""
-    shown = [ShownStage(stage) for stage in data.stages]
+def shown_stages(data: PipelineData) -> list[tuple[PipelineStage, list[tuple[str, str]]]]:
+    """The stages, each with a figure of each sample, SVG text and caption; the last one has the decisions."""
+    figures: list[list[tuple[str, str]]] = [[] for _ in data.stages]
     for sample in data.samples:
-        shown[0].figures.append((_draw_raw(sample.raw), sample.name))
-        if data.converted:
-            picture = sample.input
-            size = "" if picture is None else f"{picture.shape[1]}x{picture.shape[0]}"
-            shown[1].figures.append(("" if picture is None else _draw_image(picture), size))
-        shown[-1].figures.append(_draw_decision(sample, data.classes))
-    return shown
+        figures[0].append((_draw_raw(sample.raw), sample.name))
+        if data.converted and sample.input is not None:
+            figures[1].append((_draw_image(sample.input), f"{sample.input.shape[1]}x{sample.input.shape[0]}"))
+        figures[-1].append(_draw_decision(sample, data.classes))
+    return list(zip(data.stages, figures, strict=True))
 
 
 def _draw_raw(raw: np.ndarray) -> str:
