@@ -47,6 +47,7 @@ from n2d2py.stages.options import SYNTHETIC_STIMULI, RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
+from n2d2py.stages.report_pipeline import pipeline_data
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.score_boxes import check_boxes
 from n2d2py.stages.train import train_stage
@@ -322,7 +323,9 @@ def _checked(project: ExportJob, folder: Path) -> Checked:
     if score.test or score.compare or score.latency:
         compared, built = _compiled(project, scores, folder)
     sensitivity = sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder)
-    return Checked(scores, compared, sensitivity, built, project.manifest.details.get("estimate", {}))
+    planned, plan = project.planned, project.memory.plan if project.memory else None
+    stages = pipeline_data(planned.network, planned.graph, plan, project.manifest.details, built, tested)
+    return Checked(scores, compared, sensitivity, built, stages, project.manifest.details.get("estimate", {}))
 
 
 def _target(options: RunOptions) -> Target[Any]:

@@ -88,6 +88,11 @@ class FrameSource:
         more = "".join(f", {key} {value}" for key, value in (("pad", self.pad), ("flip", self.flip)) if value not in (-1, ""))
         return f"{self.format} frames ({self.filter}{more})"
 
+    def measured_size(self, wide: int, high: int) -> tuple[int, int]:
+        """Width and height of the frames whose conversion to an input wide x high is measured: 320x240, or as much as it takes."""
+        least = self.crop or (wide, high)
+        return max(320, 2 * least[0]), max(240, 2 * least[1])
+
     def axes(self, width: int, height: int, wide: int, high: int, name: str = "") -> tuple[Axis, Axis]:
         """Columns and rows from a frame width x height to an input wide x high.
 

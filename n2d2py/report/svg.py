@@ -78,6 +78,10 @@ class Svg:
         """A path in SVG's path language."""
         self._element(f'path class="{style}" d="{d}"', title)
 
+    def image(self, width: float, height: float, address: str) -> None:
+        """An image over the rectangle from the origin."""
+        self._parts.append(f'<image width="{number(width)}" height="{number(height)}" href="{address}"/>')
+
     def text(self, x: float, y: float, text: str, style: str, anchor: str = "middle") -> None:
         """One line of text with its baseline at y."""
         self._parts.append(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import InputContract
@@ -116,6 +117,82 @@ class Network:
             self._stored(arrays) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
         )
         return self._run_layers(stored)
+
+    def pipeline(self, raw: np.ndarray) -> Any:
+        """Return the result for one raw image or sound: that of -post, in pixels of the image; else the real outputs.
+
+        `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any size; with
+        -audio the samples (n,) of a sound, int16; of other networks the real input, as in a call.
+
+        Raises:
+            ArrayError: E804 as `from_frame`, `from_audio` and a call.
+        """
+        source, frame = self.contract.source, None
+        if isinstance(source, AudioSource):
+            stored = self.from_audio(raw)
+        elif isinstance(source, FrameSource):
+            if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)):
+                what = f"the image has shape {raw.shape} and type {raw.dtype}"
+                raise ArrayError(what, "give an array (height, width, 3) or (height, width) of uint8")
+            frame = raw.shape[1], raw.shape[0]
+            colors = raw if raw.ndim == 3 else np.repeat(raw[:, :, None], 3, 2)
+            stored = self.from_frame(source.layout.encode(colors), frame[0])
+        else:
+            return self.postprocess(raw)[0] if self.post is not None else self(raw)
+        if self.post is not None:
+            return self.postprocess(stored, frame)[0]
+        results = self._results(self._batches([stored])[0], self._chosen(None))
+        real = [info.type.dequantize(y) for info, y in zip(self.info.outputs, results, strict=True)]
+        return self._given(real, self._chosen(None), True)
+
+    def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
+        """The input for `run_raw` of a frame: its rows of memory (height, bytes), uint8, in the format of -input-format.
+
+        A frame of nv12 has its rows of Y, then those of U and V.
+
+        Raises:
+            ArrayError: E804 the network takes no frames, the lines are none, or the size is not possible.
+            N2D2Error: E407 the size is not possible, of a network that is simulated.
+        """
+        source = self.contract.source
+        if not isinstance(source, FrameSource):
+            raise ArrayError("this network does not convert frames", "export with -input-format")
+        if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.layout.line_bytes(width):
+            raise ArrayError(
+                f"the lines have shape {lines.shape} and type {lines.dtype}, but {width} pixels of {source.format} need "
+                f"{source.layout.line_bytes(width)} bytes",
+                "give an array (height, bytes) of uint8",
+            )
+        return _port(self.info.inputs[0]).array(self._framed(source, np.ascontiguousarray(lines), width), True)
+
+    def _framed(self, source: FrameSource, lines: np.ndarray, width: int) -> np.ndarray:
+        """The stored input (1, C, H, W) of a frame of the source."""
+        info, pixels = self.info.inputs[0], self.contract.pixels
+        assert pixels is not None  # a source of frames requires them
+        made = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
+        return info.type.quantize(pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1)))[None]
+
+    def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
+        """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.
+
+        `piece`: samples that a compiled export gets at a time; 0: all.
+
+        Raises:
+            ArrayError: E804 the network takes no sounds, or the samples are none.
+        """
+        source = self.contract.source
+        if not isinstance(source, AudioSource):
+            raise ArrayError("this network does not convert sounds", "export with -audio")
+        if samples.dtype != np.int16 or samples.ndim != 1:
+            raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
+        return _port(self.info.inputs[0]).array(self._heard(source, np.ascontiguousarray(samples), piece), True)
+
+    def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:
+        """The stored input (1, ...) after all samples of a sound."""
+        info = self.info.inputs[0]
+        frames, shape = source.frames_of(info.stored[1:]), info.stored[1:]
+        latest = source.real(source.latest(samples, frames.count))
+        return info.type.quantize(frames.stimulus(latest, shape))[None]
 
     def postprocess(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[Any]:
         """The result of -post for each sample of a batch, which is a stream: the post-processing begins with its first sample.

@@ -484,7 +484,7 @@ def _declared(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> Inp
     if len(graph.fed) > 1 or port.image_axes != (0, 1, 2):
         return InputContract(classes=names)
     how = preprocessing(options, shape, metadata, graph.name, bool(_integers(graph)), port.type, silent=True)
-    known = how.told or how.declared is not None or how.by_formula
+    known = how.told or how.declared is not None or how.by_formula or how.source is not None
     return how.contract(shape, names, options.bgr or metadata.bgr, known)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.postprocessing import Detector, parse_post
+from n2d2py.postprocessing import Detector, PostProcessor, parse_post
+from n2d2py.runtime import Network
 from n2d2py.runtime.simulator import ends
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.targets import Score
@@ -34,11 +35,21 @@ def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:
 
 
 def detector_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> Detector | None:
-    """The detector of -post for the types of `graph`; None without one."""
-    if network.options.post is None:
-        return None
-    post = parse_post(network.options.post).bind(*ends(graph), network.data.classes)
+    """Return the detector of -post for the types of `graph`; None without one."""
+    post = post_of(network, graph)
     return post if isinstance(post, Detector) else None
+
+
+def post_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> PostProcessor | None:
+    """Return the post-processing of -post for the types of `graph`; None without -post."""
+    text = network.options.post
+    return None if text is None else parse_post(text).bind(*ends(graph), network.data.classes)
+
+
+def with_pipeline(running: Network, network: LoadedNetwork, graph: Graph | QuantGraph) -> Network:
+    """`running`, which runs `graph`, with the conversion of its input and the post-processing of the network."""
+    running.contract, running.post = network.data.contract, post_of(network, graph)
+    return running
 
 
 def found_boxes(detector: Detector, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:

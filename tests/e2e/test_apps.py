@@ -21,6 +21,7 @@ from support.kernel_arm import CLANG
 from support.onnx_models import text_model
 from support.programs import need
 
+import n2d2py
 from n2d2py import load_export
 from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
@@ -220,6 +221,28 @@ def same_lines(got: str, wanted: str) -> bool:
     """The same texts; scores may differ by rounding in the last place."""
     pairs = [(a.split(), b.split()) for a, b in zip(got.splitlines(), wanted.splitlines(), strict=True)]
     return all(a[:-1] == b[:-1] and abs(float(a[-1]) - float(b[-1])) < 0.0011 for a, b in pairs)
+
+
+def test_results_of_the_api(home, tmp_path):
+    """`pipeline` in Python's integers is that of the compiled export, for images and sounds of any size; the float model takes them too."""
+    need("g++", "make")
+    for model, data, words, raw in (
+        ("detector.onnx", "pictures", {"input_format": "yuyv", "post": CAMERA[-8]}, np.asarray(Image.open("pictures/1.ppm"))),
+        ("words.onnx", "sounds", {"audio": AUDIO}, read_wav(Path("sounds/4.wav"))),
+    ):
+        options = n2d2py.LoadOptions(**words)
+        result = n2d2py.export(model, "CPP", data=data, folder=tmp_path / data, load_options=options)
+        compiled, floats = load_export(result.folder), n2d2py.load(model, options=options)
+        parts = [raw[: len(raw) * n // 4] for n in (2, 4)]
+        assert all(np.array_equal(result.pipeline(part), compiled.pipeline(part)) for part in parts)
+        assert 'id="pipeline"' in result.report.read_text(encoding="utf-8")
+        real, integers = floats.pipeline(raw), result.pipeline(raw)
+        if model == "words.onnx":
+            assert abs(real - integers).max() < 0.05 * np.ptp(real)
+        else:
+            assert integers and [one.label for one in real][:1] == [one.label for one in integers][:1]
+    with pytest.raises(ArrayError, match="does not convert frames"):
+        compiled.from_frame(np.zeros((2, 3), np.uint8), 1)
 
 
 def test_sounds(home):

@@ -143,7 +143,7 @@ class CppTarget(Target[Project]):
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same
-        by tensor of packed activations."""
+        by tensor of packed activations; the working memory of the conversion of frames or sounds."""
         packed = {
             layer.node.name: {
                 "bits": layer.code.storage.bits,
@@ -164,6 +164,7 @@ class CppTarget(Target[Project]):
             for node in graph.nodes
             if node.outputs[0] in graph.packed
         }
+        conversion = prepared.result.conversion if prepared.result else None
         return {
             "namespace": namespace_of(prepared.request),
             "ports": {
@@ -172,6 +173,7 @@ class CppTarget(Target[Project]):
             },
             **({"packed_weights": packed} if packed else {}),
             **({"packed_activations": held} if held else {}),
+            **({"conversion_bytes": 4 * conversion.words} if conversion else {}),
         }
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
