@@ -30,7 +30,8 @@ class Preprocessing:
 
     Attributes:
         input_range: real values of bytes 0 and 255, where `scale`, `mean` and `std` say nothing.
-        scale, mean, std: of the formula above; 1/255, 0 and 1 where only others of them are given. One value, or one per channel.
+        scale, mean, std: of the formula above; 1/255, 0 and 1 where only others of them are given. One value, or one per
+            channel.
         resize: (N,) for the shorter side, (width, height), or None.
         crop: (N,) for a square, (width, height), or None.
         bgr: whether the network takes blue, green, red.
@@ -38,7 +39,8 @@ class Preprocessing:
         declared: the range of real arrays, where somebody said it.
         integers: whether the input is one of integers, such as ids, which are taken unchanged; bytes too.
         type: the integers that the file declares for the input: arrays of them are taken as what they stand for.
-        source: images become frames of a camera, or sounds features; an export converts them in the same integers. None: neither.
+        source: images become frames of a camera, or sounds features; an export converts them in the same integers. None:
+            neither.
         told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
 

@@ -38,9 +38,11 @@ class Stimuli:
         shape: of one stimulus, (C, H, W) or (F,).
         label_map: gives the pixel-wise label ids (H, W) of the stimulus at a position; None where stimuli have one
             label each.
-        boxes: for each stimulus, its labelled boxes (m, 6): class, 1 for a crowd, left, top, right, bottom in pixels of the input, or
+        boxes: for each stimulus, its labelled boxes (m, 6): class, 1 for a crowd, left, top, right, bottom in pixels of the
+            input, or
             None; None where stimuli have none.
-        raw: gives the image (H, W, 3), bytes of red, green, blue, or the sound (n,), int16, that the stimulus at a position is made of;
+        raw: gives the image (H, W, 3), bytes of red, green, blue, or the sound (n,), int16, that the stimulus at a position is
+            made of;
             None where the export does not make it.
         calls: so many stimuli are calls of a network with states, one after the other; 0: each stands alone.
     """

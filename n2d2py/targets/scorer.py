@@ -157,7 +157,8 @@ class Scorer:
         """Scores a batch.
 
         `outputs` (n, C) or (n, C, 1, 1); for targets whose data are the target any shape, with the real
-        `inputs` of the same size (read from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None when nothing is labelled; (n, H, W), one
+        `inputs` of the same size (read from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None when nothing
+        is labelled; (n, H, W), one
         for each pixel, for `outputs` (n, C, h, w).
         `indices`: the stimuli's numbers in their set; by default they follow the previous batch.
 
