@@ -148,13 +148,13 @@ def batch_size(graph: Graph) -> int:
     return max(1, min(64, _BATCH_ELEMENTS // max(total, 1)))
 
 
-def assumed_statistics(graph: Graph, factors_in_turn: Sequence[float], values: np.ndarray) -> Statistics:
-    """Return statistics without samples, in which calibrated tensors hold `values`, scaled by each of `factors_in_turn` in turn."""
+def assumed_statistics(graph: Graph, multiples: Sequence[float], values: np.ndarray) -> Statistics:
+    """Return statistics without samples, in which calibrated tensors hold `values` times each of `multiples` in turn."""
     wanted = calibrated_tensors(graph)
     names = [*wanted, *(name for node in _observed_layers(graph, wanted) for name in observed_names(node))]
     result = Statistics()
     for place, name in enumerate(names):
-        result.histograms[name] = _histogram(values * factors_in_turn[place % len(factors_in_turn)], name)
+        result.histograms[name] = _histogram(values * multiples[place % len(multiples)], name)
     return result
 
 
