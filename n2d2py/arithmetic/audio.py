@@ -3,14 +3,16 @@
 A frame is `window` 16-bit samples, `hop` samples after the one before. Divisions by powers of two round down (`>>`);
 high(a, b) is a * b >> 32, N the size of the Fourier transform.
 
-    1. x = s << k                            k: the largest with |x| <= 2^28, 0 for a silent frame
+    1. x = s << k                            k: the largest with -2^28 <= x < 2^28
     2. x -= mean(x)                          kaldi
     3. x[n] -= 2 high(x[n - 1], emphasis)    the sample before the first one is the first one
-    4. v = high(x << j, window)              j: the largest with |x << j| <= 2^30; v has 30 - log2 N bits and a sign
+    4. v = high(x << j, window)              j: the largest with -2^30 <= x << j < 2^30; v has 30 - log2 N bits and a sign
     5. 2 X = Fourier transform of v          radix 4 over pairs (v[2n], v[2n + 1]); 32 bits hold every stage without a shift
     6. P = |2 X|^2 >> 8                      64 bits
     7. L = log2(sum(weight * P)) - 2 (k + j) + c     in 1/65536, of each mel band; not below the floor of the preset
     8. features in 1/4096: L, or its cosine transform
+
+The preset tflm computes in 16 bits as TFLite Micro does: `micro_frontend` has its steps.
 """
 
 from __future__ import annotations
@@ -23,14 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.arithmetic import micro_frontend
+from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
 
 KINDS = ("log_mel", "mfcc")
 WINDOWS = ("hann", "hamming", "povey")
-LOG_TABLE = np.rint(np.log2(1 + np.arange(33) / 32) * 65536).astype(np.int64)
-"""log2 between 1 and 2 in 1/65536; values between two entries are interpolated."""
-
 _SIZES = (32, 4096)
 _POWER_SHIFT, _WEIGHT_BITS, _FRACTION = 8, 12, 12
 
@@ -50,6 +51,7 @@ class Preset:
         decibel: features are in dB, else natural logarithms.
         floor: least energy of a band.
         lifter: of MFCC; 0 for none.
+        adapts: noise is reduced and the gain controlled, as in TFLite Micro: features are whole numbers of 10/256.
     """
 
     defaults: Mapping[str, Any]
@@ -62,6 +64,7 @@ class Preset:
     decibel: bool = True
     floor: float = 1e-10
     lifter: int = 0
+    adapts: bool = False
 
 
 PRESETS = {
@@ -77,9 +80,11 @@ PRESETS = {
         floor=2.0**-23,
         lifter=22,
     ),
+    "tflm": Preset({"mels": 40, "coefficients": 1, "low": 125.0, "high": 7500.0}, in_mel=True, periodic=False, adapts=True),
 }
 """librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and `MFCC` with
-center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither, use_energy=False."""
+center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither, use_energy=False. tflm:
+the audio front end of TFLite Micro with its defaults, which micro_speech and microWakeWord use; log_mel only."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,8 @@ class AudioSource:
     @property
     def step(self) -> np.float32:
         """Real value of a feature of 1."""
+        if self.adapts:
+            return np.float32(10 / 256)
         return np.float32((10 * np.log10(2) if self._preset.decibel else np.log(2)) / 2**_FRACTION)
 
     @property
@@ -152,6 +159,11 @@ class AudioSource:
     def removes_mean(self) -> bool:
         """True if step 2 is done."""
         return self._preset.mean
+
+    @property
+    def adapts(self) -> bool:
+        """True if the features of a frame depend on those before."""
+        return self._preset.adapts
 
     @property
     def emphasis(self) -> int:
@@ -189,10 +201,11 @@ class AudioSource:
     @cached_property
     def window_table(self) -> np.ndarray:
         """The first half of the symmetric window, with its middle: sample n and sample `window_last` - n have the value n."""
-        time = 2 * np.pi * np.arange(self.window // 2 + 1) / max(self.window_last, 1)
+        half = 0.5 if self.adapts else 0.0  # samples are in the middle of their time
+        time = 2 * np.pi * (np.arange(self.window // 2 + 1) + half) / max(self.window_last + 2 * half, 1)
         hann = 0.5 - 0.5 * np.cos(time)
         values = {"hann": hann, "hamming": 0.54 - 0.46 * np.cos(time), "povey": hann**0.85}[self.window_type]
-        return np.rint(values * 2 ** (33 - self.fft.bit_length())).astype(np.int64)
+        return np.rint(values * 2 ** (12 if self.adapts else 33 - self.fft.bit_length())).astype(np.int64)
 
     @property
     def window_last(self) -> int:
@@ -201,8 +214,10 @@ class AudioSource:
 
     @cached_property
     def turns(self) -> np.ndarray:
-        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31: a twiddle i is (turns[i + N/4], -turns[i])."""
+        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is (turns[i + N/4], -turns[i])."""
         angle = 2 * np.pi * (np.arange(self.fft) - self.fft // 4) / self.fft
+        if self.adapts:
+            return np.rint(np.cos(angle) * 32767).astype(np.int64)
         return np.clip(np.rint(np.cos(angle) * 2.0**31), 1 - 2.0**31, 2.0**31 - 1).astype(np.int64)
 
     @cached_property
@@ -214,13 +229,17 @@ class AudioSource:
         points, at = (ends, _to_mel(hertz, True)) if self._preset.in_mel else (_to_hertz(ends, self._preset.htk), hertz)
         left, centre, right = points[:-2, None], points[1:-1, None], points[2:, None]
         weights = np.maximum(np.minimum((at - left) / (centre - left), (right - at) / (right - centre)), 0)
-        if self._preset.in_mel:
+        if self.adapts:
+            weights[:, : int(1.5 + self.low * self.fft / self.rate)] = 0
+        elif self._preset.in_mel:
             weights[:, -1] = 0  # Kaldi leaves out the last bin
         return weights * 2 / (right - left) if self._preset.area else weights
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Integer weights (mels, N/2 + 1): the largest one of a band is 4095."""
+        """Integer weights (mels, N/2 + 1): the largest one of a band is 4095; in 1/4096 where the source adapts."""
+        if self.adapts:
+            return np.rint(self.bands * 2**_WEIGHT_BITS).astype(np.int64)
         return np.rint(self.bands / self.bands.max(1, keepdims=True) * (2**_WEIGHT_BITS - 1)).astype(np.int64)
 
     @cached_property
@@ -251,10 +270,22 @@ class AudioSource:
         padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
         return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
 
+    def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (frames, features) of the last complete frames of 16-bit samples; silence comes before a sound that has fewer."""
+        missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
+        if missing <= 0 and self.adapts:
+            return self.convert(samples, frames - missing)[-frames:]
+        if missing <= 0:
+            return self.convert(samples[-missing * self.hop :], frames)
+        silent = self.convert(samples[:0], missing)
+        return silent if missing == frames else np.concatenate([silent, self.convert(samples, frames - missing)])
+
     def transform(self, frames: np.ndarray) -> np.ndarray:
-        """Features (n, features) of frames (n, window) of samples."""
+        """Features (n, features) of frames (n, window) of samples, which follow each other."""
         values, shifts = self._windowed(frames)
         energies = self._power(values) @ self.weights.T.astype(np.uint64)
+        if self.adapts:
+            return micro_frontend.adapt(micro_frontend.square_root(energies) >> shifts.astype(np.uint64), self.fft)
         logs = np.where(energies, log2_fixed(energies) - 2 * shifts * 65536 + self.offsets, self.floor)
         levels = np.maximum(logs, self.floor) + 8 >> 16 - _FRACTION
         if self.kind != "mfcc":
@@ -269,6 +300,10 @@ class AudioSource:
     def _windowed(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Steps 1 to 4: values (n, N) and shifts (n, 1)."""
         x = frames.astype(np.int64)
+        if self.adapts:
+            at = np.arange(self.window)
+            values, shifts = micro_frontend.scaled_window(x, self.window_table[np.minimum(at, self.window_last - at)])
+            return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts
         shifts = _headroom(x, 28)
         x = x << shifts
         if self.removes_mean:
@@ -287,24 +322,26 @@ class AudioSource:
         real, imaginary = values[:, 0::2][:, order], values[:, 1::2][:, order]
         size = 1
         if half.bit_length() % 2 == 0:
+            real, imaginary = self._scaled(real, 2), self._scaled(imaginary, 2)
             real, imaginary = (
                 np.stack([x[:, ::2] + x[:, 1::2], x[:, ::2] - x[:, 1::2]], 2).reshape(x.shape) for x in (real, imaginary)
             )
             size = 2
         while size < half:
-            rows = (np.moveaxis(x.reshape(len(x), -1, 4, size), 2, 0) for x in (real, imaginary))
+            rows = (np.moveaxis(self._scaled(x, 4).reshape(len(x), -1, 4, size), 2, 0) for x in (real, imaginary))
             parts = list(zip(*rows, strict=True))
             if size > 1:
                 step = np.arange(size) * (self.fft // (4 * size))
-                parts = [
-                    parts[0],
-                    *(self._turned(*part, step * times) for part, times in zip(parts[1:], (2, 1, 3), strict=True)),
+                parts[1:] = [
+                    self._turned(part[0], part[1], step * times) for part, times in zip(parts[1:], (2, 1, 3), strict=True)
                 ]
             (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
             real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
             imaginary = np.stack([ai + ci + bi + di, ai - ci - br + dr, ai + ci - bi - di, ai - ci + br - dr], 2)
             real, imaginary = real.reshape(len(values), half), imaginary.reshape(len(values), half)
             size *= 4
+        if self.adapts:
+            return micro_frontend.short_powers(real, imaginary, self.turns)
         power = np.zeros((len(values), half + 1), np.int64)
         power[:, 0] = (2 * (real[:, 0] + imaginary[:, 0])) ** 2
         power[:, half] = (2 * (real[:, 0] - imaginary[:, 0])) ** 2
@@ -315,26 +352,22 @@ class AudioSource:
         power[:, at] = (ar + br + ti) ** 2 + (ai - bi - tr) ** 2
         return (power >> _POWER_SHIFT).astype(np.uint64)
 
+    def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
+        """Values before a stage of the transform that adds so many of them."""
+        return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
+
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Complex numbers times the twiddles at positions of `turns`."""
+        """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
         cos, sin = self.turns[at + self.fft // 4], self.turns[at]
-        return (2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) - (real * sin >> 32)))
+        if self.adapts:
+            return micro_frontend.short_product(real, imaginary, cos, sin)
+        turned = 2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) + (-real * sin >> 32))
+        return np.where(at, turned[0], real), np.where(at, turned[1], imaginary)
 
 
 def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
-    """The largest j with |x << j| <= 2^bits for each row (n, 1); 0 for rows of zeros."""
-    peak = abs(x).max(1, keepdims=True)
-    return np.where(peak, bits - np.ceil(np.log2(np.maximum(peak, 1))).astype(np.int64), 0)
-
-
-def log2_fixed(values: np.ndarray) -> np.ndarray:
-    """log2 in 1/65536 of whole numbers, uint64; the result for 0 is undefined."""
-    bits = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
-    bits -= (values >> bits.astype(np.uint64)) == 0  # float64 may have rounded up to a power of two
-    fraction = ((values << (63 - bits).astype(np.uint64)) >> np.uint64(47)).astype(np.int64) & 65535
-    entry, rest = fraction >> 11, fraction & 2047
-    low = LOG_TABLE[entry]
-    return (bits << 16) + low + ((LOG_TABLE[np.minimum(entry + 1, 32)] - low) * rest + 1024 >> 11)
+    """The largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
+    return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
 
 
 def read_audio(text: str, option: str = "-audio") -> AudioSource:
@@ -347,6 +380,8 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
     kind, given = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
     preset = given.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
+    if kind != "log_mel" and PRESETS[preset].adapts:
+        raise wrong(f"{preset} has no {kind}", "use log_mel")
     if kind != "mfcc" and "coefficients" in given:
         raise wrong("coefficients have no effect on log_mel", "remove them, or use mfcc")
     defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
@@ -357,7 +392,7 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
         milliseconds = value.removesuffix("ms")
         number = _number(option, text, key, milliseconds)
         values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
-    defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": rate / 2}
+    defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
     for key in ("low", "high", "preemphasis"):
         values[key] = _number(option, text, key, given.get(key, defaults[key]))
     for key in ("fft", "mels", "coefficients"):
@@ -390,6 +425,7 @@ def _problem(source: AudioSource) -> str:
             f"fft={source.fft} is not a power of two from {_SIZES[0]} to {_SIZES[1]}",
         ),
         (source.window <= source.fft, f"the window of {source.window} samples exceeds fft={source.fft}"),
+        (not (source.adapts and source.preemphasis), f"preemphasis has no effect with preset={source.preset}"),
         (0 <= source.preemphasis < 1, f"preemphasis={source.preemphasis:g} is not from 0 to below 1"),
         (0 <= source.low < source.high <= source.rate / 2, f"low={source.low:g} and high={source.high:g} do not bound a band"),
         (1 <= source.mels <= 256, f"mels={source.mels} is not between 1 and 256"),

@@ -1,6 +1,6 @@
 """Frames of a camera to the bytes of a network's input, in integers: the definition that `kernels/n2d2/frame` computes too.
 
-A frame is the bytes of its lines in a source format. The chain is: pixels -> red, green, blue or gray -> one resize, of which a
+A frame is rows of bytes in a source format. The chain is: pixels -> red, green, blue or gray -> one resize, of which a
 window is computed. All of it is separable. For an output position o of an axis with `size` source pixels that become `target`:
 
     weight(s) of the source pixel s, a whole number    (axis_weights)
@@ -10,15 +10,13 @@ window is computed. All of it is separable. For an output position o of an axis 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from n2d2py.arithmetic.pixel_formats import FORMATS, PixelFormat, luminance
+from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
-
-FORMATS = ("rgb", "bgr", "rgba", "gray", "rgb565", "rgb565be", "yuyv")
-"""Bytes of a pixel in memory: of rgb565 a 16-bit word, low byte first (rgb565be: high byte first); of yuyv, which has two pixels
-in four bytes, BT.601 with values 16 to 235."""
 
 FILTERS = ("nearest", "bilinear", "area", "antialias")
 """Of the resize: the pixel at the position, two pixels a side (OpenCV's INTER_LINEAR), the mean of the covered area (INTER_AREA), a
@@ -27,14 +25,18 @@ triangle that widens as the frame shrinks (Pillow's and torchvision's bilinear).
 LARGEST = 16384
 """Pixels of a side."""
 
-_WORDS = {"rgb565": "<u2", "rgb565be": ">u2"}
-_TO_YUV = np.array([[16829, 33039, 6416], [-9714, -19071, 28784], [28784, -24103, -4681]])
-"""BT.601 in 1/65536, for bytes: Y less 16, U and V less 128."""
+FLIPS = ("horizontal", "vertical", "both")
+"""Of a camera that is mirrored, upside down, or turned by half a turn."""
+
+_KEYS = ("pad", "round", "flip")
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One side of a resize: source pixels [start, start + size) become `target`, of which those from `first` on are computed."""
+    """One side of a resize: source pixels [start, start + size) become `target`, of which those from `first` on are computed.
+
+    Positions below 0, of a negative `first`, and from `target` on are beyond the image: they are filled.
+    """
 
     start: int
     size: int
@@ -42,8 +44,9 @@ class Axis:
     first: int
 
     def to_source(self, positions: np.ndarray, steps: int) -> np.ndarray:
-        """Positions in the source of those in the result, int64 in 1 / `steps` pixel, rounded to nearest."""
-        return self.start * steps + ((positions + self.first * steps) * self.size + self.target // 2) // self.target
+        """Positions in the source of those in the result, int64 in 1 / `steps` pixel, rounded to nearest, within the source."""
+        found = ((positions + self.first * steps) * self.size + self.target // 2) // self.target
+        return self.start * steps + np.clip(found, 0, self.size * steps)
 
 
 @dataclass(frozen=True)
@@ -51,27 +54,45 @@ class FrameSource:
     """Frames that an application gives to a network, and their way to the size of its input.
 
     Attributes:
-        format: one of FORMATS.
+        format: a name of FORMATS.
         filter: one of FILTERS.
         resize: (N,) for the shorter side, (width, height), or () for the size of the input.
         crop: (width, height) of the centre: after the resize, or without one before that to the size of the input; () for all.
+        pad: the byte of the margins of a resize that keeps the aspect ratio, as large as the input allows; -1: the frame fills
+            the
+            input.
+        rounding: of that size: "nearest" as the LetterBox of Ultralytics, or "down" as resize_with_pad of TensorFlow.
+        flip: one of FLIPS, or "": how the frame is mirrored; the input is not.
     """
 
     format: str
     filter: str = "bilinear"
     resize: tuple[int, ...] = ()
     crop: tuple[int, ...] = ()
+    pad: int = -1
+    rounding: str = "nearest"
+    flip: str = ""
+
+    @property
+    def layout(self) -> PixelFormat:
+        """The format's pixels in memory."""
+        return FORMATS[self.format]
+
+    @property
+    def flips(self) -> tuple[bool, bool]:
+        """True for columns, and for rows, that are in reverse order."""
+        return self.flip in ("horizontal", "both"), self.flip in ("vertical", "both")
 
     @property
     def text(self) -> str:
         """The frames, for messages."""
-        return f"{self.format} frames ({self.filter})"
+        more = "".join(f", {key} {value}" for key, value in (("pad", self.pad), ("flip", self.flip)) if value not in (-1, ""))
+        return f"{self.format} frames ({self.filter}{more})"
 
-    def line_bytes(self, width: int) -> int:
-        """Bytes of a line of `width` pixels."""
-        if self.format == "yuyv":
-            return (width + 1) // 2 * 4
-        return {"gray": 1, "rgba": 4, **dict.fromkeys(_WORDS, 2)}.get(self.format, 3) * width
+    def measured_size(self, wide: int, high: int) -> tuple[int, int]:
+        """Width and height of the frames whose conversion to an input wide x high is measured: 320x240, or as much as it takes."""
+        least = self.crop or (wide, high)
+        return max(320, 2 * least[0]), max(240, 2 * least[1])
 
     def axes(self, width: int, height: int, wide: int, high: int, name: str = "") -> tuple[Axis, Axis]:
         """Columns and rows from a frame width x height to an input wide x high.
@@ -87,26 +108,90 @@ class FrameSource:
         if any(whole < part for whole, part in zip(targets if self.resize else sizes, parts, strict=True)):
             what = f"image {name} is {width}x{height}, smaller than the crop {parts[0]}x{parts[1]}"
             raise N2D2Error("E407", what, remedy="give a smaller -crop, or -resize")
-        if not all(1 <= one <= LARGEST for one in (*sizes, *targets)):
-            raise N2D2Error("E407", f"image {name} is {width}x{height}, larger than {LARGEST} pixels", remedy="scale it down")
-        if self.resize:
+        least = self.layout.least
+        if not all(least <= one <= LARGEST for one in sizes) or not all(1 <= one <= LARGEST for one in targets):
+            what = f"image {name} is {width}x{height}, but the sides of {self.format} have {least} to {LARGEST} pixels"
+            raise N2D2Error("E407", what, remedy="give another image")
+        if self.pad >= 0:
+            columns, rows = (self._padded(sizes[i], sizes[1 - i], inputs[i], inputs[1 - i]) for i in (0, 1))
+        elif self.resize:
             columns, rows = (Axis(0, s, t, _centre(t, part)) for s, t, part in zip(sizes, targets, parts, strict=True))
         else:
             columns, rows = (Axis(_centre(s, part), part, t, 0) for s, t, part in zip(sizes, targets, parts, strict=True))
         return columns, rows
 
+    def _padded(self, size: int, other: int, whole: int, other_whole: int) -> Axis:
+        """A side of an image that fills one of both sides of the input; `other`: the other side of both."""
+        if whole * other <= other_whole * size:
+            return Axis(0, size, whole, 0)
+        scaled, rest = divmod(size * other_whole, other)
+        if self.rounding == "down":
+            return Axis(0, size, max(scaled, 1), -((whole * other - size * other_whole) // (2 * other)))
+        target = max(scaled + (2 * rest + scaled % 2 > other), 1)  # half is rounded to even
+        return Axis(0, size, target, -((whole - target) // 2))
+
+    def frame(self, pixels: np.ndarray) -> np.ndarray:
+        """The frame (rows, bytes) that the camera gives where pixels (H, W, 3) of red, green, blue are before it."""
+        columns, rows = (-1 if flipped else 1 for flipped in self.flips)
+        return self.layout.encode(pixels[::rows, ::columns])
+
     def convert(self, lines: np.ndarray, width: int, shape: tuple[int, int, int], name: str = "") -> np.ndarray:
-        """Bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame's lines (height, bytes).
+        """Bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame (rows, bytes).
 
         Raises:
             N2D2Error: E407, as `axes`.
         """
-        pixels = decode(lines, width, self.format)
+        columns, rows = self.axes(width, self.layout.height(len(lines)), shape[2], shape[1], name)
+        pixels = self.layout.decode(lines, width)
         if shape[0] == 1:
             pixels = luminance(pixels)
-        columns, rows = self.axes(width, len(lines), shape[2], shape[1], name)
-        made = resize(pixels, columns, shape[2], rows, shape[1], self.filter)
-        return np.broadcast_to(made, (*made.shape[:2], shape[0]))
+        made = resize(pixels, columns, shape[2], rows, shape[1], self.filter, max(self.pad, 0))
+        turned = made[:: -1 if self.flips[1] else 1, :: -1 if self.flips[0] else 1]
+        return np.broadcast_to(turned, (*made.shape[:2], shape[0]))
+
+    def to_frame(self, positions: np.ndarray, frame: tuple[int, int], shape: tuple[int, int], steps: int) -> np.ndarray:
+        """Return points (n, 2) or boxes (n, 4; left, top, right, bottom) of an input in positions of the `frame`.
+
+        Positions are in 1 / `steps` pixel, `shape` and `frame` are (width, height).
+        """
+        result = positions.copy()
+        for at, (axis, whole, flipped) in enumerate(zip(self.axes(*frame, *shape), shape, self.flips, strict=True)):
+            ends = positions[:, at::2]
+            result[:, at::2] = axis.to_source(whole * steps - ends[:, ::-1] if flipped else ends, steps)
+        return result
+
+
+def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = ()) -> FrameSource:
+    """The source of `-input-format`: FORMAT, FORMAT:FILTER, and KEY=VALUE after a colon or a comma.
+
+    Raises:
+        N2D2Error: E003 an unknown format, filter or key, or a value that is not possible; E007 `pad` with a resize or a crop.
+    """
+
+    def wrong(what: str, remedy: str) -> N2D2Error:
+        return N2D2Error("E003", f"-input-format {text}: {what}", remedy=remedy)
+
+    form, colon, rest = text.partition(":")
+    parts = rest.split(",") if colon else []
+    name = parts.pop(0) if parts and "=" not in parts[0] else None
+    require_known("format", form, FORMATS, wrong)
+    _, given = read_settings(f"{form}:{','.join(parts)}", {form: _KEYS}, wrong)
+    for what, value, known in (
+        ("filter", name, FILTERS),
+        ("round", given.get("round"), ("nearest", "down")),
+        ("flip", given.get("flip"), FLIPS),
+    ):
+        if value is not None:
+            require_known(what, value, known, wrong)
+    pad = given.get("pad", "-1")
+    if "pad" in given and not (pad.isdecimal() and int(pad) < 256):
+        raise wrong(f"pad={pad} is not a byte", "give the value of the margins, from 0 to 255")
+    if "pad" in given and (resize or crop):
+        raise N2D2Error("E007", "pad= excludes -resize and -crop", remedy="remove them: pad= resizes to the input")
+    if "round" in given and "pad" not in given:
+        raise wrong("round has no effect without pad", "give pad, or remove round")
+    name = name or ("antialias" if resize else "bilinear")
+    return FrameSource(form, name, resize, crop, int(pad), given.get("round", "nearest"), given.get("flip", ""))
 
 
 def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
@@ -119,51 +204,6 @@ def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
 def _centre(whole: int, part: int) -> int:
     """Margin before the centre; half of an odd one is rounded to even."""
     return round((whole - part) / 2)
-
-
-def luminance(pixels: np.ndarray) -> np.ndarray:
-    """Gray bytes (H, W, 1) of red, green, blue: 0.299 R + 0.587 G + 0.114 B in 1/32768; gray ones are unchanged."""
-    if pixels.shape[2] == 1:
-        return pixels
-    return ((pixels.astype(np.int64) @ [9798, 19235, 3735] + 16384) >> 15).astype(np.uint8)[:, :, None]
-
-
-def encode(pixels: np.ndarray, form: str) -> np.ndarray:
-    """The lines (H, bytes) that a camera of a format gives for pixels (H, W, 3) of red, green, blue."""
-    if form in _WORDS:
-        red, green, blue = np.moveaxis(pixels.astype(np.uint16), 2, 0)
-        words = (red >> 3) << 11 | (green >> 2) << 5 | blue >> 3
-        return words.astype(_WORDS[form]).view(np.uint8)
-    if form == "gray":
-        return luminance(pixels)[:, :, 0]
-    if form == "rgba":
-        return np.pad(pixels, ((0, 0), (0, 0), (0, 1)), constant_values=255).reshape(len(pixels), -1)
-    if form != "yuyv":
-        return np.ascontiguousarray(pixels[:, :, :: -1 if form == "bgr" else 1]).reshape(len(pixels), -1)
-    padded = np.pad(pixels, ((0, 0), (0, pixels.shape[1] % 2), (0, 0)), mode="edge").astype(np.int64)
-    luma = 16 + ((padded @ _TO_YUV[0] + 32768) >> 16)
-    pairs = padded[:, ::2] + padded[:, 1::2]
-    chroma = np.clip(128 + ((pairs @ _TO_YUV[1:].T + 65536) >> 17), 0, 255)
-    return np.stack([luma[:, ::2], chroma[..., 0], luma[:, 1::2], chroma[..., 1]], 2).astype(np.uint8).reshape(len(pixels), -1)
-
-
-def decode(lines: np.ndarray, width: int, form: str) -> np.ndarray:
-    """Pixels (H, W, 3) of red, green, blue, or gray ones (H, W, 1), of lines (H, bytes) of uint8; bytes after them are ignored."""
-    if form in _WORDS:
-        words = np.ascontiguousarray(lines[:, : 2 * width]).view(_WORDS[form]).astype(np.int64)
-        five = np.stack([words >> 11, words & 31], 2)
-        red, blue = np.moveaxis(five << 3 | five >> 2, 2, 0)
-        green = words >> 5 & 63
-        return np.stack([red, green << 2 | green >> 4, blue], 2).astype(np.uint8)
-    if form == "yuyv":
-        values = lines[:, : (width + 1) // 2 * 4].reshape(len(lines), -1, 4).astype(np.int64)
-        luma = 76309 * (values[..., ::2].reshape(len(lines), -1)[:, :width] - 16) + 32768
-        u, v = (np.repeat(values[..., at] - 128, 2, axis=1)[:, :width] for at in (1, 3))
-        colours = [luma + 104597 * v, luma - 53279 * v - 25675 * u, luma + 132201 * u]
-        return np.clip(np.stack(colours, 2) >> 16, 0, 255).astype(np.uint8)
-    count = {"gray": 1, "rgba": 4}.get(form, 3)
-    pixels = lines[:, : count * width].reshape(len(lines), width, count)
-    return pixels[:, :, 2::-1] if form == "bgr" else pixels[:, :, :3]
 
 
 def axis_weights(axis: Axis, count: int, filter: str) -> np.ndarray:
@@ -179,9 +219,10 @@ def axis_weights(axis: Axis, count: int, filter: str) -> np.ndarray:
     return np.maximum(half - abs((2 * source + 1) * target - (2 * at + 1) * size), 0) >> shift
 
 
-def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, filter: str) -> np.ndarray:
-    """Bytes (high, wide, C) of bytes (H, W, C). The products are exact in floating point: 24 bits across, 32 bits down."""
-    across, down = axis_weights(columns, wide, filter), axis_weights(rows, high, filter)
+def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, filter: str, fill: int = 0) -> np.ndarray:
+    """Bytes (high, wide, C) of bytes (H, W, C), `fill` beyond the image. The products are exact in floating point: 24 bits across, 32 bits down."""
+    (x, inside), (y, within) = _inside(columns, wide), _inside(rows, high)
+    across, down = axis_weights(x, inside.sum(), filter), axis_weights(y, within.sum(), filter)
     used, lines = across.any(axis=0).nonzero()[0], down.any(axis=0).nonzero()[0]
     region = pixels[rows.start + lines][:, columns.start + used].transpose(0, 2, 1).astype(np.float32, order="C")
     total = across.sum(axis=1)
@@ -190,4 +231,12 @@ def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, 
     sums = down[:, lines].astype(np.float64) @ values.reshape(len(lines), -1).astype(np.float64)
     total = down.sum(axis=1)[:, None]
     made = ((sums.astype(np.int64) + 128 * total) // (256 * total)).astype(np.uint8)
-    return np.ascontiguousarray(made.reshape(high, -1, wide).transpose(0, 2, 1))
+    full = np.full((high, wide, pixels.shape[2]), fill, np.uint8)
+    full[np.ix_(within, inside)] = made.reshape(len(down), -1, len(across)).transpose(0, 2, 1)
+    return full
+
+
+def _inside(axis: Axis, count: int) -> tuple[Axis, np.ndarray]:
+    """The axis from its first position in the image on, and which of its `count` positions are in the image."""
+    at = axis.first + np.arange(count)
+    return replace(axis, first=max(axis.first, 0)), (at >= 0) & (at < axis.target)

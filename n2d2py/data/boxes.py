@@ -25,7 +25,8 @@ def has_boxes(labels: Path) -> bool:
 def read_boxes(labels: Path, root: Path, files: Sequence[str], names: Sequence[str]) -> tuple[Labelled, tuple[str, ...]]:
     """The boxes of the images `files` of the folder `root`, and the names of the classes: `names`, else those of the labels.
 
-    `labels` is a file as COCO's instances_*.json, whose categories have the numbers of `names`, else those of their ascending ids; or a
+    `labels` is a file as COCO's instances_*.json, whose categories have the numbers of `names`, else those of their ascending
+    ids; or a
     folder with a file of lines `class x y width height` (centre, relative to the image) for each image that has objects.
 
     Raises:

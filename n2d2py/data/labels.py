@@ -48,7 +48,8 @@ def labelled_data(
 ) -> tuple[InputData, tuple[str, ...]]:
     """The data with the ids of their labels, as far as they have any, and the names of the classes.
 
-    A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label` or boxes, or by its sub-folders, if all images lie in two
+    A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label` or boxes, or
+    by its sub-folders, if all images lie in two
     or more. Labels that are not numbers are numbered by `class_names`, else in their sorted order.
 
     Raises:

@@ -30,7 +30,8 @@ class Preprocessing:
 
     Attributes:
         input_range: real values of bytes 0 and 255, where `scale`, `mean` and `std` say nothing.
-        scale, mean, std: of the formula above; 1/255, 0 and 1 where only others of them are given. One value, or one per channel.
+        scale, mean, std: of the formula above; 1/255, 0 and 1 where only others of them are given. One value, or one per
+            channel.
         resize: (N,) for the shorter side, (width, height), or None.
         crop: (N,) for a square, (width, height), or None.
         bgr: whether the network takes blue, green, red.
@@ -38,7 +39,8 @@ class Preprocessing:
         declared: the range of real arrays, where somebody said it.
         integers: whether the input is one of integers, such as ids, which are taken unchanged; bytes too.
         type: the integers that the file declares for the input: arrays of them are taken as what they stand for.
-        source: images become frames of a camera, or sounds features; an export converts them in the same integers. None: neither.
+        source: images become frames of a camera, or sounds features; an export converts them in the same integers. None:
+            neither.
         told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
 
@@ -150,11 +152,12 @@ class Preprocessing:
                 taken = self.crop_size or (
                     self.resize if len(self.resize) == 2 else shorter_side(width, height, self.resize[0])
                 )
-        axes = source.axes(width, height, taken[0], taken[1], name)
-        return [
-            (whole / part * one.target / one.size, -whole / part * (one.start * one.target / one.size + one.first))
-            for one, part, whole in zip(axes, taken, (wide, high), strict=True)
-        ]
+        axes, found = source.axes(width, height, taken[0], taken[1], name), []
+        for one, size, part, whole, flipped in zip(axes, (width, height), taken, (wide, high), source.flips, strict=True):
+            scale = whole / part * one.target / one.size
+            offset = -whole / part * (one.start * one.target / one.size + one.first)
+            found.append((scale, whole - scale * size - offset if flipped else offset))
+        return found
 
     def sized(self, picture: np.ndarray, name: str) -> np.ndarray:
         """An image of bytes (H, W, C), resized and cropped as far as that was asked for.

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import read_environment
@@ -21,6 +21,7 @@ from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.statistics import ImageStatistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
+from n2d2py.data.transformations.audio import AudioFeatures
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.data.transformations.matrix import write_matrix
 from n2d2py.errors import InternalError, N2D2Error
@@ -79,7 +80,7 @@ class StimuliProvider:
         Raises:
             N2D2Error: E417 the transformations are more than that.
         """
-        found, problem = self.contract, ""
+        found, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
         steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
         for step in steps:
             if step.transformation.type not in _OF_FRAMES or getattr(step.transformation, "keep_ratio", False):
@@ -160,15 +161,16 @@ class StimuliProvider:
 
         expanded = any(step.transformation.expands_labels for step in pipeline.steps)
         names = [items.name(int(index)) for index in positions]
-        return Stimuli(names, labels, self.shape, load, label_map if expanded or maps is not None else None)
+        stimuli = Stimuli(names, labels, self.shape, load, label_map if expanded or maps is not None else None)
+        if self.source is None:
+            return stimuli
+        return stimuli.from_raw(lambda position: ColorSpace("RGB").apply(read(int(positions[position]))))
 
     def _frame(self, source: FrameSource, image: np.ndarray, name: str) -> np.ndarray:
         """The stimulus of an image that becomes a frame."""
         pixels, (channels, high, wide) = self.contract.pixels, self.shape
         assert pixels is not None  # of_frames
-        made = source.convert(
-            encode(ColorSpace("RGB").apply(image), source.format), image.shape[1], (channels, high, wide), name
-        )
+        made = source.convert(source.frame(ColorSpace("RGB").apply(image)), image.shape[1], (channels, high, wide), name)
         return pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1))
 
     def _reader(self, set_name: str, pipeline: Pipeline) -> Callable[[int], np.ndarray]:
@@ -216,6 +218,9 @@ class StimuliProvider:
         """Images by the pipeline of the Test set: the map of a byte where it is the same everywhere, else the last color space."""
         trace, shape = self._trace("Test") or self._trace("Validation"), self.shape
         size = (shape[2], shape[1]) if len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) > 1 else None
+        steps = [step.transformation for step in self._pipelines["Test"].steps]
+        if len(steps) == 1 and isinstance(steps[0], AudioFeatures) and self._pipelines["Test"].levels is None:
+            return InputContract(classes=tuple(self.labels), source=steps[0].source)
         if not trace:
             return InputContract(size=size, classes=tuple(self.labels))
         pixels = find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image)

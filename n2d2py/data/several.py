@@ -44,7 +44,8 @@ def open_several(
 ) -> Stimuli:
     """The stimuli for `inputs` (name -> shape without stimuli), each as one vector of all inputs in order.
 
-    Bytes are scaled to the input range, as for one input, except those of the inputs of `integers`; everything else is taken unchanged.
+    Bytes are scaled to the input range, as for one input, except those of the inputs of `integers`; everything else is taken
+    unchanged.
     `ports`: the inputs as the file has them; those of integers take these.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.frame import FrameSource, encode
+from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data.arrays import check_integers, plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
@@ -154,7 +154,10 @@ def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: 
         if given.boxes is None
         else [_placed(one, folder, file, shape, how) for one, file in zip(given.boxes, files, strict=True)]
     )
-    return Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
+    stimuli = Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
+    if how.source is None:
+        return stimuli
+    return stimuli.from_raw(lambda at: _coloured(read_picture(folder / files[at], files[at]), files[at], 3, _RGB))
 
 
 def _placed(boxes: np.ndarray | None, folder: Path, file: str, shape: tuple[int, ...], how: Preprocessing) -> np.ndarray | None:
@@ -178,14 +181,15 @@ def _sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> St
             return read_samples(given.path / files[index], files[index], source.rate)
 
         read(0)
-        return Stimuli(files, _picture_labels(given, len(files)), shape, lambda index: source.stimulus(read(index), shape))
+        labels = _picture_labels(given, len(files))
+        return Stimuli(files, labels, shape, lambda index: source.stimulus(read(index), shape)).from_raw(read)
     x, labels, _ = read_arrays(given)
     if x.ndim != 2 or x.dtype != np.int16 or not len(x):
         what = f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
         raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
     labels = labels if len(labels) == len(x) else np.full(len(x), -1)
     names = [f"{given.name}[{index}]" for index in range(len(x))]
-    return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape))
+    return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape)).from_raw(lambda index: x[index])
 
 
 def _extent(size: tuple[int, int]) -> str:
@@ -264,7 +268,7 @@ def _fitted(
     name = files[index]
     if isinstance(how.source, FrameSource):
         pixels = _coloured(read_picture(folder / name, name), name, 3, _RGB)
-        taken = how.source.convert(encode(pixels, how.source.format), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
+        taken = how.source.convert(how.source.frame(pixels), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
         return taken[:, :, ::-1] if how.bgr else taken
     return resize_bilinear(how.sized(_coloured(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:])
 

@@ -40,7 +40,8 @@ def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[An
     """Return a table: for each strategy the arena of the export of `target`, the bound where it has one, the seconds of planning and
     proving, and the layers that run while the most bytes are live; then the modes, and what a budget costs.
 
-    Arenas are those of a real export: sums are part of convolutions, and kernels have their scratch. A calibration is not needed, for
+    Arenas are those of a real export: sums are part of convolutions, and kernels have their scratch. A calibration is not
+        needed, for
     bytes do not depend on ranges; where they do, the arenas that were found for other ranges are named.
 
     Raises:
@@ -157,7 +158,7 @@ def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
         trial = trials.make(point)
         if trial is None or (lines and trial.bytes >= least):
             continue
-        least, extra = trial.bytes, point.twice / work
+        least, extra = trial.bytes, point.repeated_work / work
         counts = ", ".join(f"{cut.count}{' slices' * isinstance(cut, SliceCut)}" for cut in point.cuts) or "1"
         lines.append(f"{least:>12,}  {extra:6.2%}  {counts}")
     if len(lines) < 2:

@@ -1,6 +1,7 @@
 """The options of the stages, typed: a frozen object for each, and all of them together for a run.
 
-A text such as `-nbbits` in a message is the name of the option on the command line; `n2d2py/options/table.py` says which field it is.
+A text such as `-nbbits` in a message is the name of the option on the command line; `n2d2py/options/table.py` says which field
+it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from n2d2py.arithmetic.audio import read_audio
-from n2d2py.arithmetic.frame import FILTERS, FORMATS
+from n2d2py.arithmetic.frame import read_frame
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.options import AskedIntegers, QuantOptions
 
@@ -46,7 +47,8 @@ class LoadOptions:
         data: what calibrates and, with labels, is scored, instead of the data of an INI.
         labels: the labels of `data`; None: those of an .npz file, or the sub-folders of a folder.
         input_range: real values that bytes 0 and 255 of `data` stand for; None is 0 and 1.
-        scale, mean, std: of an ONNX file's data, instead of the range: (byte * scale - mean) / std; one value or one per channel.
+        scale, mean, std: of an ONNX file's data, instead of the range: (byte * scale - mean) / std; one value or one per
+            channel.
         resize, crop: of images: (N,) is the shorter side and a square, else (width, height).
         input_format: of a camera, FORMAT or FORMAT:FILTER (arithmetic/frame.py); images are converted as its frames are.
         audio: features of sounds, KIND:KEY=VALUE,... (arithmetic/audio.py).
@@ -68,7 +70,8 @@ class LoadOptions:
         training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
         post: post-processing of the outputs, KIND or KIND:key=value,... (postprocessing/).
-        run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that its
+        run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that
+            its
             integers stand for.
     """
 
@@ -278,7 +281,8 @@ class RunOptions:
 def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
     """The calibration with the demands of the integers.
 
-    Low-bit weights are worth more stimuli. Settings that must not be worse than the default are judged on separate stimuli. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
+    Low-bit weights are worth more stimuli. Settings that must not be worse than the default are judged on separate stimuli.
+    Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
     would have no headroom (docs/lab/accuracy.md has the decibels of both).
     """
     return replace(
@@ -329,7 +333,7 @@ def _check_data(load: LoadOptions) -> None:
         if any(value is not None and not 0 < value < float("inf") for value in divisors):
             raise N2D2Error("E003", f"-{name} is not positive", remedy="give values above 0")
     if load.input_format is not None:
-        frame_format(load.input_format)
+        read_frame(load.input_format)
     if load.audio is not None:
         read_audio(load.audio)
     if load.post is not None:
@@ -340,19 +344,6 @@ def _check_data(load: LoadOptions) -> None:
         size = getattr(load, name)
         if size is not None and (len(size) not in (1, 2) or min(size) < 1):
             raise N2D2Error("E003", f"-{name} is not a size", remedy="give N or WIDTHxHEIGHT in pixels")
-
-
-def frame_format(text: str) -> tuple[str, str | None]:
-    """Format and filter of `-input-format`; None for the default filter.
-
-    Raises:
-        N2D2Error: E003 an unknown format or filter.
-    """
-    form, colon, name = text.partition(":")
-    for what, value, known in (("format", form, FORMATS), ("filter", name, FILTERS))[: 1 + bool(colon)]:
-        if value not in known:
-            raise N2D2Error("E003", f"-input-format {text}: the {what} '{value}' is unknown", remedy=f"use {', '.join(known)}")
-    return form, name or None
 
 
 def target_limits(target: str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> QuantDefaults:

@@ -56,7 +56,7 @@ class StripTrials:
         plan = plan_strips(problem, self.settings, most, self.known)
         if plan is None:
             return None
-        extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}
+        extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.repeated_work / self.search.work, 2)}
         network = PlannedNetwork(narrow, problem, with_columns(narrow, replace(plan, options={**plan.options, **extra})))
         if 0 < self.budget < plan.arena_bytes:
             return StripTrial(point, network, plan.arena_bytes, False)
@@ -99,8 +99,10 @@ def planned_strips(
 ) -> PlannedNetwork | None:
     """The network with segments of layers in strips, by MaxExtraMacs; None where `whole`, without strips, needs no more memory.
 
-    With a budget, the strips that do the least work twice and leave room for the scratch of every layer, else those that leave too
-    little for some layers, which then take the stack; None where `whole` is as good, or none fits. `whole` is None where none without
+    With a budget, the strips that do the least work twice and leave room for the scratch of every layer, else those that leave
+    too
+    little for some layers, which then take the stack; None where `whole` is as good, or none fits. `whole` is None where none
+    without
     strips fits.
     """
     budget, most = params["MemoryBudget"], params["MaxExtraMacs"]
@@ -127,7 +129,7 @@ def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params) -> N2D2
     for point in trials.points():
         trial = trials.make(point, budget)
         if trial is not None and trial.fits:
-            most = ceil(1000 * point.twice / trials.search.work) / 10
+            most = ceil(1000 * point.repeated_work / trials.search.work) / 10
             remedy = f"use MaxExtraMacs={most:g}, whose strips need {trial.bytes:,} bytes; or {refused.remedy}"
             return N2D2Error(refused.code, refused.what, where=refused.where, remedy=remedy)
     return refused

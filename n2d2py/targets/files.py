@@ -29,11 +29,13 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
     """Write the files of a score into `folder`/<target>/ and return that folder.
 
     ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label) and
-    ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a plot (up to 200 classes, if matplotlib is installed);
+    ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a plot (up to 200 classes, if matplotlib is
+    installed);
     Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat;
     <tag>/classif.log (every stimulus with its best outputs and their values). For a segmentation, images of the
     first stimuli in <tag>/ instead of the last two; colours start at the angle `hue`. For an auto-encoder:
-    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all; for detections: Detections_<tag>.dat. `as_json`: <tag>/classif.json, an object for
+    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all; for detections: Detections_<tag>.dat. `as_json`:
+    <tag>/classif.json, an object for
     each stimulus, too.
     """
     home = folder / target_folder_name(score.target)

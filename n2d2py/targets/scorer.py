@@ -157,7 +157,8 @@ class Scorer:
         """Scores a batch.
 
         `outputs` (n, C) or (n, C, 1, 1); for targets whose data are the target any shape, with the real
-        `inputs` of the same size (read from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None when nothing is labelled; (n, H, W), one
+        `inputs` of the same size (read from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None when nothing
+        is labelled; (n, H, W), one
         for each pixel, for `outputs` (n, C, h, w).
         `indices`: the stimuli's numbers in their set; by default they follow the previous batch.
 
@@ -213,7 +214,7 @@ class Scorer:
         if channels == 1:
             best = (real > self.target.binary_threshold).astype(np.int64)
             ranks = np.where(labels < 0, -1, (best[:, 0] != labels).astype(np.int64))
-            return {"labels": labels, "best": best, "values": real, "ranks": ranks}
+            return {"labels": labels, "best": best, "values": real, "ranks": ranks, "margins": real[:, 0]}
         kept = min(self.target.top_n, channels)
         wide = stored.astype(np.int64 if stored.dtype.kind in "iu" else np.float64)
         best = np.argsort(-wide, axis=1, kind="stable")[:, :kept]
@@ -225,6 +226,7 @@ class Scorer:
             "best": best,
             "values": np.take_along_axis(real, best, axis=1),
             "ranks": np.where(labels < 0, -1, ranks),
+            "margins": real[:, 1] - real[:, 0],
         }
 
     def _segmented(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: Location | str) -> dict:
@@ -311,4 +313,5 @@ class Scorer:
             joined("ranks", numbers),
             errors,
             pixels,
+            margins=joined("margins", np.zeros(0)) if errors is None and pixels is None and len(self._classes()) == 2 else None,
         )

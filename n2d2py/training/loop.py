@@ -121,7 +121,8 @@ class _Solvers:
     def step(self, rate: Callable[[SolverSettings], float], batches: int = 0) -> None:
         """Take a step of all parameters at the rate of their solver.
 
-        With `batches`, the number learned since the training began, of those whose IterationSize divides it alone, by the mean of
+        With `batches`, the number learned since the training began, of those whose IterationSize divides it alone, by the mean
+        of
         their gradients.
         """
         waiting: dict[nn.Parameter, Tensor | None] = {}

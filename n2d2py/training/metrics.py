@@ -20,7 +20,8 @@ METRICS: dict[str, Callable[[float, int], float]] = {
 }
 """Name -> metric of a share of right labels and a number of classes.
 
-As N2D2 does, it counts all classes together. A wrong label is then one false negative and one false positive, so with r the share of right
+As N2D2 does, it counts all classes together. A wrong label is then one false negative and one false positive, so with r the
+share of right
 labels and K classes, for each sample: TP = r, FN = FP = 1 - r, TN = K - 2 + r.
 """
 

@@ -70,7 +70,8 @@ class GraphModule(nn.Module):
     ) -> dict[str, Tensor]:
         """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those after the quantizer.
 
-        `right`: the right outputs (N,) of the samples, by the tensor of each layer that adds a margin; without them it adds none.
+        `right`: the right outputs (N,) of the samples, by the tensor of each layer that adds a margin; without them it adds
+        none.
         """
         names = list(self.graph.outputs if wanted is None else wanted)
         values = {self.graph.inputs[0]: x}

@@ -1,6 +1,7 @@
 """The quantizers of training as PyTorch modules: forward as `n2d2py.arithmetic.trained`, backward straight through the rounding.
 
-Sources of the gradients: LSQ, Esser et al., "Learned Step Size Quantization" (2019); SAT, Jin et al., "Towards Efficient Training
+Sources of the gradients: LSQ, Esser et al., "Learned Step Size Quantization" (2019); SAT, Jin et al., "Towards Efficient
+Training
 for Neural Network Quantization" (2019), with DoReFa's weights and, for the clipping value, calibrated gradients (CG-PACT).
 """
 

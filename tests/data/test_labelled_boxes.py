@@ -74,6 +74,7 @@ def test_coco(folder, names, label):
         Preprocessing(resize=(24,)),
         Preprocessing(source=FrameSource("rgb", crop=(48, 32))),
         Preprocessing(source=FrameSource("rgb", resize=(64, 24))),
+        Preprocessing(source=FrameSource("nv12", pad=0, flip="both")),
     ],
 )
 def test_boxes_lie_where_the_pixels_lie(folder, how):

@@ -340,7 +340,7 @@ def test_the_registry_refuses_a_second_type():
 
 def test_every_key_is_documented():
     schemas = transformation_schemas() + provider_schemas()
-    assert len(schemas) == 26 + 11 + 3
+    assert len(schemas) == 26 + 12 + 3
     assert [(schema.name, key.name) for schema in schemas for key in schema.keys if not key.doc] == []
 
 

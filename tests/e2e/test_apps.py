@@ -21,20 +21,24 @@ from support.kernel_arm import CLANG
 from support.onnx_models import text_model
 from support.programs import need
 
+import n2d2py
 from n2d2py import load_export
-from n2d2py.arithmetic.frame import encode
+from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import HARDWARE
 from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
     pytest.param(kind, core, marks=[pytest.mark.slow] * (core != "cortex-m4" or kind == "sensor"))
-    for kind in ("camera", "microphone", "sensor")
+    for kind in ("camera", "camera-nv12", "microphone", "sensor")
     for core in ("cortex-m4", "cortex-m55", "rv32imc")
 ]
 COMMON = ["-quality", "fast", "-act-rescaling-mode", "Fixed-point-p32", "-quiet", "-o", "."]
 CAMERA = ["detector.onnx", "-app", "camera", "-calib-data", "pictures", "-input-format", "yuyv", "-class-names", "names.txt"]
 CAMERA += ["-post", "yolov8:threshold=0.6,iou=0.3,units=relative", *COMMON]
+NV12 = [word if word != "yuyv" else "nv12:pad=114,flip=horizontal" for word in CAMERA]
+BAYER = [word if word != "yuyv" else "gbrg:area" for word in CAMERA]
+CAMERAS = {"camera": CAMERA, "camera-nv12": NV12, "camera-gbrg": BAYER}
 AUDIO = "mfcc:mels=20,coefficients=8,rate=8000,window=32ms,hop=16ms"
 MICROPHONE = ["words.onnx", "-app", "microphone", "-calib-data", "sounds", "-audio", AUDIO, *COMMON]
 SENSOR = ["sensor.onnx", "-app", "sensor", "-calib-data", "x.npy", *COMMON]
@@ -91,26 +95,29 @@ def number(value: float, decimals: int) -> str:
 
 
 def detected(folder: Path, picture: Path) -> str:
-    """The lines of a picture as a YUYV frame, by the library."""
+    """The lines of a picture as a frame, by the library."""
     export, pixels = load_export(folder), np.asarray(Image.open(picture))
-    frame = encode(pixels, "yuyv")
+    frame = export.contract.source.layout.encode(pixels)
     (found,) = export.detect(export.from_frame(frame, pixels.shape[1]), pixels.shape[1::-1])
     assert export.pipeline(pixels) == found
     lines = [[one.name, number(one.score, 3), *(number(x, 1) for x in (one.x0, one.y0, one.x1, one.y1))] for one in found]
     return "".join(" ".join(line) + "\n" for line in lines) or "no detection\n"
 
 
-def test_pictures_with_boxes(home):
+@pytest.mark.parametrize("kind", CAMERAS)
+def test_pictures_with_boxes(kind, home):
     """Lines for pictures and for frames without a header; the boxes are drawn around what the lines say."""
-    folder = built(home, "camera", *CAMERA)
+    folder = built(home, kind, *CAMERAS[kind])
+    layout = load_export(folder).contract.source.layout
     pictures = sorted(Path("pictures").iterdir())
     wanted = [detected(folder, picture) for picture in pictures]
     assert len(set(wanted)) > 1
     with pytest.raises(ArrayError, match="the image has shape"):
         load_export(folder).pipeline(np.zeros((9, 9, 4), np.uint8))
     assert [app(folder, str(picture)) for picture in pictures] == wanted
-    frames = b"".join(encode(np.asarray(Image.open(picture)), "yuyv").tobytes() for picture in pictures)
+    frames = b"".join(layout.encode(np.asarray(Image.open(picture))).tobytes() for picture in pictures)
     assert app(folder, "-", "61x45", given=frames) == "".join(wanted)
+    assert "ends within a frame" in app(folder, "-", "61x45", given=frames[:-1], status=1)
     at = max(range(6), key=lambda index: len(wanted[index]))
     assert app(folder, str(pictures[at]), "-draw", "boxes.ppm") == wanted[at]
     before, after = (np.asarray(Image.open(path)).astype(int) for path in (pictures[at], "boxes.ppm"))
@@ -186,7 +193,7 @@ def test_a_v4l2_camera(home):
     need("gcc")
     folder = built(home, "camera", *CAMERA)
     pictures = sorted(Path("pictures").iterdir())
-    Path("frames.yuyv").write_bytes(b"".join(encode(np.asarray(Image.open(one)), "yuyv").tobytes() for one in pictures))
+    Path("frames.yuyv").write_bytes(b"".join(FORMATS["yuyv"].encode(np.asarray(Image.open(one))).tobytes() for one in pictures))
     Path("camera.c").write_text(FAKE_CAMERA)
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", "camera.so", "camera.c", "-ldl"], check=True)
     environment = {"LD_PRELOAD": str(home / "camera.so")}
@@ -214,6 +221,28 @@ def same_lines(got: str, wanted: str) -> bool:
     """The same texts; scores may differ by rounding in the last place."""
     pairs = [(a.split(), b.split()) for a, b in zip(got.splitlines(), wanted.splitlines(), strict=True)]
     return all(a[:-1] == b[:-1] and abs(float(a[-1]) - float(b[-1])) < 0.0011 for a, b in pairs)
+
+
+def test_results_of_the_api(home, tmp_path):
+    """`pipeline` in Python's integers is that of the compiled export, for images and sounds of any size; the float model takes them too."""
+    need("g++", "make")
+    for model, data, words, raw in (
+        ("detector.onnx", "pictures", {"input_format": "yuyv", "post": CAMERA[-8]}, np.asarray(Image.open("pictures/1.ppm"))),
+        ("words.onnx", "sounds", {"audio": AUDIO}, read_wav(Path("sounds/4.wav"))),
+    ):
+        options = n2d2py.LoadOptions(**words)
+        result = n2d2py.export(model, "CPP", data=data, folder=tmp_path / data, load_options=options)
+        compiled, floats = load_export(result.folder), n2d2py.load(model, options=options)
+        parts = [raw[: len(raw) * n // 4] for n in (2, 4)]
+        assert all(np.array_equal(result.pipeline(part), compiled.pipeline(part)) for part in parts)
+        assert 'id="pipeline"' in result.report.read_text(encoding="utf-8")
+        real, integers = floats.pipeline(raw), result.pipeline(raw)
+        if model == "words.onnx":
+            assert abs(real - integers).max() < 0.05 * np.ptp(real)
+        else:
+            assert integers and [one.label for one in real][:1] == [one.label for one in integers][:1]
+    with pytest.raises(ArrayError, match="does not convert frames"):
+        compiled.from_frame(np.zeros((2, 3), np.uint8), 1)
 
 
 def test_sounds(home):
@@ -244,11 +273,80 @@ def test_samples_of_a_sensor(home):
     assert "line 2 has 3 numbers instead of 6" in app(folder, given=b"1 2 3 4 5 6\n1;2;3\n", status=1)
 
 
+DECIDE = ["-post", "scores:activation=softmax,top=3,threshold=0.7,release=0.5,average=2,hold=1"]
+
+
+def test_decisions_of_a_sensor(home):
+    """The library and the programs, on a board too, decide what Python does; probabilities are those of float64."""
+    need_core("cortex-m4")
+    (home / "states.txt").write_text("idle\nwalk\nrun\nfall\n")
+    words = [*SENSOR, *DECIDE, "-class-names", "states.txt"]
+    folder, x = built(home, "decided", *words), np.load("x.npy")
+    export = load_export(folder)
+    stored, found = np.asarray(export.run_raw(export.info.inputs[0].type.quantize(x))), export.postprocess(x)
+    assert found == [export.post.result(one) for one in export.post.stored([stored])]
+    terms = np.exp(export.info.outputs[0].type.dequantize(stored).astype(np.float64))
+    shares = terms / terms.sum(1, keepdims=True)
+    means = np.concatenate([shares[:1], (shares[1:] + shares[:-1]) / 2])
+    for one, mean in zip(found, means, strict=True):
+        for values in ([each.score for each in one.top], mean[[each.label for each in one.top]]):
+            np.testing.assert_allclose(values, np.sort(mean)[:0:-1], atol=1e-4)
+    names = ["none" if one.label < 0 else one.name for one in found]
+    assert {"none", "idle", "run"} <= set(names) and export.pipeline(x[:1]).label == found[0].label
+    pairs = [[(one.name, one.score) for one in each.top if one.label != each.label] for each in found]
+    firsts = [(name, one.score) for name, one in zip(names, found, strict=True)]
+    lines = [" ".join(f"{name} {number(score, 3)}" for name, score in [a, *b]) for a, b in zip(firsts, pairs, strict=True)]
+    printed = app(folder, given="".join(" ".join(map(str, row)) + "\n" for row in x.tolist()).encode())
+    assert printed.splitlines() == lines
+    board = exported(home, "decided_mcu", *words, "-export", "CPP_MCU")
+    export.info.inputs[0].type.quantize(x).tofile("x.bin")
+    assert make_board(board, "cortex-m4", "-s", "OPT=-O0", f"INPUT={home / 'x.bin'}", "run_app") == printed
+
+
+@pytest.mark.parametrize("post", ["keypoints", pytest.param("segmentation", marks=pytest.mark.slow)])
+def test_maps_of_a_camera(home, post):
+    """Points in pixels of the frame and shares of classes, in the programs as in the library."""
+    need_core("cortex-m4")
+    weights = {"w": np.random.default_rng(3).normal(0, 1, (3, 3, 3, 3)).astype(np.float32)}
+    body = "a = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w)\n y = Sigmoid(a)"
+    onnx.save(text_model("float[1,3,24,32] x => float[1,3,12,16] y", body, weights), "maps.onnx")
+    words = ["maps.onnx", *CAMERA[1:9], "-crop", "32x24", "-post", post, *COMMON]
+    folder, board = built(home, post, *words), exported(home, post + "_mcu", *words, "-export", "CPP_MCU")
+    export, picture = load_export(folder), Path("pictures/2.ppm")
+    found = export.pipeline(np.asarray(Image.open(picture)))
+    if post == "keypoints":
+        lines = [f"{one.name} {number(one.score, 3)} {number(one.x, 1)} {number(one.y, 1)}" for one in found]
+    else:
+        counts = np.bincount(found.ravel(), minlength=3)
+        names = ("cat", "dog", "bird")
+        lines = [
+            f"{name} {number(65536 * count // 192 / 65536, 3)}" for name, count in zip(names, counts, strict=True) if count
+        ]
+    assert app(folder, str(picture)).splitlines() == lines
+    printed = make_board(board, "cortex-m4", "-s", "OPT=-O0", f"INPUT={home / picture}", "run_app")
+    assert printed.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    "post, code, text",
+    [
+        ("scores:top=5", "E460", "top=5 exceeds the 4 scores"),
+        ("scores:release=0.5", "E460", "release is above the threshold"),
+        ("scores:threshold=2,activation=tanh", "E003", "activation=tanh"),
+        ("scores:average=0", "E003", "average=0 is below 1"),
+    ],
+)
+def test_decisions_that_are_refused(post, code, text, capsys):
+    assert main([*SENSOR, "-export", "CPP", "-post", post, "-o", "none"]) != 0
+    printed = capsys.readouterr().err
+    assert code in printed and text in printed and not Path("none").exists()
+
+
 @pytest.mark.parametrize("kind, core", ON_BOARDS)
 def test_boards_print_the_same(home, kind, core):
     """In QEMU, from a file by semihosting; compiled without warnings."""
     need_core(core)
-    words = {"camera": CAMERA, "microphone": MICROPHONE, "sensor": SENSOR}[kind]
+    words = {**CAMERAS, "microphone": MICROPHONE, "sensor": SENSOR}[kind]
     host, folder = built(home, kind, *words), exported(home, kind + "_mcu", *words, "-export", "CPP_MCU")
     make_board(folder, core, "OPT=-O0", "app")
     if kind == "sensor":
@@ -257,7 +355,7 @@ def test_boards_print_the_same(home, kind, core):
         files = {"x.bin": app(host, given="".join(" ".join(map(str, row)) + "\n" for row in x.tolist()).encode())}
     else:
         files = {
-            str(path): app(host, str(path)) for path in sorted(Path("pictures" if kind == "camera" else "sounds").iterdir())[:3]
+            str(path): app(host, str(path)) for path in sorted(Path("pictures" if kind in CAMERAS else "sounds").iterdir())[:3]
         }
     for name, wanted in files.items():
         assert make_board(folder, core, "-s", "OPT=-O0", f"INPUT={home / name}", "run_app") == wanted

@@ -18,7 +18,7 @@ from support.onnx_models import text_model
 from support.programs import need
 
 from n2d2py import load_export, log
-from n2d2py.arithmetic.frame import FORMATS, encode
+from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
@@ -60,12 +60,19 @@ WAYS = (
     ("rgba:antialias", ("-crop", "7")),
     ("bgr", ("-resize", "14")),
     ("rgb565be", ("-resize", "20x15", "-crop", "14x10")),
+    ("nv12:pad=114,flip=vertical", ("-bgr",)),
+    ("uyvy:flip=horizontal", ("-resize", "14")),
+    ("nv21:nearest", ()),
+    ("rggb:area,pad=0,round=down", ()),
+    ("bggr:flip=both", ("-crop", "9x7")),
+    ("grbg", ()),
+    ("gbrg", ("-resize", "16")),
 )
 
 
 @pytest.mark.parametrize(
     "form, words, bits",
-    [pytest.param(*way, 8, marks=[pytest.mark.slow] * (number != 1), id=way[0]) for number, way in enumerate(WAYS)]
+    [pytest.param(*way, 8, marks=[pytest.mark.slow] * (number not in (1, 7, 10)), id=way[0]) for number, way in enumerate(WAYS)]
     + [pytest.param("rgb565", ("-bgr",), bits, marks=pytest.mark.slow) for bits in (16, -32)],
 )
 def test_an_export_takes_the_frames(form, words, bits, net):
@@ -75,10 +82,13 @@ def test_an_export_takes_the_frames(form, words, bits, net):
     common = ["-export", "CPP", "-nbbits", str(bits), "-calib-data", "pictures", "-quiet", "-o", "."]
     folder = run("net.onnx", *common, *options, out=net)
     export = load_export(folder)
+    words_of = form.replace("both", "horizontal,vertical")
     kind, form = export.info.inputs[0].type, form.partition(":")[0]
     make_host(folder, "OPT=-O1", "examples")
     for pixels, real in frames_and_stimuli(*options):
-        lines = np.pad(encode(pixels, form), ((0, 0), (0, 3)), constant_values=9)
+        rows, columns = (-1 if key in words_of else 1 for key in ("vertical", "horizontal"))
+        pixels = pixels[::rows, ::columns]  # as the camera sees them
+        lines = np.pad(FORMATS[form].encode(pixels), ((0, 0), (0, 3)), constant_values=9)
         stored = export.from_frame(lines, pixels.shape[1])
         np.testing.assert_array_equal(stored[0], kind.quantize(real))
         (folder / "frame.ppm").write_bytes(b"P6 %d %d 255\n" % pixels.shape[1::-1] + pixels.tobytes())
@@ -111,7 +121,7 @@ def test_a_board_takes_the_frames(net):
     words = ["-calib-data", "pictures", "-input-format", "rgb565:area", "-quiet", "-o", "."]
     folder = run("net.onnx", "-export", "CPP_MCU", *words, out=net)
     assert "identical" in make(folder, "cortex-m4", "test")
-    assert "uint32_t words[52]" in (folder / "include" / "net.h").read_text()
+    assert "uint32_t words[53]" in (folder / "include" / "net.h").read_text()
 
 
 @pytest.mark.parametrize(
@@ -120,6 +130,10 @@ def test_a_board_takes_the_frames(net):
         (["-input-format", "rgb24"], "E003", "the format 'rgb24' is unknown"),
         (["-input-format", "rgb565:cubic"], "E003", "the filter 'cubic' is unknown"),
         (["-input-format", "rgb565:"], "E003", "the filter '' is unknown"),
+        (["-input-format", "nv12:area,flip=up"], "E003", "the flip 'up' is unknown"),
+        (["-input-format", "nv12:pad=256"], "E003", "pad=256 is not a byte"),
+        (["-input-format", "nv12:round=down"], "E003", "round has no effect without pad"),
+        (["-input-format", "nv12:pad=0", "-crop", "9x7"], "E007", "pad= excludes -resize and -crop"),
         (["-input-format", "rgb", "-resize", "20x20", "-crop", "8"], "E417", "the size of the input, 14x10"),
         (["-input-format", "rgb", "-resize", "12"], "E407", "smaller than the crop 14x10"),
     ],
@@ -181,12 +195,14 @@ def test_the_transformations_of_an_ini(net, capsys):
     for stimuli in data.sets.values():
         for index, name in enumerate(stimuli.names):
             pixels = np.asarray(Image.open(Path("pictures") / name).convert("RGB"))
-            stored = np.asarray(export.from_frame(encode(pixels, "rgb565"), pixels.shape[1]))
+            stored = np.asarray(export.from_frame(FORMATS["rgb565"].encode(pixels), pixels.shape[1]))
             np.testing.assert_array_equal(stored[0], kind.quantize(stimuli[index]))
             assert min(abs(stimuli[index] - one).max() for one in formula) < 1e-4
     Path("net.ini").write_text(INI.replace("[fc]", "[sp.Transformation-4]\nType=FlipTransformation\nHorizontalFlip=1\n[fc]"))
     assert main([*words, "-test", "-o", "."]) != 0
     assert "E417" in (printed := capsys.readouterr().err) and "Flip" in printed
+    assert main([*words[:-1], "rgb:pad=0", "-test", "-o", "."]) != 0
+    assert "E417" in (printed := capsys.readouterr().err) and "pad= keeps the aspect ratio" in printed
 
 
 @pytest.mark.slow

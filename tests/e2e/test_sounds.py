@@ -38,26 +38,69 @@ def stimuli(*words: str):
 
 
 @pytest.mark.parametrize(
-    "shape, bits",
-    [((1, 1, 12, 8), 8)]
-    + [pytest.param((1, 1, 8, 12), bits, marks=pytest.mark.slow) for bits in (8, 16, -32)]
-    + [pytest.param((1, 8, 1, 12), 8, marks=pytest.mark.slow), pytest.param((1, 96), 16, marks=pytest.mark.slow)],
+    "shape, bits, words",
+    [((1, 1, 12, 8), 8, WORDS), ((1, 1, 12, 8), 8, "log_mel:preset=tflm,mels=8,rate=8000,window=32ms,hop=16ms")]
+    + [pytest.param((1, 1, 8, 12), bits, WORDS, marks=pytest.mark.slow) for bits in (8, 16, -32)]
+    + [pytest.param(shape, bits, WORDS, marks=pytest.mark.slow) for shape, bits in (((1, 8, 1, 12), 8), ((1, 96), 16))],
 )
-def test_an_export_hears_the_sounds(shape, bits, net):
+def test_an_export_hears_the_sounds(shape, bits, words, net):
     """In pieces of any size: the input is Python's data."""
     need("g++", "make")
     write_model("net.onnx", shape)
-    options = ["-calib-data", "sounds", "-audio", WORDS]
+    options = ["-calib-data", "sounds", "-audio", words]
     folder = run("net.onnx", "-export", "CPP", "-nbbits", str(bits), *options, "-quiet", "-o", ".", out=net)
     export = load_export(folder)
-    kind, heard = export.info.inputs[0].type, stimuli("sounds", "-audio", WORDS)
+    kind, heard = export.info.inputs[0].type, stimuli("sounds", "-audio", words)
     assert len(heard) == 20 and heard.labels.tolist() == [number // 2 for number in range(20)]
     for index, name in enumerate(heard.names):
         samples = np.pad(read_wav(Path("sounds") / name), (0, 3000))[: 256 + 11 * 128]
         wanted = kind.quantize(heard[index])
         for piece in (0, 1 + 37 * index):
             np.testing.assert_array_equal(export.from_audio(samples, piece).ravel(), wanted.ravel())
-    assert json.loads((folder / "manifest.json").read_text())["details"]["contract"]["source"]["kind"] == "mfcc"
+    assert (
+        json.loads((folder / "manifest.json").read_text())["details"]["contract"]["source"]["kind"] == words.partition(":")[0]
+    )
+
+
+INI = """DefaultModel=Frame
+[database]
+Type=DIR_Database
+DataPath=sounds
+LabelDepth=1
+Learn=0.4
+Validation=0.2
+[sp]
+SizeX=8
+SizeY=12
+[sp.Transformation]
+Type=AudioFeaturesTransformation
+Features=WORDS
+Frames=12
+[fc]
+Input=sp
+Type=Fc
+NbOutputs=10
+[fc.Target]
+"""
+
+
+def test_an_ini_hears_the_sounds(net, capsys):
+    """The transformation gives what -audio does; an export contains it."""
+    need("g++", "make")
+    Path("net.ini").write_text(INI.replace("WORDS", WORDS))
+    words = ["net.ini", "-w", "/dev/null", "-seed", "1"]
+    export = load_export(run(*words, "-export", "CPP", "-nbbits", "8", "-calib", "5", "-quiet", "-o", ".", out=net))
+    data, heard = load_network(*read_command([*words, "-test"])).data, stimuli("sounds", "-audio", WORDS)
+    kind, wanted = export.info.inputs[0].type, {Path(name).name: heard[at] for at, name in enumerate(heard.names)}
+    for one in data.sets.values():
+        for at, name in enumerate(one.names):
+            np.testing.assert_array_equal(one[at], wanted[Path(name).name])
+            samples = np.pad(read_wav(Path("sounds") / name), (0, 3000))[: 256 + 11 * 128]
+            np.testing.assert_array_equal(export.from_audio(samples).ravel(), kind.quantize(one[at]).ravel())
+    for old, new, code in (("mels=20", "mels=2", "E003"), ("SizeX=8", "SizeX=9", "E407"), ("Frames=12", "Frames=0", "E1")):
+        Path("net.ini").write_text(INI.replace("WORDS", WORDS).replace(old, new))
+        assert main([*words, "-test", "-o", "."]) != 0
+        assert code in capsys.readouterr().err
 
 
 def test_a_board_hears_the_sounds(net):
@@ -87,7 +130,7 @@ def test_sounds_that_are_none(net):
     )
     with pytest.raises(ArrayError, match="shape \\(2, 3\\)"):
         export.from_audio(np.zeros((2, 3), np.int16))
-    with pytest.raises(ArrayError, match="does not convert frames"):
+    with pytest.raises(ArrayError, match="network does not convert frames"):
         export.from_frame(np.zeros((2, 3), np.uint8), 1)
     assert (export.from_audio(np.zeros(0, np.int16)) == export.from_audio(np.zeros(2000, np.int16))).all()
 

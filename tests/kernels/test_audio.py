@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import numpy as np
@@ -17,7 +18,7 @@ from n2d2py.errors import N2D2Error
 @pytest.mark.parametrize(
     "compiler, count",
     [
-        ("g++ -O2", 50),
+        ("g++ -O2", 70),
         pytest.param("g++ -O1 -fsanitize=address,undefined -fno-sanitize-recover", 100, marks=pytest.mark.slow),
         pytest.param("clang++ -O0", 100, marks=pytest.mark.slow),
         pytest.param("clang++ -O3 -march=native", 100, marks=pytest.mark.slow),
@@ -74,6 +75,23 @@ def test_formulas(text, area):
             assert error.max() < 0.01 * np.ptp(wanted)
 
 
+def test_rows_of_the_page():
+    """The options of docs/how-to/my_preprocessing.md for sounds, by the formula of the library that a row names."""
+    part = (ROOT / "docs" / "how-to" / "my_preprocessing.md").read_text().partition("## Sounds\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\S+?):? .*\| `-audio (.+)` \|$|^\| (microWakeWord) \| `-audio (.+)` \|$", part, re.MULTILINE)
+    found = {first or other: read_audio(text or more) for first, text, other, more in rows}
+    assert list(found) == ["librosa", "torchaudio", "Kaldi", "TFLite", "microWakeWord"]
+    assert found["Kaldi"] == read_audio("log_mel:preset=kaldi")  # test_kaldi
+    for _, samples in ((kind, sound) for kind, sound in sounds(20, 16000, seed=9) if kind == "noise"):
+        for name, source in found.items():
+            if name in ("librosa", "torchaudio"):
+                wanted = formula(source, samples, 10, name == "librosa", name == "librosa")
+                assert abs(source.real(source.convert(samples, 10)) - wanted).max() < 0.02, name
+            elif name != "Kaldi":
+                wanted = front_end(samples, 40, source.hop)
+                assert abs(source.real(source.convert(samples, 40)) - wanted).mean() < 0.01 * np.ptp(wanted), name
+
+
 def test_cosine_transform():
     """Of MFCC: the orthonormal type II of the same bands, within the rounding of 40 bands."""
     bands, cosines = read_audio("log_mel:mels=40"), read_audio("mfcc:mels=40,coefficients=10")
@@ -115,6 +133,47 @@ def test_librosa(kind):
         assert error.max() < 0.01 * np.ptp(wanted)
 
 
+def front_end(samples: np.ndarray, frames: int, hop: int) -> np.ndarray:
+    """Features of TFLite Micro's front end by its published steps, in float64: windows of 30 ms, 40 bands from 125 to 7500 Hz."""
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(480) + 0.5) / 480)
+    ends = np.linspace(np.log1p(125 / 700), np.log1p(7500 / 700), 42)
+    at = np.log1p(np.arange(257) * 31.25 / 700)
+    bands = np.array([np.interp(at, ends[band : band + 3], [0, 1, 0], 0, 0) for band in range(40)])
+    noise, smoothing, made = np.zeros(40), np.where(np.arange(40) % 2, 0.06, 0.025), []
+    for frame in range(frames):
+        power = abs(np.fft.rfft(samples[hop * frame : hop * frame + 480] * hann, 512) / 512) ** 2
+        level = np.sqrt(4096 * bands @ power)
+        noise += smoothing * (level - noise)
+        ratio = 8 * np.maximum(level - noise, 0.05 * level) / (8 * noise + 80) ** 0.95
+        shrunk = np.floor(64 * np.where(ratio < 2, ratio**2 / 4, ratio - 1))
+        made.append(np.log(np.maximum(8 * shrunk, 1)))
+    return np.array(made) * 64 * 10 / 256
+
+
+def test_tflite_micro_by_its_formula():
+    """Noise differs by less than 1 % of the range on average; louder sounds by more, as the gain has few bits for them."""
+    for name, samples in sounds(20, 16000, seed=7):
+        if name == "noise":
+            source = read_audio("log_mel:preset=tflm,hop=10ms")
+            wanted = front_end(samples, 98, 160)
+            error = abs(source.real(source.convert(samples, 98)) - wanted)
+            assert error.mean() < 0.01 * np.ptp(wanted), name
+
+
+def test_tflite_micro_by_its_code():
+    """pymicro-features, the code of TFLite Micro: the same integers but for bands of hardly any energy next to loud tones."""
+    judge = pytest.importorskip("pymicro_features")
+    source = read_audio("log_mel:preset=tflm,hop=10ms")
+    for name, samples in sounds(20, 16000, seed=3):
+        front, data, wanted = judge.MicroFrontend(), samples.astype("<i2").tobytes(), []
+        for at in range(0, len(data), 320):
+            wanted += [made] if (made := front.process_samples(data[at : at + 320]).features) else []
+        error = abs(source.real(source.convert(samples, len(wanted))) - np.array(wanted))
+        assert error.mean() < 0.01 * 26, name
+        if name not in ("tone", "chirp", "clipping", "voice"):
+            assert (error > 0.01).mean() < 0.01, name
+
+
 def test_logarithms():
     """Within 1/4096 of powers of two, their neighbours and the largest number."""
     powers = [1 << bits for bits in range(1, 64)]
@@ -152,6 +211,8 @@ def test_a_full_scale_tone_by_hand():
         ("log_mel:window_type=kaiser", "the window_type 'kaiser' is not one of"),
         ("log_mel:mels=nan", "mels=nan is not"),
         ("log_mel:preemphasis=1", "preemphasis=1 is not"),
+        ("mfcc:preset=tflm", "tflm has no mfcc"),
+        ("log_mel:preset=tflm,preemphasis=0.9", "preemphasis has no effect with preset=tflm"),
         ("log_mel:rate=1e9", "the rate 1000000000 is not"),
     ],
 )
@@ -162,7 +223,7 @@ def test_what_is_refused(text, what):
 
 
 def test_a_source_is_its_text():
-    for text in ("log_mel:mels=40", "mfcc:preset=kaldi,rate=8000"):
+    for text in ("log_mel:mels=40", "mfcc:preset=kaldi,rate=8000", "log_mel:preset=tflm"):
         assert read_audio(read_audio(text).text) == read_audio(text)
     assert read_audio("log_mel:mels=40,window=30ms") == read_audio("log_mel:mels=40,window=480")
 

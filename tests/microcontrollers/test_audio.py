@@ -15,7 +15,7 @@ from n2d2py.arithmetic.audio import read_audio
 def test_kernels_on_a_board(small, name, tmp_path):
     """Without a C++ library; unaligned accesses fault."""
     need_core(name)
-    cases = audio_cases(50, seed=9, length=900)
+    cases = audio_cases(70, seed=9, length=900)
     assert board_program(small, name, program(cases, "semihosting_write(text)"), tmp_path).split() == [c.wanted for c in cases]
 
 
@@ -27,4 +27,4 @@ def test_instructions_of_a_frame(small, tmp_path):
     marks = [f'__asm__ volatile(".inst.n 0xbf{half}" ::: "memory");' for half in ("70", "80")]
     text = program([case], "semihosting_write(text)", *marks)
     _, count = board_program(small, "cortex-m4", text, tmp_path, "count").split()
-    assert 60_000 < int(count) < 75_000, count  # 73,562 measured
+    assert 30_000 < int(count) < 39_000, count  # 37,799 measured

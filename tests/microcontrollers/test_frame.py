@@ -10,8 +10,8 @@ from support.frame_cases import frame_cases, program
 @pytest.mark.parametrize(
     "name, count",
     [
-        ("cortex-m4", 28),
-        pytest.param("rv32imc", 28),
+        ("cortex-m4", 56),
+        pytest.param("rv32imc", 56),
         pytest.param("cortex-m0", 56, marks=pytest.mark.slow),
         pytest.param("cortex-m55", 112, marks=pytest.mark.slow),
     ],

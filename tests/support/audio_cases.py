@@ -22,6 +22,8 @@ SPECS = (
     "mfcc:preset=kaldi",
     "log_mel:preset=torchaudio,rate=8000,window=64,hop=100,fft=64,mels=8,window_type=hamming",
     "log_mel:preset=kaldi,window=33,hop=20,fft=64,mels=3",
+    "log_mel:preset=tflm",
+    "log_mel:preset=tflm,rate=8000,window=50,hop=20,fft=64,mels=4",
 )
 KINDS = ("silence", "constant", "full scale", "clipping", "impulse", "noise", "faint noise", "chirp", "voice", "tone")
 
@@ -144,8 +146,8 @@ struct Case{number} {{
     enum : int {{ {constants} }};
 {access}    static Value value(std::int32_t feature) {{
         int found = 0;
-        while (found < 255 && feature >= thresholds{number}[found])
-            ++found;
+        for (int step = 128; step > 0; step >>= 1)
+            found += feature >= thresholds{number}[found + step - 1] ? step : 0;
         return static_cast<Value>(found);
     }}
 }};

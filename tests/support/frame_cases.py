@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.frame import FILTERS, FORMATS, FrameSource
+from n2d2py.arithmetic.frame import FILTERS, FLIPS, FrameSource
+from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.errors import N2D2Error
 
-_MOST_BYTES, _MOST_ELEMENTS = 1400, 48 * 48 * 3
+_MOST_ELEMENTS = 48 * 48 * 3
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class FrameCase:
     @property
     def lines(self) -> np.ndarray:
         """The frame: any bytes."""
-        shape = self.height, self.source.line_bytes(self.width) + self.padding
+        layout = self.source.layout
+        shape = layout.memory_rows(self.height), layout.line_bytes(self.width) + self.padding
         mixed = (np.arange(shape[0] * shape[1], dtype=np.uint64) * np.uint64(2654435761)) & np.uint64(0xFFFFFFFF)
         return ((mixed ^ mixed >> np.uint64(15)) >> np.uint64(9)).astype(np.uint8).reshape(shape)
 
@@ -50,10 +52,11 @@ class FrameCase:
     typedef n2d2::Frame{source.filter.capitalize()} Weights;
     typedef std::uint8_t Value;
     enum : int {{ Height = {high}, Width = {wide}, Channels = {channels}, BlueFirst = {int(self.bgr)},
-        ResizeWidth = {resize[0]}, ResizeHeight = {resize[1]}, CropWidth = {crop[0]}, CropHeight = {crop[1]} }};
+        ResizeWidth = {resize[0]}, ResizeHeight = {resize[1]}, CropWidth = {crop[0]}, CropHeight = {crop[1]},
+        Fill = {source.pad}, FillDown = {int(source.rounding == "down")}, FlipColumns = {int(source.flips[0])}, FlipRows = {int(source.flips[1])} }};
     static Value value(int, std::uint32_t byte) {{ return static_cast<Value>(byte); }}
 }};
-static void run{number}() {{ run<Case{number}>({self.width}, {self.height}, {self.lines.shape[1]}); }}
+static void run{number}() {{ run<Case{number}>({self.width}, {self.height}, {self.lines.shape[1]}, {self.lines.size}); }}
 """
 
 
@@ -65,24 +68,27 @@ def frame_cases(count: int, seed: int) -> Iterator[FrameCase]:
         return int(rng.integers(low, high, endpoint=True))
 
     for number in range(count):
-        form, name = FORMATS[number % len(FORMATS)], FILTERS[number // len(FORMATS) % len(FILTERS)]
+        form, name = list(FORMATS)[number % len(FORMATS)], FILTERS[number // len(FORMATS) % len(FILTERS)]
         most = 8 if draw(0, 4) == 0 else 340
         width, height = draw(1, most), draw(1, most)
         wide, high = draw(1, 48), draw(1, 48)
-        way = draw(0, 4)
+        way, pad = draw(0, 6), -1
         if way == 1:
             resize, crop = (draw(max(wide, high), 60),), ()
         elif way == 2:
             resize, crop = (draw(wide, 60), draw(high, 60)), ()
+        elif way == 3:
+            resize, crop = (), (draw(1, width), draw(1, height + draw(0, 1)))
         else:
-            resize, crop = (), (draw(1, width), draw(1, height + draw(0, 1))) if way == 3 else ()
-        source = FrameSource(form, name, resize, crop)
+            resize, crop, pad = (), (), draw(0, 255) if way > 4 else -1
+        source = FrameSource(form, name, resize, crop, pad, ("nearest", "down")[way % 2], ("", "", *FLIPS)[draw(0, 4)])
         channels = 1 if draw(0, 3) == 0 else 3
         yield FrameCase(source, (channels, high, wide), channels == 3 and draw(0, 1) == 1, width, height, draw(0, 3))
 
 
 def program(cases: list[FrameCase], write: str) -> str:
     """The C++ text; `write` is the statement that prints `text`."""
+    most = max(case.lines.size for case in cases)
     configs = "".join(case.config(number) for number, case in enumerate(cases))
     calls = "".join(f"    run{number}();\n" for number in range(len(cases)))
     return f"""#include "n2d2/frame/input.hpp"
@@ -93,7 +99,7 @@ extern "C" {{
 #include "semihosting.h"
 }}
 #endif
-static std::uint8_t line[{_MOST_BYTES}], input[{_MOST_ELEMENTS} + 8];
+static std::uint8_t memory[{most}], input[{_MOST_ELEMENTS} + 8];
 static void print(const char* text) {{ {write}; }}
 static void number(std::uint32_t value) {{
     char text[13] = "           \\n";
@@ -102,7 +108,7 @@ static void number(std::uint32_t value) {{
     while (value /= 10);
     print(text + at);
 }}
-template <class Cfg> static void run(int width, int height, int stride) {{
+template <class Cfg> static void run(int width, int height, int stride, int bytes) {{
     static n2d2::FrameInput<Cfg> frame;
     std::uint32_t index = 0, crc = 0xFFFFFFFFu;
     const int elements = Cfg::Height * Cfg::Width * Cfg::Channels;
@@ -111,12 +117,14 @@ template <class Cfg> static void run(int width, int height, int stride) {{
     if (!frame.begin(width, height))
         return print("refused\\n");
     int rows = 0;
+    for (; index < static_cast<std::uint32_t>(bytes); ++index) {{
+        const std::uint32_t mixed = index * 2654435761u;
+        memory[index] = static_cast<std::uint8_t>((mixed ^ mixed >> 15) >> 9);
+    }}
     for (int y = 0; y < height; ++y) {{
-        for (int i = 0; i < stride; ++i) {{
-            const std::uint32_t mixed = index++ * 2654435761u;
-            line[i] = static_cast<std::uint8_t>((mixed ^ mixed >> 15) >> 9);
-        }}
-        rows = frame.push(line, input);
+        const std::uint8_t* lines[Cfg::Format::Rows];
+        Cfg::Format::locate(memory, height, stride, y, lines);
+        rows = frame.push(lines, input);
     }}
     for (int i = 0; i < elements; ++i) {{
         crc ^= input[i];

@@ -8,8 +8,9 @@
 // lines than the rows that it becomes, two lines make each row, and the line before is kept instead.
 //
 // Config: types Format (format.hpp), Weights (weights.hpp), Value; enum Height, Width, Channels of the input; BlueFirst; ResizeWidth and
-// ResizeHeight: 0 and 0 for the size of the input, N and 0 for the shorter side; CropWidth, CropHeight: the centre, 0 for all; static
-// Value value(int channel, std::uint32_t byte).
+// ResizeHeight: 0 and 0 for the size of the input, N and 0 for the shorter side; CropWidth, CropHeight: the centre, 0 for all; Fill: the
+// byte of the margins of a resize that keeps the aspect ratio, -1 without one, and FillDown: its size is rounded down; FlipColumns and
+// FlipRows: the frame is mirrored; static Value value(int channel, std::uint32_t byte).
 #ifndef N2D2_FRAME_INPUT_HPP
 #define N2D2_FRAME_INPUT_HPP
 
@@ -18,15 +19,30 @@
 
 namespace n2d2 {
 
+// One side of an image that fills one of both sides of the input; `other`: the other side of both. Half a pixel is rounded to even.
+template <class Cfg>
+inline FrameAxis framePadded(int size, int other, int whole, int otherWhole) {
+    if (whole * other <= otherWhole * size)
+        return FrameAxis{0, size, whole, 0};
+    const int scaled = size * otherWhole / other, rest = size * otherWhole % other;
+    const int rounded = Cfg::FillDown ? scaled : scaled + (2 * rest + scaled % 2 > other), target = rounded > 0 ? rounded : 1;
+    const int margin = Cfg::FillDown ? (whole * other - size * otherWhole) / (2 * other) : (whole - target) / 2;
+    return FrameAxis{0, size, target, -margin};
+}
+
 // Set the axes for a frame; false where it is smaller than the crop, or a side exceeds 16384 pixels.
 template <class Cfg>
 inline bool frameAxes(int width, int height, FrameAxis& columns, FrameAxis& rows) {
     const int sizes[2] = {width, height}, inputs[2] = {Cfg::Width, Cfg::Height};
     const int crops[2] = {Cfg::CropWidth, Cfg::CropHeight}, fixed[2] = {Cfg::ResizeWidth, Cfg::ResizeHeight};
     FrameAxis* const axes[2] = {&columns, &rows};
-    if (width < 1 || height < 1 || width > 16384 || height > 16384)
+    if (width < Cfg::Format::Least || height < Cfg::Format::Least || width > 16384 || height > 16384)
         return false;
     for (int i = 0; i < 2; ++i) {
+        if (Cfg::Fill >= 0) {
+            *axes[i] = framePadded<Cfg>(sizes[i], sizes[1 - i], inputs[i], inputs[1 - i]);
+            continue;
+        }
         const bool resized = Cfg::ResizeWidth > 0;
         const int shorter = sizes[i] <= sizes[1 - i] ? fixed[0] : fixed[0] * sizes[i] / sizes[1 - i];
         const int target = !resized ? inputs[i] : Cfg::ResizeHeight > 0 ? fixed[i] : shorter;
@@ -39,10 +55,18 @@ inline bool frameAxes(int width, int height, FrameAxis& columns, FrameAxis& rows
     return true;
 }
 
-// The position in a frame of one in the input, both in 1/16 pixel.
+// The position in a frame of one in the input, both in 1/16 pixel, within the frame.
 inline std::int32_t framePosition(const FrameAxis& axis, std::int32_t position) {
     const std::int64_t from = static_cast<std::int64_t>(position + 16 * axis.first) * axis.size + axis.target / 2;
-    return static_cast<std::int32_t>(16 * axis.start + from / axis.target);
+    const std::int64_t at = from < 0 ? 0 : from / axis.target, end = std::int64_t{16} * axis.size;
+    return static_cast<std::int32_t>(16 * axis.start + (at < end ? at : end));
+}
+
+// Both ends of a box along an axis, from an input of `whole` pixels to the frame.
+inline void frameEnds(const FrameAxis& axis, bool flips, int whole, std::int32_t& low, std::int32_t& high) {
+    const std::int32_t from = flips ? 16 * whole - high : low, to = flips ? 16 * whole - low : high;
+    low = framePosition(axis, from);
+    high = framePosition(axis, to);
 }
 
 template <class Cfg>
@@ -53,40 +77,66 @@ public:
     // Begin a frame; false where its size is not possible.
     bool begin(int width, int height) {
         line_ = row_ = 0;
+        width_ = width;
         std::memset(sums_, 0, sizeof sums_);
         return frameAxes<Cfg>(width, height, columns_, rows_);
     }
 
-    // Take the next line from above; write the rows of the input that it completes. Return how many are complete.
-    int push(const std::uint8_t* line, Value* input) {
+    // Take the rows of memory of the next line from above; write the rows of the input that it completes. Return how many are complete.
+    int push(const std::uint8_t* const* memory, Value* input) {
+        const Line line(memory, line_, width_);
         const int source = line_++ - rows_.start;
+        fill(input);
         if (row_ < Cfg::Height && source >= 0 && source < rows_.size) {
             if (rows_.size < rows_.target)
                 interpolate(line, source, input);
             else
                 accumulate(line, source, input);
         }
+        fill(input);
         return row_;
     }
 
 private:
     typedef typename Cfg::Weights Weights;
+    typedef typename Cfg::Format::Line Line;
     enum : int { Channels = Cfg::Channels, Elements = Cfg::Width * Channels, Kept = Weights::Overlaps ? 2 : 1 };
 
     std::uint32_t sums_[Kept][Elements];
     FrameAxis columns_, rows_;
-    std::int32_t line_, row_;
+    std::int32_t line_, row_, width_;
+
+    // True where a position is in the image, not in a margin.
+    static N2D2_INLINE bool inside(const FrameAxis& axis, int position) {
+        return Cfg::Fill < 0 || static_cast<std::uint32_t>(position + axis.first) < static_cast<std::uint32_t>(axis.target);
+    }
+
+    static N2D2_INLINE Value* at(Value* input, int row, int x) {
+        const int y = Cfg::FlipRows ? Cfg::Height - 1 - row : row;
+        return input + y * Elements + (Cfg::FlipColumns ? Cfg::Width - 1 - x : x) * Channels;
+    }
+
+    // Write the rows that follow as far as they are margins.
+    void fill(Value* input) {
+        for (; row_ < Cfg::Height && !inside(rows_, row_); ++row_)
+            for (int x = 0; x < Cfg::Width; ++x)
+                for (int c = 0; c < Channels; ++c)
+                    at(input, row_, x)[c] = Cfg::value(c, static_cast<std::uint32_t>(Cfg::Fill));
+    }
 
     // The values of one output column, times 256.
-    static N2D2_INLINE void across(Weights& weights, const std::uint8_t* line, int start, int x, std::uint32_t* values) {
+    N2D2_INLINE void across(Weights& weights, const Line& line, int x, std::uint32_t* values) const {
         std::uint32_t pixel[Channels], total = 0;
+        const bool isImage = inside(columns_, x);
         N2D2_UNROLL
         for (int c = 0; c < Channels; ++c)
-            values[c] = 0;
+            values[c] = isImage ? 0 : 256u * static_cast<std::uint32_t>(Cfg::Fill);
+        if (!isImage)
+            return;
         weights.place(x);
         for (int source = weights.begin; source <= weights.end; ++source) {
             const std::uint32_t weight = weights.at(source);
-            frameChannels<typename Cfg::Format, Channels, Cfg::BlueFirst>(line, start + source, pixel);
+            frameChannels<typename Cfg::Format, Channels, Cfg::BlueFirst>(line, columns_.start + source, pixel);
             total += weight;
             N2D2_UNROLL
             for (int c = 0; c < Channels; ++c)
@@ -102,7 +152,7 @@ private:
     }
 
     // Add the line to the row under way, and to the next one where both have it.
-    N2D2_NOINLINE void accumulate(const std::uint8_t* line, int source, Value* input) {
+    N2D2_NOINLINE void accumulate(const Line& line, int source, Value* input) {
         Weights columns(columns_), rows(rows_);
         rows.place(row_);
         if (source < rows.begin)
@@ -116,8 +166,8 @@ private:
         }
         for (int x = 0; x < Cfg::Width; ++x) {
             std::uint32_t values[Channels];
-            across(columns, line, columns_.start, x, values);
-            Value* const out = input + row_ * Elements + x * Channels;
+            across(columns, line, x, values);
+            Value* const out = at(input, row_, x);
             N2D2_UNROLL
             for (int c = 0; c < Channels; ++c) {
                 const int i = x * Channels + c;
@@ -134,11 +184,11 @@ private:
     }
 
     // Compute the rows between the line before and this one; keep this one.
-    N2D2_NOINLINE void interpolate(const std::uint8_t* line, int source, Value* input) {
+    N2D2_NOINLINE void interpolate(const Line& line, int source, Value* input) {
         Weights columns(columns_), rows(rows_);
         for (bool more = true; more;) {
             std::uint32_t before = 0, weight = 0;
-            more = row_ < Cfg::Height;
+            more = row_ < Cfg::Height && inside(rows_, row_);
             if (more) {
                 rows.place(row_);
                 more = rows.end <= source;
@@ -147,8 +197,8 @@ private:
             }
             for (int x = 0; x < Cfg::Width; ++x) {
                 std::uint32_t values[Channels];
-                across(columns, line, columns_.start, x, values);
-                Value* const out = input + (more ? row_ : 0) * Elements + x * Channels;
+                across(columns, line, x, values);
+                Value* const out = at(input, more ? row_ : 0, x);
                 N2D2_UNROLL
                 for (int c = 0; c < Channels; ++c) {
                     std::uint32_t& kept = sums_[0][x * Channels + c];

@@ -1,9 +1,11 @@
 """Databases of images whose regions are annotated in text, JSON or images: one table of formats.
 
-    GTSDB_DIR_Database, KITTI_Database, KITTI_Object_Database, KITTI_Road_Database, FDDB_Database, DOTA_Database, Cityscapes_Database,
+    GTSDB_DIR_Database, KITTI_Database, KITTI_Object_Database, KITTI_Road_Database, FDDB_Database, DOTA_Database,
+    Cityscapes_Database,
     CaltechPedestrian_Database
 
-A stimulus has no label; its pixels have those of the regions, of which later ones cover earlier ones. Label ids follow the order of first
+A stimulus has no label; its pixels have those of the regions, of which later ones cover earlier ones. Label ids follow the
+order of first
 appearance. The formats are those of the distributors' documentation.
 """
 

@@ -112,8 +112,10 @@ LabelPath: Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Im
 def _load(values: Values, context: Context) -> Database:
     """The images of Final_Training/Images/<class>/ and those of Final_Test/Images.
 
-    A label's id is the number of the class. GT-final_test.csv has the classes of the test images in its column ClassId, the files
-    in Filename. With ExtractROIs the images are cut to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included)
+    A label's id is the number of the class. GT-final_test.csv has the classes of the test images in its column ClassId, the
+    files
+    in Filename. With ExtractROIs the images are cut to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners
+    included)
     of the tables.
 
     Raises:

@@ -52,7 +52,8 @@ def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
 
     Pixel-wise labels: ids (N, H, W), as y is then.
 
-    The stimuli are the array `x` or another usual key (images, data, inputs), else the only one that is not labels. The labels are
+    The stimuli are the array `x` or another usual key (images, data, inputs), else the only one that is not labels. The labels
+    are
     `y` or another usual key (targets, labels of numbers); `labels` next to others names the labels.
 
     Raises:

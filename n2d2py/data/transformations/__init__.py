@@ -1,6 +1,7 @@
 """Transformations of stimuli: one file per group, each type registered by its name in INI files."""
 
 from n2d2py.data.transformations import (
+    audio,
     color,
     crops,
     equalize,

@@ -1,7 +1,8 @@
 """AffineTransformation: operations with matrices of the image's size; matrices in files.
 
 Files are in N2D2's binary form of OpenCV matrices (utils/BinaryCvMat), images, or .npy files. The binary form is three
-little-endian 32-bit integers, the rows, the columns and OpenCV's type (depth + 8 (channels - 1)), then the values, rows first, channels
+little-endian 32-bit integers, the rows, the columns and OpenCV's type (depth + 8 (channels - 1)), then the values, rows first,
+channels
 last.
 """
 

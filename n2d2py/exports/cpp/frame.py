@@ -52,7 +52,7 @@ def frame_view(source: FrameSource, pixels: PixelMap, shape: tuple[int, ...], ki
         (source.resize[0], source.resize[1] if len(source.resize) == 2 else 0) if source.resize else (0, 0),
         (source.crop[0], source.crop[1]) if source.crop else (0, 0),
         pixels.order == (2, 1, 0),
-        lines * shape[2] * shape[0] + 10,
+        lines * shape[2] * shape[0] + 11,
         byte_tables(pixels, np.arange(256), kind),
     )
 

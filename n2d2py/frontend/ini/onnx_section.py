@@ -99,7 +99,8 @@ def attach_section(
     those of the file are not loaded.
 
     Raises:
-        N2D2Error: E227 a Transpose of output maps, E301 no such file, E124 for keys that change layers of the file, and what the import
+        N2D2Error: E227 a Transpose of output maps, E301 no such file, E124 for keys that change layers of the file, and what
+            the import
             raises.
     """
     require("onnx", "a section of Type=ONNX", "onnx")

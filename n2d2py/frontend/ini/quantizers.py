@@ -1,6 +1,7 @@
 """The quantizers that an INI network was trained with: weights on their grid, outputs rounded to their steps.
 
-The graph that comes of it is that of a network which a file quantizes (QDQ): weights that are integers times "weight_scales", and a
+The graph that comes of it is that of a network which a file quantizes (QDQ): weights that are integers times "weight_scales",
+and a
 Quantize after every output with QAct.
 """
 
@@ -36,7 +37,8 @@ def trained_weights(
     """The weights of a layer with QWeight, in the order in which they are stored; `rows`, `order` as of `WeightStore.load`.
 
     Raises:
-        N2D2Error: E425 a step that is not positive, or weights off the quantization grid; E124 a quantizer that is not supported; what
+        N2D2Error: E425 a step that is not positive, or weights off the quantization grid; E124 a quantizer that is not
+            supported; what
             loading raises.
     """
     kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location

@@ -1,6 +1,7 @@
 """Training of the layers of an INI: their solvers, and the keys of their quantizers.
 
-Keys of a solver stand in the section of a layer or in its ConfigSection, as `WeightsSolver.LearningRate`; those of `Solvers.` hold for
+Keys of a solver stand in the section of a layer or in its ConfigSection, as `WeightsSolver.LearningRate`; those of `Solvers.`
+hold for
 all parameters of the layer, more exact ones go before them.
 """
 
@@ -92,7 +93,8 @@ _COMPUTED = (
 class SolverSettings:
     """A solver of N2D2, SGD or Adam (`kind`), with its keys.
 
-    `iteration_size` counts batches, `learning_rate_step_size` samples. `warm_up_duration` counts `learning_rate_step_size`, and so does
+    `iteration_size` counts batches, `learning_rate_step_size` samples. `warm_up_duration` counts `learning_rate_step_size`, and
+    so does
     `max_iterations` with CosineDecay; with PolyDecay it counts steps of `iteration_size` batches.
 
     Attributes:

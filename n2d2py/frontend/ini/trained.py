@@ -1,6 +1,7 @@
 """Keys of quantization-aware training (QAT): what the quantizers of a trained network are, in the sections of its layers.
 
-QWeight stands in sections of layers with weights, QAct in those of layers with an activation, which it replaces. Elsewhere they are
+QWeight stands in sections of layers with weights, QAct in those of layers with an activation, which it replaces. Elsewhere they
+are
 refused: without them the network would be another one.
 """
 

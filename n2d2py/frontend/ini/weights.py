@@ -27,7 +27,8 @@ class WeightStore:
 
     `initial` collects the layers that kept initial values. `path` is a folder, an .npz file, or None for nothing.
     With `ignore_missing` an absent array is a notice and the layer keeps its initial values; else it is E421.
-    `recipes` collects how the layers are trained; where it is not None, they are built with their real weights, without quantizers.
+    `recipes` collects how the layers are trained; where it is not None, they are built with their real weights, without
+    quantizers.
     """
 
     def __init__(self, path: Path | None, *, ignore_missing: bool = False):

@@ -1,6 +1,7 @@
 """Variables of .tflite files as states: inputs of the graph, and the outputs that they are in the next call.
 
-VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE another one, also for the next call; the graph that CALL_ONCE runs
+VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE another one, also for the next call; the graph that
+CALL_ONCE runs
 gives the first one. Streaming networks (microWakeWord, exports of Keras with state) keep the frames that they have seen so.
 """
 

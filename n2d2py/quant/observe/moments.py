@@ -31,14 +31,16 @@ _FEW = 4
 class Moments:
     """Sums over `count` sampled positions, for each group of inputs that the same outputs read.
 
-    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones. A layer of many inputs and few positions has
+    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones. A layer of many inputs and few
+        positions has
     `columns` instead of `square`, which is their product with themselves.
 
     Attributes:
         square: sums of products of two inputs (G, K, K), of a single batch in float32.
         columns: sampled inputs (G, count, K) in float32.
         mixed: whether the inputs are of several kinds, so that the size of one says nothing about another's.
-        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None where that was
+        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None
+            where that was
             not asked for.
     """
 
@@ -68,7 +70,8 @@ def observe(
     node: Node, stored: Sequence[np.ndarray], kinds: Sequence[NumType], stimuli: int, real: Sequence[np.ndarray] | None = None
 ) -> Moments:
     """The moments over a batch of stored inputs (n, ...) of number types `kinds`, in steps of the first one's scale; of a recurrent layer
-    those of its inputs, in units of that type's reach, then of the hidden states that they lead to. `real` are the inputs in the float network, for `drift`.
+    those of its inputs, in units of that type's reach, then of the hidden states that they lead to. `real` are the inputs in
+    the float network, for `drift`.
 
     At most a fixed number of positions is taken from all `stimuli` together, at even distances; more of them with `real`.
     """
@@ -120,12 +123,16 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> 
     if isinstance(node.op, Fc):
         return x.reshape(1, len(x), -1)
     op, weights = node.op, node.params["weights"]
-    windows = sliding_windows(pad(x, op.pads, fill), weights.shape[2:], op.stride, op.dilation)
-    n, _, lines, columns = windows.shape[:4]
+
+    def windows(stimulus: int) -> np.ndarray:  # one by one: large images are not padded together
+        padded = pad(x[stimulus : stimulus + 1], op.pads, fill)
+        return sliding_windows(padded, weights.shape[2:], op.stride, op.dilation)
+
+    lines, columns = windows(0).shape[2:4]
     inputs = int(np.prod(weights.shape[1:]))
     chosen = _positions(lines * columns, _wanted(inputs, times), stimuli)
-    picked = windows[:, :, chosen // columns, chosen % columns]
-    return picked.transpose(0, 2, 1, 3, 4).reshape(n * len(chosen), op.groups, inputs).transpose(1, 0, 2)
+    picked = np.concatenate([windows(at)[:, :, chosen // columns, chosen % columns] for at in range(len(x))])
+    return picked.transpose(0, 2, 1, 3, 4).reshape(len(x) * len(chosen), op.groups, inputs).transpose(1, 0, 2)
 
 
 def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int, times: int) -> np.ndarray:

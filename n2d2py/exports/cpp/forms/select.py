@@ -111,13 +111,12 @@ def _stream(one: CoreForm, facts: KernelFacts) -> Stream:
 
 
 # ---- kernels whose constants have one order in all instruction sets -----------------------------
-def vectors(layer: Layer) -> Selection:
-    """The kernel of the instruction set for a layer whose constants have the same order in all."""
+def vectors(layer: Layer, *more: str) -> Selection:
+    """The kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that have these too."""
     if not layer.integer:
         return layer.portable
-    return Selection(
-        "the compiler makes the sums, registers the epilogue", ChosenKernel("vectors of sums", having(RUNS), NATIVE)
-    )
+    sets = tuple(dict.fromkeys(name for which in (RUNS, *more) for name in having(which)))
+    return Selection("the compiler makes the sums, registers the epilogue", ChosenKernel("vectors of sums", sets, NATIVE))
 
 
 def row_dots() -> Selection:
@@ -130,7 +129,8 @@ def row_dots() -> Selection:
 def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[LayerForm, ...]:
     """The rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
 
-    Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the inputs by half
+    Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the
+    inputs by half
     their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the largest sum:
     other weights than int8, and larger sums than 32 bits have, keep their rows.
     """
@@ -156,7 +156,8 @@ class Packed:
 
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
-        facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and those
+        facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and
+            those
             of the streams.
         arguments: weights and bias as arguments of a call.
     """
@@ -169,7 +170,8 @@ class Packed:
 def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = "") -> Packed:
     """`weights`, in the order of the portable kernel, and the layer's bias, with the forms of the selected kernel.
 
-    Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits, the bias as the accumulator.
+    Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits, the bias as the
+    accumulator.
     """
     panels, sum_type = selection.panels, layer.sum_type()
     ctype, stored, packed = weight_type(layer, weights), weights, panels and panels.weights

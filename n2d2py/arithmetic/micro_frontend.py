@@ -1,0 +1,136 @@
+"""TFLite Micro's audio front end in its integers, with a 16-bit Fourier transform; `kernels/n2d2/audio/adaptive` computes them too.
+
+r(x) is (x + 2^14) >> 15, N the size of the transform.
+
+    1. v = (sample window) >> 12 << j            window in 1/4096; j: the largest with |v| < 2^15
+    2. X = Fourier transform of v / N            each stage of 2 or 4 parts multiplies by r(32767 / parts) before; products are
+    rounded by r
+    3. s = sqrt(sum(weight |X|^2)) >> j          of each mel band, weights in 1/4096; the root is rounded to nearest
+
+With an estimate e of the noise in each band, 0 at the start of a sound:
+
+    4. e = (t s 2^10 + (2^14 - t) e) >> 14       t = 409, of odd bands 983
+    5. s = max((s 2^10 - min(e, s 2^10)) >> 10, 819 s >> 14)
+    6. g = gain(e)                               2^21 (e / 2^(10 - b) + 80)^-0.95, at most 32767; b = log2 N - 6
+    7. x = s g >> 9 - b                          in 2^-12
+    8. p = x < 2^13 ? x^2 >> 20 : (x >> 6) - 64
+    9. feature = 64 ln(p 2^b), 0 for p = 0
+
+The gain is interpolated by a parabola between each two powers of two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LOG_TABLE = np.rint(np.log2(1 + np.arange(33) / 32) * 65536).astype(np.int64)
+"""log2 between 1 and 2 in 1/65536; values between two entries are interpolated."""
+
+NOISE_BITS, SMOOTHING, REMAINING = 10, (409, 983), 819
+LOG_FACTOR = round(64 * np.log(2) * 1024)
+_GAIN_BITS, _OFFSET, _STRENGTH, _SNR_BITS = 21, 80.0, 0.95, 12
+
+
+def correction_bits(fft: int) -> int:
+    """The b of the formula."""
+    return fft.bit_length() - 1 - 6
+
+
+def snr_shift(fft: int) -> int:
+    """Bits that the product of level and gain loses."""
+    return _GAIN_BITS - correction_bits(fft) - _SNR_BITS
+
+
+def gain_table(fft: int) -> np.ndarray:
+    """The gains at 0 and 1, then for each power of two from 2 to 2^31 the gain and two coefficients of the parabola after it."""
+
+    def gain(estimate: int) -> int:
+        real = 2.0**_GAIN_BITS * (estimate / 2.0 ** (NOISE_BITS - correction_bits(fft)) + _OFFSET) ** -_STRENGTH
+        return min(int(real + 0.5), 32767)
+
+    rows = [gain(0), gain(1)]
+    for low in (1 << bits for bits in range(1, 32)):
+        first, middle, last = gain(low), gain(low + low // 2), gain(min(2 * low, 2**32 - 1))
+        slope = 4 * (middle - first) - (last - first)
+        rows += [first, slope, last - first - slope]
+    return np.array(rows)
+
+
+def adapt(levels: np.ndarray, fft: int) -> np.ndarray:
+    """Features (n, mels) of the levels (n, mels) of frames that follow each other."""
+    table, bits = gain_table(fft), correction_bits(fft)
+    smoothing = np.array(SMOOTHING)[np.arange(levels.shape[1]) % 2]
+    estimate, features = np.zeros(levels.shape[1], np.int64), np.empty(levels.shape, np.int64)
+    for row, level in enumerate(levels.astype(np.int64)):
+        scaled = level << NOISE_BITS
+        estimate = scaled * smoothing + estimate * ((1 << 14) - smoothing) >> 14
+        left = np.maximum(scaled - np.minimum(estimate, scaled) >> NOISE_BITS, level * REMAINING >> 14)
+        x = left * _gain(estimate, table) >> snr_shift(fft)
+        shrunk = np.where(x < 2 << _SNR_BITS, x * x >> 20, (x >> 6) - 64)
+        features[row] = _logarithm(shrunk << bits if bits > 0 else shrunk >> -bits)
+    return features
+
+
+def square_root(values: np.ndarray) -> np.ndarray:
+    """Square roots of whole numbers, uint64, rounded to nearest."""
+    root = np.minimum(np.sqrt(values.astype(np.float64)), 2.0**32 - 1).astype(np.uint64)
+    root -= root * root > values
+    above = np.minimum(root + np.uint64(1), np.uint64(2**32 - 1))
+    root = np.where(above * above <= values, above, root)
+    return root + (values - root * root > root)
+
+
+def scaled_window(x: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Step 1: values and their shifts (n, 1) of frames (n, window)."""
+    values = x * window >> 12
+    peak = abs(values).max(1, keepdims=True)
+    shifts = np.maximum(15 - np.frexp(peak.astype(np.float64))[1].astype(np.int64), 0)
+    return values << shifts, shifts
+
+
+def rounded_short(x: np.ndarray) -> np.ndarray:
+    """The r of the steps."""
+    return x + (1 << 14) >> 15
+
+
+def short_product(real: np.ndarray, imaginary: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Complex numbers times cos - i sin."""
+    return rounded_short(real * cos + imaginary * sin), rounded_short(imaginary * cos - real * sin)
+
+
+def short_powers(real: np.ndarray, imaginary: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """Powers (n, N/2 + 1), uint64, from the transform (n, N/2) of pairs of values."""
+    half, quarter = real.shape[1], real.shape[1] // 2
+    real, imaginary = rounded_short(real * 16383), rounded_short(imaginary * 16383)
+    power = np.zeros((len(real), half + 1), np.int64)
+    power[:, 0], power[:, half] = (real[:, 0] + imaginary[:, 0]) ** 2, (real[:, 0] - imaginary[:, 0]) ** 2
+    at = np.arange(1, quarter + 1)
+    ar, ai, br, bi = real[:, at], imaginary[:, at], real[:, half - at], imaginary[:, half - at]
+    tr, ti = short_product(ar - br, ai + bi, -turns[at], turns[at + half // 2])
+    power[:, at] = (ar + br + tr >> 1) ** 2 + (ai - bi + ti >> 1) ** 2
+    power[:, half - at] = (ar + br - tr >> 1) ** 2 + (ti - ai + bi >> 1) ** 2
+    return power.astype(np.uint64)
+
+
+def _gain(estimate: np.ndarray, table: np.ndarray) -> np.ndarray:
+    bits = np.frexp(np.maximum(estimate, 1).astype(np.float64))[1].astype(np.int64)  # 1 for 1, 2 for 2 and 3
+    rest = np.where(bits < 11, estimate << np.maximum(11 - bits, 0), estimate >> np.maximum(bits - 11, 0)) & 1023
+    at = np.where(estimate < 2, 0, 3 * bits - 4)
+    first, slope, bend = table[at], table[at + 1], table[at + 2]
+    curve = ((bend * rest >> 5) + (slope << 5)) * rest + (1 << 14) >> 15
+    return np.where(estimate < 2, table[np.minimum(estimate, 1)], first + curve)
+
+
+def log2_fixed(values: np.ndarray) -> np.ndarray:
+    """log2 in 1/65536 of whole numbers, uint64; the result for 0 is undefined."""
+    bits = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
+    bits -= (values >> bits.astype(np.uint64)) == 0  # float64 may have rounded up to a power of two
+    fraction = ((values << (63 - bits).astype(np.uint64)) >> np.uint64(47)).astype(np.int64) & 65535
+    entry, rest = fraction >> 11, fraction & 2047
+    low = LOG_TABLE[entry]
+    return (bits << 16) + low + ((LOG_TABLE[np.minimum(entry + 1, 32)] - low) * rest + 1024 >> 11)
+
+
+def _logarithm(values: np.ndarray) -> np.ndarray:
+    logs = log2_fixed(np.maximum(values, 1).astype(np.uint64))
+    return logs * LOG_FACTOR + (1 << 25) >> 26
