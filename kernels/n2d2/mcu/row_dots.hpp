@@ -4,16 +4,15 @@
 #ifndef N2D2_MCU_ROW_DOTS_HPP
 #define N2D2_MCU_ROW_DOTS_HPP
 
-#include <cstring>
-
 #include "n2d2/row_dots.hpp"
 
 namespace n2d2 {
 
 struct LaneRowDots : PlainRowDots {
-    static N2D2_INLINE std::uint32_t word(const void* from) {
+    static N2D2_INLINE bool isAligned(const void* at) { return (reinterpret_cast<std::uintptr_t>(at) & 3) == 0; }
+    static N2D2_INLINE std::uint32_t word(const void* aligned) {
         std::uint32_t found;
-        std::memcpy(&found, from, 4);
+        __builtin_memcpy(&found, __builtin_assume_aligned(aligned, 4), 4);
         return found;
     }
     // Signed bytes 0 and 2, or 1 and 3, as 16-bit integers. By name: compilers rotate first, in an instruction of its own.
@@ -57,7 +56,7 @@ struct LaneRowDots : PlainRowDots {
     template <int Count, class In>
     static N2D2_INLINE void four(const In* x, const std::int8_t* weights, std::int32_t* sums) {
         std::int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-        const In* const end = x + Count / 4 * 4;
+        const In* const end = x + Count;
         const std::int8_t* w = weights;
         for (; x != end; x += 4, w += 4) {
             std::uint32_t even, odd;
@@ -67,19 +66,13 @@ struct LaneRowDots : PlainRowDots {
             addWord(w + 2 * Count, even, odd, s2);
             addWord(w + 3 * Count, even, odd, s3);
         }
-        for (int k = 0; k < Count % 4; ++k) {
-            const std::int32_t v = x[k];
-            s0 += v * w[k];
-            s1 += v * w[Count + k];
-            s2 += v * w[2 * Count + k];
-            s3 += v * w[3 * Count + k];
-        }
         sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
     }
     template <int Count, int Rows, class In>
     static N2D2_INLINE void all(const In* x, const std::int8_t* weights, std::int32_t* sums) {
         int r = 0;
-        for (; r + 4 <= Rows; r += 4)
+        const bool words = Count % 4 == 0 && isAligned(x) && isAligned(weights);  // a core may trap unaligned accesses
+        for (; words && r + 4 <= Rows; r += 4)
             four<Count>(x, weights + static_cast<long>(r) * Count, sums + r);
         for (; r < Rows; ++r) {
             sums[r] = 0;
