@@ -12,7 +12,7 @@ from n2d2py.ini.ignored import CACHES, SPIKING, Ignored
 
 NAMES = ("cenv", "env", "sp")
 
-_SPIKES = SPIKING.of("StimulusType", "DiscardedLateStimuli", "Period*")
+_SPIKES = SPIKING.for_keys("StimulusType", "DiscardedLateStimuli", "Period*")
 _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared stimuli", "remove them")
 
 _TEXTS = """
@@ -35,7 +35,7 @@ _SCHEMA = Schema(
         Key("BatchSize", Kind.UINT, 1, "Batch size of -test.", minimum=1),
         Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
     ),
-    (*CACHES.of("CachePath"), *_SPIKES, *SPIKING.of("SpikeCUDA"), *_STREAMS.of("ReadStream")),
+    (*CACHES.for_keys("CachePath"), *_SPIKES, *SPIKING.for_keys("SpikeCUDA"), *_STREAMS.for_keys("ReadStream")),
     doc="The input of the network ([env] and [cenv] are synonyms). `[sp.Transformation*]` and then "
     "`[sp.OnTheFlyTransformation*]` transform images into stimuli, in file order. `[sp.ChannelTransformation*]` without "
     "Channel creates a new channel from the whole image. With Channel=k, it transforms the existing channel k; "
@@ -55,7 +55,7 @@ _CONFIG = Schema(
         Key("QuantizationMin", Kind.FLOAT, 0.0, "Lowest of the QuantizationLevels."),
         Key("QuantizationMax", Kind.FLOAT, 1.0, "Highest of the QuantizationLevels."),
     ),
-    (*_STREAMS.of("StreamTensor", "StreamLabel"), *_SPIKES),
+    (*_STREAMS.for_keys("StreamTensor", "StreamLabel"), *_SPIKES),
     doc="Keys in the ConfigSection of [sp].",
 )
 
@@ -156,7 +156,7 @@ def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
         "TargetSize": values["Size"] or (size["X"], size["Y"]),
     }
     for key, value in wanted.items():
-        if values.given(key) and values[key] != value:
+        if values.is_given(key) and values[key] != value:
             what = f"'{key}' changes the size of the expected outputs, which is not supported"
             raise values.fail("E124", what, "remove it", key)
 
@@ -171,9 +171,9 @@ def _shape(values: Values) -> tuple[int, ...]:
         if values["SizeD"] != 1:
             raise values.fail("E411", "SizeD above 1 is not supported", "remove SizeD", "SizeD")
         return values["NbChannels"], values["SizeY"], values["SizeX"]
-    if values.given("SizeX") or values.given("SizeY"):
+    if values.is_given("SizeX") or values.is_given("SizeY"):
         raise values.fail("E411", "Size and SizeX or SizeY are both given", "remove one of them", "Size")
-    if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
+    if values.is_given("NbChannels") and size[2:] != (values["NbChannels"],):
         if len(size) != 2:
             what = f"Size has {len(size)} values, but NbChannels={values['NbChannels']} is also given"
             raise values.fail("E411", what, "give Size=X Y C, or Size=X Y with NbChannels", "Size")

@@ -19,17 +19,17 @@ from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
 from n2d2py.data.input_data import open_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
+from n2d2py.data.multi_input import open_several
 from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
-from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.post import read_post
-from n2d2py.frontend.ini.recipes import computed_keys
+from n2d2py.frontend.ini.recipes import unignore_training_keys
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
 from n2d2py.frontend.ini.weights import WeightStore, open_weights
@@ -196,7 +196,7 @@ def _warn_without_effect(network: LoadedNetwork) -> None:
         why = "it applies to ONNX and TFLite files only" if network.document is not None else ""
         if name == "StateCalls" and not network.graph.states:
             why = "the network has no states"
-        if why and params.given(name) and params[name]:
+        if why and params.is_given(name) and params[name]:
             log.warning("W109", f"{name} has no effect: {why}", where=params.where(name), remedy="remove it")
 
 
@@ -287,7 +287,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         if target.mapping and provider is not None
     }
     if options.training:
-        computed_keys(document.ignored)
+        unignore_training_keys(document.ignored)
     document.ignored.warn()
     if provider is not None:
         document.notice_unused()

@@ -12,7 +12,7 @@ from n2d2py.figures import can_draw
 from n2d2py.files import file_names, json_text, write_text
 from n2d2py.targets.boxes import Boxes
 from n2d2py.targets.metrics import class_metrics
-from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
+from n2d2py.targets.plots import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
 from n2d2py.targets.table import score_lines
 

@@ -153,8 +153,8 @@ _UNSUPPORTED = {"AER_Database": (_EVENTS, "use a database of images"), "N_MNIST_
 
 _REGIONS = Ignored("", "keys of image regions (ROIs)", "is for regions", "remove them: regions are not read")
 _IGNORED = (
-    *_REGIONS.of("ROIsMargin", "ROIExtension"),
-    *CACHES.of("LoadInMemory"),
+    *_REGIONS.for_keys("ROIsMargin", "ROIExtension"),
+    *CACHES.for_keys("LoadInMemory"),
     Ignored("DefaultLabel", "labels", "is the label of pixels without one", "remove it", changes=True, same=("",)),
     Ignored("DataFileLabel", "labels", "decides whether files have labels", "remove it", changes=True, same=("1", "true")),
 )
@@ -245,7 +245,7 @@ def _read(schema: Schema, section: Section) -> Values:
     """The values of a section without what is not supported."""
     values = schema.read(section)
     for key in _REFUSED:
-        if schema.key(key.name) is key and values.given(key.name) and values[key.name] not in ("", ()):
+        if schema.key(key.name) is key and values.is_given(key.name) and values[key.name] not in ("", ()):
             what = f"{key.name}={section.text(key.name)} is not supported"
             raise values.fail("E406", what, "remove it; stimuli have one set of channels and one label each", key.name)
     return values
@@ -273,9 +273,9 @@ def data_path(
 
 
 def _data_root(values: Values, key: str) -> str:
-    from n2d2py.ini.paths import environment
+    from n2d2py.ini.paths import read_environment_variable
 
-    root = environment("N2D2_DATA")
+    root = read_environment_variable("N2D2_DATA")
     if not root:
         what = f"{key} is missing, and N2D2_DATA is not set"
         raise values.fail("E401", what, f"add {key}=<folder>, or set the environment variable N2D2_DATA")

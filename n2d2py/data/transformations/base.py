@@ -187,7 +187,7 @@ _UNSUPPORTED = {
         Schema(
             f"{name}{_SUFFIX}",
             (),
-            COVERED.of(*keys.split()),
+            COVERED.for_keys(*keys.split()),
             doc=f"It {why}. The section is read, and ignored if ApplyTo excludes inference.",
         ),
     )

@@ -142,7 +142,7 @@ def _given(values: Values) -> np.ndarray:
 
 def _computed(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.SizeX", "Kernel.SizeY", *(("Kernel.Theta",) if name == "Gabor" else ())):
-        if not values.given(key) or (key != "Kernel.Theta" and not values[key]):
+        if not values.is_given(key) or (key != "Kernel.Theta" and not values[key]):
             raise values.fail("E417", f"Kernel={name} requires {key}", f"add {key}", "Kernel")
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
@@ -205,7 +205,7 @@ def _gradients(name: str, size: int) -> tuple[np.ndarray, ...]:
     Key("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative."),
     Key("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative."),
     Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
-    accepted=ON_LABELS.of("InvThreshold", "Threshold", "Label", "GradientScale"),
+    accepted=ON_LABELS.for_keys("InvThreshold", "Threshold", "Label", "GradientScale"),
     doc="Compute the strength of edges. The result is float.",
 )
 @dataclass(frozen=True)

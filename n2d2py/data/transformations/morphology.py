@@ -75,7 +75,7 @@ _KEYS = (
     Key("NbIterations", Kind.UINT, 1, "Number of repetitions of erosion and dilation.", minimum=1, maximum=1000),
     Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
 )
-_LABEL_KEYS = ON_LABELS.of("LabelsIgnoreDiff", "Label")
+_LABEL_KEYS = ON_LABELS.for_keys("LabelsIgnoreDiff", "Label")
 
 
 @dataclass(frozen=True)

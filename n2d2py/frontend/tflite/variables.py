@@ -86,7 +86,7 @@ class Variables:
                 if value is None:
                     raise RefusedOperator(f"the variable '{name}' is never assigned")
                 self._need_same(index, value, name)
-                found.append(self._t.given(value, value in known))
+                found.append(self._t.is_given(value, value in known))
             except RefusedOperator as reason:
                 remedy = "convert the model with a variable that keeps its value"
                 raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None
