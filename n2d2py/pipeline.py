@@ -47,6 +47,7 @@ from n2d2py.stages.options import SYNTHETIC_STIMULI, RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
+from n2d2py.stages.report_pipeline import pipeline_data
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.score_boxes import check_boxes
 from n2d2py.stages.train import train_stage
@@ -295,8 +296,22 @@ def _written(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelCh
         request = target.tune(project.prepared, folder, kernels, export.tune, export.tune_command)
         project = replace(project, prepared=target.prepare(request))
         kernels = export_stage(target, project.prepared, folder, export.weights_text)
+    _advise(project)
     save_statistics(project.quantized.observed, folder)
     return project, kernels
+
+
+_WORTH = 1.1
+"""Gain in time from which on an option is recommended."""
+
+
+def _advise(project: ExportJob) -> None:
+    """Recommend -wt-reduce-range where this machine lacks the instructions for full 8-bit weights."""
+    if project.quantized.observed is None or project.options.quantization.reduce_range:
+        return
+    if (gain := project.target.reduced_range_gain(project.prepared)) > _WORTH:
+        text = "-wt-reduce-range: about %.1f times faster on processors like this one, without int8 dot product; check the score with -test"
+        log.notice(text, gain)
 
 
 def _checked(project: ExportJob, folder: Path) -> Checked:
@@ -308,7 +323,9 @@ def _checked(project: ExportJob, folder: Path) -> Checked:
     if score.test or score.compare or score.latency:
         compared, built = _compiled(project, scores, folder)
     sensitivity = sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder)
-    return Checked(scores, compared, sensitivity, built, project.manifest.details.get("estimate", {}))
+    planned, plan = project.planned, project.memory.plan if project.memory else None
+    stages = pipeline_data(planned.network, planned.graph, plan, project.manifest.details, built, tested)
+    return Checked(scores, compared, sensitivity, built, stages, project.manifest.details.get("estimate", {}))
 
 
 def _target(options: RunOptions) -> Target[Any]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from n2d2py.errors import N2D2Error
+from n2d2py.version import __version__
 
 if TYPE_CHECKING:
     import jinja2
@@ -69,4 +71,14 @@ def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=not escape,
         autoescape=escape,
+        bytecode_cache=_bytecode_cache(escape),
     )
+
+
+def _bytecode_cache(escape: bool) -> jinja2.BytecodeCache | None:
+    """Compiled templates of earlier runs, in a temporary folder of the user; None where that is not safe. Templates that changed are compiled again."""
+    from jinja2 import FileSystemBytecodeCache
+
+    with suppress(RuntimeError, OSError):
+        return FileSystemBytecodeCache(pattern=f"n2d2py_{__version__}_{escape}_%s.cache")
+    return None

@@ -19,6 +19,7 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
 from n2d2py.graph.inputs import InputContract
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
+from n2d2py.postprocessing import Detection
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.report import comparison_text
@@ -33,6 +34,7 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import scored_stimuli
+from n2d2py.stages.score_boxes import with_pipeline
 from n2d2py.stages.values import LayerValues, layer_values, one_stimulus
 from n2d2py.targets import Score, ScoreRow, score_table, text_table
 
@@ -107,10 +109,16 @@ class _Runs(_Shown):
         """Network that a call runs."""
         raise NotImplementedError
 
+    @property
+    def _loaded(self) -> LoadedNetwork:
+        """Network with the data that it was loaded with."""
+        raise NotImplementedError
+
     @cached_property
     def _network(self) -> Network:
         graph = self.graph
-        return Simulator(graph) if isinstance(graph, QuantGraph) else FloatNetwork(graph)
+        network = Simulator(graph) if isinstance(graph, QuantGraph) else FloatNetwork(graph)
+        return with_pipeline(network, self._loaded, graph)
 
     @property
     def info(self) -> NetworkInfo:
@@ -124,6 +132,14 @@ class _Runs(_Shown):
             N2D2Error: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not have.
         """
         return self._network(*map(as_array, inputs), outputs=outputs)
+
+    def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
+        """Decisions for one raw image or sound, computed in Python, as `pipeline` of `n2d2py.load_export`.
+
+        Raises:
+            N2D2Error: E804, E407 for what the network does not take.
+        """
+        return self._network.pipeline(raw)
 
 
 class LayerTable(_Shown, dict[str, LayerValues]):
@@ -170,6 +186,10 @@ class Model(_Runs):
     def contract(self) -> InputContract:
         """Images that the network takes, and names of its classes."""
         return self.network.data.contract
+
+    @property
+    def _loaded(self) -> LoadedNetwork:
+        return self.network
 
     @property
     def graph(self) -> Graph:
@@ -238,6 +258,10 @@ class CalibratedModel(_Runs):
         """The fused float graph."""
         return self.calibration.network.graph
 
+    @property
+    def _loaded(self) -> LoadedNetwork:
+        return self.calibration.network
+
     def _title(self) -> str:
         observed = self.calibration.observed
         how = "pre-quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} samples"
@@ -263,6 +287,10 @@ class QuantizedModel(_Runs):
     def graph(self) -> QuantGraph:
         """The typed graph."""
         return self.quantized.graph
+
+    @property
+    def _loaded(self) -> LoadedNetwork:
+        return self.quantized.network
 
     def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
         """The values of every layer for one stimulus, real ones of the float network and the integers; as `Model.layers`."""
@@ -384,6 +412,10 @@ class ExportedModel(_Shown):
     memory: MemoryFigures | None
     model: QuantizedModel
     run: pipeline.ExportRun
+
+    def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
+        """Decisions for one raw image or sound, computed in Python: those of the compiled export."""
+        return self.model.pipeline(raw)
 
     def plot_memory(self) -> Figure:
         """The memory map: address against time, a rectangle for each buffer.

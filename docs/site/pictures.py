@@ -69,7 +69,7 @@ def main() -> None:
         lines = export(folder)
         (IMAGES / "terminal.svg").write_text(terminal([f"$ {COMMAND}", *lines]), encoding="utf-8")
         statistics = folder / "export_CPP_int8" / "statistics"
-        shrink(statistics / "memory" / "memory_mapping.png", IMAGES / "memory_map.png")
+        screenshot(statistics / "memory" / "memory_mapping.svg", IMAGES / "memory_map.png", 1400, 430)
         screenshot(statistics / "report.html", IMAGES / "report.png", 1200, 640)
 
 

@@ -4,48 +4,17 @@
 //
 // Config: types BoxValue, ScoreValue of the stored values, and Detection: std::int32_t label, score in 1/65536, x0, y0, x1, y1 in 1/16
 // pixel; enum Count, Classes, Width, Height, BoxNext, BoxStep, ScoreNext, ScoreStep (elements from a box to the next, and from a value
-// of a box to the next), Centered, RowsFirst, Anchors, Logits, Objectness, Labelled, Threshold, Overlap; static functions x(), y(),
+// of a box to the next), BoxFirst, ScoreFirst (elements before the first), Centered, RowsFirst, Anchors, Logits, Objectness, Labelled, Threshold, Overlap; static functions x(), y(),
 // growth(), score(), label() that return a FixedScale or a RealScale, and tables, null where they are not used: anchors(), four values of
 // each box; powers() and sigmoid(), 257 entries.
 #ifndef N2D2_DETECTIONS_HPP
 #define N2D2_DETECTIONS_HPP
 
-#include <cmath>
 #include <cstdint>
 
-#include "n2d2/functions.hpp"
+#include "n2d2/fixed_scale.hpp"
 
 namespace n2d2 {
-
-// Stored integers to fixed point.
-struct FixedScale {
-    std::int64_t multiplier;
-    std::int32_t shift, zeroPoint;
-
-    template <class T>
-    std::int64_t value(T stored) const {
-        return static_cast<std::int64_t>(stored) - zeroPoint;
-    }
-    std::int32_t fixed(std::int64_t value, std::int32_t low, std::int32_t high) const {
-        const std::int64_t steps = (value * multiplier + (std::int64_t(1) << shift >> 1)) >> shift;
-        return steps < low ? low : steps > high ? high : static_cast<std::int32_t>(steps);
-    }
-};
-
-// Floating point to fixed point; NaN becomes `low`.
-struct RealScale {
-    double factor;
-
-    template <class T>
-    T value(T stored) const {
-        return stored;
-    }
-    template <class T>
-    std::int32_t fixed(T value, std::int32_t low, std::int32_t high) const {
-        const double steps = std::floor(product(static_cast<double>(value), factor) + 0.5);
-        return !(steps >= low) ? low : steps > high ? high : static_cast<std::int32_t>(steps);
-    }
-};
 
 template <class Cfg>
 class Detector {
@@ -54,8 +23,10 @@ public:
     typedef typename Cfg::ScoreValue ScoreValue;
     typedef typename Cfg::Detection Detection;
 
-    // Write the detections, the highest score first, `most` at most; return their number. `boxes` and `scores`: the first value of each.
+    // Write the detections, the highest score first, `most` at most; return their number. `boxes` and `scores`: the outputs that hold them.
     static int run(const BoxValue* boxes, const ScoreValue* scores, Detection* found, int most) {
+        boxes += Cfg::BoxFirst;
+        scores += Cfg::ScoreFirst;
         Candidate next[Batch], last = {2 * One, -1};
         int kept = 0;
         for (int count = Batch; count == Batch && kept < most;) {
@@ -170,11 +141,7 @@ private:
         const auto value = Cfg::score().value(stored);
         if (!Cfg::Logits)
             return Cfg::score().fixed(value, 0, One);
-        const std::int32_t logit = Cfg::score().fixed(value, -32768, 32767), size = logit < 0 ? -logit : logit;
-        const std::int32_t held = size > 32767 ? 32767 : size, rest = held & 127;
-        const std::int32_t* const knots = Cfg::sigmoid() + (held >> 7);
-        const std::int32_t above = (knots[0] * (128 - rest) + knots[1] * rest + 64) >> 7;
-        return logit < 0 ? One - above : above;
+        return logistic(Cfg::sigmoid(), Cfg::score().fixed(value, -32768, 32767));
     }
 
     static std::int32_t within(std::int32_t value, std::int32_t high) { return value < 0 ? 0 : value > high ? high : value; }

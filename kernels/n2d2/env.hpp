@@ -137,6 +137,18 @@ N2D2_INLINE constexpr T largest(T a, T b) {
     return a < b ? b : a;
 }
 
+// Bits of a positive number.
+N2D2_INLINE int bitsOf(std::uint64_t x) {
+#if defined(__GNUC__)
+    return 64 - __builtin_clzll(x);
+#else
+    int bits = 0;
+    for (; x != 0; x >>= 1)
+        ++bits;
+    return bits;
+#endif
+}
+
 #if N2D2_M_PROFILE
 // Copies bytes of any alignment without unaligned accesses, which a core may trap and which the memcpy of newlib makes.
 template <int = 0>

@@ -35,17 +35,6 @@ N2D2_INLINE std::uint64_t integerRoot(std::uint64_t x) {
 #endif
 }
 
-N2D2_INLINE int bitsOf(std::uint64_t x) {
-#if defined(__GNUC__)
-    return 64 - __builtin_clzll(x);
-#else
-    int bits = 0;
-    for (; x != 0; x >>= 1)
-        ++bits;
-    return bits;
-#endif
-}
-
 // A gain and an offset for each element of a line.
 template <class Cfg>
 struct GainOfEach {

@@ -11,7 +11,7 @@ layout(set = 0, binding = 0) buffer ArenaBytes { uint8_t bytes[]; } arenaBytes;
 layout(set = 0, binding = 1) readonly buffer ConstantWords { int words[]; } constants;
 layout(set = 0, binding = 1) readonly buffer ConstantQuads { ivec4 quads[]; } constantQuads;
 
-// Bytes of the arena where the planes begin; elements of the constants where weights (or a table) and parameters begin.
+// Bytes of the arena where the planes begin; quads of the constants where weights (or a table) and parameters begin.
 layout(push_constant) uniform Places {
     int in0;
     int in1;
@@ -21,6 +21,47 @@ layout(push_constant) uniform Places {
 };
 
 layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
+
+// Specialization constants of all shaders; those of a shader follow.
+// Input and output: elements, bytes from pixel to pixel and from line to line, kind, whether a quad of bytes is a word, zero point; the
+// limits of the result before the zero point is added, and the shift of all channels, negative where each has its own.
+layout(constant_id = 3) const int Channels = 1;
+layout(constant_id = 4) const int InHeight = 1;
+layout(constant_id = 5) const int InWidth = 1;
+layout(constant_id = 6) const int InStride = 1;
+layout(constant_id = 7) const int InPitch = 1;
+layout(constant_id = 8) const int InKind = 0;
+layout(constant_id = 9) const bool InAligned = true;
+layout(constant_id = 10) const int InZero = 0;
+layout(constant_id = 11) const int OutHeight = 1;
+layout(constant_id = 12) const int OutWidth = 1;
+layout(constant_id = 13) const int OutStride = 1;
+layout(constant_id = 14) const int OutPitch = 1;
+layout(constant_id = 15) const int OutKind = 0;
+layout(constant_id = 16) const bool OutAligned = true;
+layout(constant_id = 17) const int Low = 0;
+layout(constant_id = 18) const int High = 255;
+layout(constant_id = 19) const int Zero = 0;
+layout(constant_id = 20) const int Shift = -1;
+// Window of a convolution or a pool.
+layout(constant_id = 21) const int KernelHeight = 1;
+layout(constant_id = 22) const int KernelWidth = 1;
+layout(constant_id = 23) const int StrideHeight = 1;
+layout(constant_id = 24) const int StrideWidth = 1;
+layout(constant_id = 25) const int DilationHeight = 1;
+layout(constant_id = 26) const int DilationWidth = 1;
+layout(constant_id = 27) const int PadTop = 0;
+layout(constant_id = 28) const int PadLeft = 0;
+// Second input.
+layout(constant_id = 29) const int InHeight1 = 1;
+layout(constant_id = 30) const int InWidth1 = 1;
+layout(constant_id = 31) const int InStride1 = 1;
+layout(constant_id = 32) const int InPitch1 = 1;
+layout(constant_id = 33) const int InKind1 = 0;
+layout(constant_id = 34) const bool InAligned1 = true;
+layout(constant_id = 35) const int InZero1 = 0;
+
+const int Quads = (Channels + 3) / 4;
 
 // Kinds of elements.
 const int UInt8 = 0, Int8 = 1, UInt16 = 2, Int16 = 3, Int32 = 4;
@@ -36,10 +77,9 @@ ivec4 bytesOf(uint word, bool isSigned) {
 
 // The word at a byte of the arena, which the buffer holds also behind the last plane.
 uint wordAt(int at, bool aligned) {
-    if (aligned)
-        return arena.words[at >> 2];
-    return uint(arenaBytes.bytes[at]) | uint(arenaBytes.bytes[at + 1]) << 8 | uint(arenaBytes.bytes[at + 2]) << 16 |
-           uint(arenaBytes.bytes[at + 3]) << 24;
+    const uint word = arena.words[at >> 2];
+    const int past = 8 * (at & 3);
+    return aligned || past == 0 ? word : word >> past | arena.words[(at >> 2) + 1] << (32 - past);
 }
 
 // A quad of elements. Those behind the last channel are of no meaning.
@@ -54,6 +94,27 @@ ivec4 quadAt(int at, int kind, bool aligned) {
     return kind == Int16 ? values << 16 >> 16 : values;
 }
 
+// An element.
+int elementAt(int at, int kind) {
+    if (kind < UInt16) {
+        const int value = int(arenaBytes.bytes[at]);
+        return kind == Int8 ? bitfieldExtract(value, 0, 8) : value;
+    }
+    if (kind == Int32)
+        return int(arena.words[at >> 2]);
+    const int value = int(arenaHalfwords.halfwords[at >> 1]);
+    return kind == Int16 ? value << 16 >> 16 : value;
+}
+
+void storeElement(int at, int kind, int value) {
+    if (kind < UInt16)
+        arenaBytes.bytes[at] = uint8_t(value & 255);
+    else if (kind < Int32)
+        arenaHalfwords.halfwords[at >> 1] = uint16_t(value & 65535);
+    else
+        arena.words[at >> 2] = uint(value);
+}
+
 // Stores the first `count` elements of a quad.
 void storeQuad(int at, int kind, bool aligned, ivec4 values, int count) {
     if (kind < UInt16 && aligned && count >= 4) {
@@ -62,14 +123,8 @@ void storeQuad(int at, int kind, bool aligned, ivec4 values, int count) {
         return;
     }
     for (int i = 0; i < 4; ++i)
-        if (i < count) {
-            if (kind < UInt16)
-                arenaBytes.bytes[at + i] = uint8_t(values[i] & 255);
-            else if (kind < Int32)
-                arenaHalfwords.halfwords[(at >> 1) + i] = uint16_t(values[i] & 65535);
-            else
-                arena.words[(at >> 2) + i] = uint(values[i]);
-        }
+        if (i < count)
+            storeElement(at + i * elementBytes(kind), kind, values[i]);
 }
 
 // (acc * multiplier + 2^(shift - 1)) >> shift, cut to 32 bits; |acc * multiplier| < 2^62, 0 <= shift <= 50.
@@ -96,5 +151,5 @@ int rescaled(int acc, int multiplier, int shift) {
 // Parameters of an output channel: bias, multiplier, shift, and what signed bytes of unsigned inputs add to the bias.
 ivec4 parametersOf(int channel) { return constantQuads.quads[parameters + channel]; }
 
-// The shift of a channel, or `all`, that of all channels, where it is not negative: the compiler then leaves out the other cases.
-int shiftOf(ivec4 parameters, int all) { return all < 0 ? parameters.z : all; }
+// The shift of a channel; that of all channels is a constant, so the compiler leaves out the other cases.
+int shiftOf(ivec4 parameters) { return Shift < 0 ? parameters.z : Shift; }

@@ -18,50 +18,22 @@ spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [
 int signedDot(uint a, uint b, spirv_literal int format);
 #endif
 
-layout(constant_id = 3) const int Slices = 1;
-layout(constant_id = 4) const int Groups = 1;
-layout(constant_id = 5) const int GroupOutputs = 1;
-layout(constant_id = 6) const int GroupInputs = 1;
-layout(constant_id = 7) const int InputQuads = 1;
-layout(constant_id = 8) const int InHeight = 1;
-layout(constant_id = 9) const int InWidth = 1;
-layout(constant_id = 10) const int InStride = 1;
-layout(constant_id = 11) const int InPitch = 1;
-layout(constant_id = 12) const int InKind = 0;
-layout(constant_id = 13) const bool InAligned = true;
-layout(constant_id = 14) const int PadWord = 0;
-layout(constant_id = 15) const int OutHeight = 1;
-layout(constant_id = 16) const int OutWidth = 1;
-layout(constant_id = 17) const int OutStride = 1;
-layout(constant_id = 18) const int OutPitch = 1;
-layout(constant_id = 19) const int OutKind = 0;
-layout(constant_id = 20) const bool OutAligned = true;
-layout(constant_id = 21) const int KernelHeight = 1;
-layout(constant_id = 22) const int KernelWidth = 1;
-layout(constant_id = 23) const int StrideHeight = 1;
-layout(constant_id = 24) const int StrideWidth = 1;
-layout(constant_id = 25) const int DilationHeight = 1;
-layout(constant_id = 26) const int DilationWidth = 1;
-layout(constant_id = 27) const int PadTop = 0;
-layout(constant_id = 28) const int PadLeft = 0;
-layout(constant_id = 29) const int Low = 0;
-layout(constant_id = 30) const int High = 255;
-layout(constant_id = 31) const int Zero = 0;
+layout(constant_id = 36) const int Slices = 1;
+layout(constant_id = 37) const int Groups = 1;
+layout(constant_id = 38) const int GroupOutputs = 1;
+layout(constant_id = 39) const int GroupInputs = 1;
+layout(constant_id = 40) const int InputQuads = 1;
+layout(constant_id = 41) const int PadWord = 0;
 // The sum with a second input, as ResidualAdd in n2d2py/graph/quant.py.
-layout(constant_id = 32) const bool Residual = false;
-layout(constant_id = 33) const int ResidualStride = 1;
-layout(constant_id = 34) const int ResidualPitch = 1;
-layout(constant_id = 35) const int ResidualKind = 0;
-layout(constant_id = 36) const bool ResidualAligned = true;
-layout(constant_id = 37) const int OwnMultiplier = 1;
-layout(constant_id = 38) const int ResidualMultiplier = 1;
-layout(constant_id = 39) const int ResidualOffset = 0;
-layout(constant_id = 40) const int SumMultiplier = 1;
-layout(constant_id = 41) const int SumShift = 0;
-layout(constant_id = 42) const int SumLow = 0;
-layout(constant_id = 43) const int SumHigh = 255;
-layout(constant_id = 44) const int SumZero = 0;
-layout(constant_id = 45) const int Shift = -1;
+layout(constant_id = 42) const bool Residual = false;
+layout(constant_id = 43) const int OwnMultiplier = 1;
+layout(constant_id = 44) const int ResidualMultiplier = 1;
+layout(constant_id = 45) const int ResidualOffset = 0;
+layout(constant_id = 46) const int SumMultiplier = 1;
+layout(constant_id = 47) const int SumShift = 0;
+layout(constant_id = 48) const int SumLow = 0;
+layout(constant_id = 49) const int SumHigh = 255;
+layout(constant_id = 50) const int SumZero = 0;
 
 shared ivec4 partial[gl_WorkGroupSize.x * gl_WorkGroupSize.y * gl_WorkGroupSize.z];
 
@@ -159,7 +131,7 @@ void main() {
             bias[l] += of.w;
 #endif
         multiplier[l] = of.y;
-        shift[l] = shiftOf(of, Shift);
+        shift[l] = shiftOf(of);
     }
     for (int i = 0; i < PIXELS; ++i) {
         const int pixel = pixel0 + i;
@@ -170,8 +142,8 @@ void main() {
         for (int l = 0; l < 4; ++l)
             value[l] = clamp(rescaled(acc[i][l] + bias[l], multiplier[l], shift[l]), Low, High) + Zero;
         if (Residual) {
-            const int at = in1 + y * ResidualPitch + x * ResidualStride + channel * elementBytes(ResidualKind);
-            const ivec4 other = quadAt(at, ResidualKind, ResidualAligned);
+            const int at = in1 + y * InPitch1 + x * InStride1 + channel * elementBytes(InKind1);
+            const ivec4 other = quadAt(at, InKind1, InAligned1);
             for (int l = 0; l < 4; ++l) {
                 const int sum = OwnMultiplier * value[l] + ResidualMultiplier * other[l] + ResidualOffset;
                 value[l] = clamp(rescaled(sum, SumMultiplier, SumShift), SumLow, SumHigh) + SumZero;

@@ -6,34 +6,6 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
-layout(constant_id = 3) const int Channels = 1;
-layout(constant_id = 4) const int InHeight = 1;
-layout(constant_id = 5) const int InWidth = 1;
-layout(constant_id = 6) const int InStride = 1;
-layout(constant_id = 7) const int InPitch = 1;
-layout(constant_id = 8) const int InKind = 0;
-layout(constant_id = 9) const bool InAligned = true;
-layout(constant_id = 10) const int InZero = 0;
-layout(constant_id = 11) const int OutHeight = 1;
-layout(constant_id = 12) const int OutWidth = 1;
-layout(constant_id = 13) const int OutStride = 1;
-layout(constant_id = 14) const int OutPitch = 1;
-layout(constant_id = 15) const int OutKind = 0;
-layout(constant_id = 16) const bool OutAligned = true;
-layout(constant_id = 17) const int KernelHeight = 1;
-layout(constant_id = 18) const int KernelWidth = 1;
-layout(constant_id = 19) const int StrideHeight = 1;
-layout(constant_id = 20) const int StrideWidth = 1;
-layout(constant_id = 21) const int DilationHeight = 1;
-layout(constant_id = 22) const int DilationWidth = 1;
-layout(constant_id = 23) const int PadTop = 0;
-layout(constant_id = 24) const int PadLeft = 0;
-layout(constant_id = 25) const int Low = 0;
-layout(constant_id = 26) const int High = 255;
-layout(constant_id = 27) const int Zero = 0;
-layout(constant_id = 28) const int Shift = -1;
-
-const int Quads = (Channels + 3) / 4;
 const int Blocks = (OutWidth + PIXELS - 1) / PIXELS;
 
 void main() {
@@ -48,7 +20,7 @@ void main() {
         const int y = oy * StrideHeight - PadTop + ky * DilationHeight;
         const bool inLine = uint(y) < uint(InHeight);
         for (int kx = 0; kx < KernelWidth; ++kx) {
-            const vec4 weight = vec4(bytesOf(uint(constants.words[weights + (ky * KernelWidth + kx) * Quads + quad]), true));
+            const vec4 weight = vec4(bytesOf(uint(constants.words[4 * weights + (ky * KernelWidth + kx) * Quads + quad]), true));
             for (int i = 0; i < PIXELS; ++i) {
                 const int x = (ox + i) * StrideWidth - PadLeft + kx * DilationWidth;
                 const bool inside = inLine && uint(x) < uint(InWidth);
@@ -64,7 +36,7 @@ void main() {
     for (int i = 0; i < PIXELS && ox + i < OutWidth; ++i) {
         ivec4 value;
         for (int l = 0; l < 4; ++l)
-            value[l] = clamp(rescaled(int(sums[i][l]) + of[l].x, of[l].y, shiftOf(of[l], Shift)), Low, High) + Zero;
+            value[l] = clamp(rescaled(int(sums[i][l]) + of[l].x, of[l].y, shiftOf(of[l])), Low, High) + Zero;
         const int at = outAt + oy * OutPitch + (ox + i) * OutStride + channel * elementBytes(OutKind);
         storeQuad(at, OutKind, OutAligned, value, count);
     }

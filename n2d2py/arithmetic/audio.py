@@ -3,10 +3,10 @@
 A frame is `window` 16-bit samples, `hop` samples after the one before. Divisions by powers of two round down (`>>`);
 high(a, b) is a * b >> 32, N the size of the Fourier transform.
 
-    1. x = s << k                            k: the largest with |x| <= 2^28, 0 for a silent frame
+    1. x = s << k                            k: the largest with -2^28 <= x < 2^28
     2. x -= mean(x)                          kaldi
     3. x[n] -= 2 high(x[n - 1], emphasis)    the sample before the first one is the first one
-    4. v = high(x << j, window)              j: the largest with |x << j| <= 2^30; v has 30 - log2 N bits and a sign
+    4. v = high(x << j, window)              j: the largest with -2^30 <= x << j < 2^30; v has 30 - log2 N bits and a sign
     5. 2 X = Fourier transform of v          radix 4 over pairs (v[2n], v[2n + 1]); 32 bits hold every stage without a shift
     6. P = |2 X|^2 >> 8                      64 bits
     7. L = log2(sum(weight * P)) - 2 (k + j) + c     in 1/65536, of each mel band; not below the floor of the preset
@@ -270,6 +270,16 @@ class AudioSource:
         padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
         return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
 
+    def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (frames, features) of the last complete frames of 16-bit samples; silence comes before a sound that has fewer."""
+        missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
+        if missing <= 0 and self.adapts:
+            return self.convert(samples, frames - missing)[-frames:]
+        if missing <= 0:
+            return self.convert(samples[-missing * self.hop :], frames)
+        silent = self.convert(samples[:0], missing)
+        return silent if missing == frames else np.concatenate([silent, self.convert(samples, frames - missing)])
+
     def transform(self, frames: np.ndarray) -> np.ndarray:
         """Features (n, features) of frames (n, window) of samples, which follow each other."""
         values, shifts = self._windowed(frames)
@@ -322,9 +332,8 @@ class AudioSource:
             parts = list(zip(*rows, strict=True))
             if size > 1:
                 step = np.arange(size) * (self.fft // (4 * size))
-                parts = [
-                    parts[0],
-                    *(self._turned(*part, step * times) for part, times in zip(parts[1:], (2, 1, 3), strict=True)),
+                parts[1:] = [
+                    self._turned(part[0], part[1], step * times) for part, times in zip(parts[1:], (2, 1, 3), strict=True)
                 ]
             (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
             real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
@@ -348,17 +357,17 @@ class AudioSource:
         return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Complex numbers times the twiddles at positions of `turns`."""
+        """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
         cos, sin = self.turns[at + self.fft // 4], self.turns[at]
         if self.adapts:
             return micro_frontend.short_product(real, imaginary, cos, sin)
-        return (2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) - (real * sin >> 32)))
+        turned = 2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) + (-real * sin >> 32))
+        return np.where(at, turned[0], real), np.where(at, turned[1], imaginary)
 
 
 def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
-    """The largest j with |x << j| <= 2^bits for each row (n, 1); 0 for rows of zeros."""
-    peak = abs(x).max(1, keepdims=True)
-    return np.where(peak, bits - np.ceil(np.log2(np.maximum(peak, 1))).astype(np.int64), 0)
+    """The largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
+    return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
 
 
 def read_audio(text: str, option: str = "-audio") -> AudioSource:

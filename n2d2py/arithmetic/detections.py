@@ -1,9 +1,6 @@
 """Boxes and scores of a detector to detections, in integers: the definition that `kernels/n2d2/detections.hpp` computes too.
 
-Stored values become fixed point once, and all that follows is integers. With `value` a stored integer less its zero point:
-
-    fixed(value) = (value * multiplier + 2^(shift - 1)) >> shift          of integers, in 64 bits
-    fixed(value) = floor(value * factor + 0.5)                           of floating point, in float64
+Stored values become fixed point once (`arithmetic/fixed_scale.py`), and all that follows is integers.
 
 Coordinates are in 1/16 pixel: a center c and a size s are the corners fixed(2 * c - s) and fixed(2 * c + s), with half the
 multiplier. Relative to an anchor (center, size), a step t of the center and a growth g of the size are fixed point in 1/4096:
@@ -20,62 +17,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.numtype import NumType
+from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, FixedScale, logistic, signed
 
 SUBPIXELS = 16
 """Steps of a coordinate in a pixel."""
 
-ONE = 65536
-"""The score 1."""
-
 REACH = 2**20
 """Largest coordinate before the cut to the image."""
 
-LOGIT = 2048
-"""Steps of a logit; it is held within -16 to 16."""
-
-SIGMOID = np.rint(ONE / (1 + np.exp(-np.arange(257) / 16))).astype(np.int64)
-"""The logistic function at 0, 1/16, ..., 16 in 1/65536; of negative logits it is 1 less that."""
-
-
 STEP = 4096
 """Steps of what is relative to an anchor; a growth is held within -6 to 6."""
-
-POWERS = np.rint(ONE * 2 ** (np.arange(257) / 256)).astype(np.int64)
-"""2^(i / 256) in 1/65536."""
-
-
-@dataclass(frozen=True)
-class FixedScale:
-    """The conversion of a tensor's stored values to fixed point.
-
-    Attributes:
-        zero_point: 0 of floating point.
-        multiplier, shift: of integers.
-        factor: of floating point.
-    """
-
-    zero_point: int = 0
-    multiplier: int = 0
-    shift: int = 0
-    factor: float = 0.0
-
-    @staticmethod
-    def of(kind: NumType, steps: float) -> FixedScale:
-        """The conversion of stored values of `kind`, of at most 16 bits or floating point, to 1 / `steps`."""
-        if kind.is_float:
-            return FixedScale(factor=steps)
-        scale = kind.scale * steps
-        shift = int(np.clip(30 - np.frexp(scale)[1], 1, 40))
-        return FixedScale(kind.zero_point, round(np.ldexp(scale, shift)), shift)
-
-    def fixed(self, values: np.ndarray, low: int, high: int) -> np.ndarray:
-        """Fixed point (int64) of values less their zero point, held within [low, high]; NaN is `low`."""
-        if values.dtype.kind != "f":
-            return np.clip((values * self.multiplier + (1 << self.shift >> 1)) >> self.shift, low, high)
-        with np.errstate(invalid="ignore", over="ignore"):
-            steps = np.floor(values.astype(np.float64) * self.factor + 0.5)
-        return np.where(steps >= low, np.minimum(steps, high), low).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -145,7 +96,7 @@ class BoxDecoder:
 
     def _corners(self, boxes: np.ndarray) -> np.ndarray:
         """x0, y0, x1, y1 (count, 4) in 1/16 pixel."""
-        values = _signed(boxes, self.x.zero_point)[:, [1, 0, 3, 2] if self.rows_first else [0, 1, 2, 3]]
+        values = signed(boxes, self.x.zero_point)[:, [1, 0, 3, 2] if self.rows_first else [0, 1, 2, 3]]
         first, second = values[:, :2], values[:, 2:]
         if self.anchors:
             anchors = np.array(self.anchors, np.int64)
@@ -160,7 +111,7 @@ class BoxDecoder:
 
     def _best(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Class and score in 1/65536 of each box."""
-        values = _signed(scores, self.score.zero_point)
+        values = signed(scores, self.score.zero_point)
         of_class = values[:, int(self.objectness) : int(self.objectness) + self.classes]
         labels = np.where(np.isnan(of_class), -np.inf, of_class).argmax(1) if values.dtype.kind == "f" else of_class.argmax(1)
         best = self._probability(np.take_along_axis(of_class, labels[:, None], 1)[:, 0])
@@ -172,10 +123,7 @@ class BoxDecoder:
         """Scores in 1/65536."""
         if not self.logits:
             return self.score.fixed(values, 0, ONE)
-        logits = self.score.fixed(values, -16 * LOGIT, 16 * LOGIT - 1)
-        piece, rest = np.divmod(np.minimum(abs(logits), 16 * LOGIT - 1), 128)
-        above = (SIGMOID[piece] * (128 - rest) + SIGMOID[piece + 1] * rest + 64) >> 7
-        return np.where(logits < 0, ONE - above, above)
+        return logistic(self.score.fixed(values, -16 * LOGIT, 16 * LOGIT - 1))
 
 
 def half_grown(sizes: np.ndarray, growth: np.ndarray) -> np.ndarray:
@@ -184,11 +132,6 @@ def half_grown(sizes: np.ndarray, growth: np.ndarray) -> np.ndarray:
     piece, rest = np.divmod(rest, 16)
     power = (POWERS[piece] * (16 - rest) + POWERS[piece + 1] * rest + 8) >> 4
     return (sizes * power + (1 << (16 - octaves))) >> (17 - octaves)
-
-
-def _signed(values: np.ndarray, zero_point: int) -> np.ndarray:
-    """Stored integers less their zero point, int64; floating point unchanged."""
-    return values if values.dtype.kind == "f" else values.astype(np.int64) - zero_point
 
 
 def _overlaps(box: np.ndarray, others: np.ndarray, limit: int) -> np.ndarray:

@@ -7,6 +7,9 @@ as no partial sum can leave the range in which every integer is representable: 2
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+
 import numpy as np
 
 from n2d2py.errors import InternalError
@@ -41,8 +44,10 @@ def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, i
     return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
 
 
-_GATHERED = 1 << 24
+_GATHERED = 1 << 20
 """Values of windows that are gathered at once."""
+_CACHED = 1 << 15
+"""Values of channels of a depthwise convolution that are worked on at once."""
 
 
 def conv_sums(
@@ -55,17 +60,11 @@ def conv_sums(
     """
     n, channels = x.shape[:2]
     outputs, per_group, kh, kw = weights.shape
-    x = x.astype(dtype, copy=False)
-    weights = weights.astype(dtype, copy=False)
-    windows = sliding_windows(x, (kh, kw), stride, dilation)
-    oh, ow = windows.shape[2:4]
     if per_group == 1 and outputs == channels:
-        sums = np.zeros((n, outputs, oh, ow), dtype)
-        for i in range(kh):
-            for j in range(kw):
-                sums += windows[..., i, j] * weights[:, 0, i, j].reshape(1, -1, 1, 1)
-        return sums
-    matrix = weights.reshape(groups, outputs // groups, per_group * kh * kw)
+        return _depthwise_sums(x.astype(dtype, copy=False), weights.astype(dtype, copy=False), stride, dilation)
+    matrix = weights.astype(dtype, copy=False).reshape(groups, outputs // groups, per_group * kh * kw)
+    windows = sliding_windows(x.astype(dtype, copy=False), (kh, kw), stride, dilation)
+    oh, ow = windows.shape[2:4]
     sums = np.empty((n, outputs, oh, ow), dtype)
     rows = max(1, _GATHERED // max(1, channels * kh * kw * ow))
     for sample in range(n):
@@ -74,6 +73,48 @@ def conv_sums(
             columns = np.ascontiguousarray(part).reshape(groups, per_group * kh * kw, -1)
             sums[sample, :, top : top + rows] = np.matmul(matrix, columns).reshape(outputs, -1, ow)
     return sums
+
+
+def _depthwise_sums(x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int]) -> np.ndarray:
+    """`conv_sums` of weights (C, 1, KH, KW), some channels at a time.
+
+    Every stride-th line and column make a plane, in which all values that meet the same weight lie one after the other.
+    """
+    n, channels, h, w = x.shape
+    oh, ow = (
+        (size - (k - 1) * d - 1) // s + 1 for size, k, d, s in zip((h, w), weights.shape[2:], dilation, stride, strict=True)
+    )
+    lines, pitch = -(-h // stride[0]), -(-w // stride[1])
+    count = (oh - 1) * pitch + ow
+    sums = np.zeros((n, channels, oh * pitch), x.dtype)
+    step = max(1, _CACHED // (lines * pitch))
+    planes = np.zeros((*stride, min(step, channels), lines, pitch), x.dtype)
+    factors, scratch = weights.reshape(channels, -1), np.empty((min(step, channels), count), x.dtype)
+    for sample, first in product(range(n), range(0, channels, step)):
+        part = x[sample, first : first + step]
+        for phase in np.ndindex(stride):
+            values = part[:, phase[0] :: stride[0], phase[1] :: stride[1]]
+            planes[phase][: len(part), : values.shape[1], : values.shape[2]] = values
+        result = sums[sample, first : first + step, :count]
+        for index, tap in enumerate(np.ndindex(weights.shape[2:])):
+            (line, row), (column, left) = (divmod(k * d, s) for k, d, s in zip(tap, dilation, stride, strict=True))
+            begin = line * pitch + column
+            values = planes[row, left, : len(part)].reshape(len(part), -1)[:, begin : begin + count]
+            result += np.multiply(values, factors[first : first + step, index, None], out=scratch[: len(part)])
+    return np.ascontiguousarray(sums.reshape(n, channels, oh, pitch)[..., :ow])
+
+
+BLOCK = 1 << 18
+"""Values that are worked on at once where temporaries would take many times the memory of a result."""
+
+
+def by_lines(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Apply a function of rows (..., K) -> (..., K) to all rows of x, some at a time."""
+    step = max(1, BLOCK // x.shape[-1])
+    lines = x.reshape(-1, x.shape[-1])
+    if len(lines) <= step:
+        return function(x)
+    return np.concatenate([function(lines[k : k + step]) for k in range(0, len(lines), step)]).reshape(x.shape)
 
 
 # 8-bit multiplications summed in 16 bits, as `vpmaddubsw` does: for which weights that is exact.

@@ -88,6 +88,11 @@ class FrameSource:
         more = "".join(f", {key} {value}" for key, value in (("pad", self.pad), ("flip", self.flip)) if value not in (-1, ""))
         return f"{self.format} frames ({self.filter}{more})"
 
+    def measured_size(self, wide: int, high: int) -> tuple[int, int]:
+        """Width and height of the frames whose conversion to an input wide x high is measured: 320x240, or as much as it takes."""
+        least = self.crop or (wide, high)
+        return max(320, 2 * least[0]), max(240, 2 * least[1])
+
     def axes(self, width: int, height: int, wide: int, high: int, name: str = "") -> tuple[Axis, Axis]:
         """Columns and rows from a frame width x height to an input wide x high.
 
@@ -143,13 +148,16 @@ class FrameSource:
         turned = made[:: -1 if self.flips[1] else 1, :: -1 if self.flips[0] else 1]
         return np.broadcast_to(turned, (*made.shape[:2], shape[0]))
 
-    def to_frame(self, boxes: np.ndarray, frame: tuple[int, int], shape: tuple[int, int], steps: int) -> np.ndarray:
-        """Boxes (n, 4), left, top, right, bottom in 1 / `steps` pixel of an input `shape` (width, height), in a `frame` of such sizes."""
-        made = boxes.copy()
+    def to_frame(self, positions: np.ndarray, frame: tuple[int, int], shape: tuple[int, int], steps: int) -> np.ndarray:
+        """Return points (n, 2) or boxes (n, 4; left, top, right, bottom) of an input in positions of the `frame`.
+
+        Positions are in 1 / `steps` pixel, `shape` and `frame` are (width, height).
+        """
+        result = positions.copy()
         for at, (axis, whole, flipped) in enumerate(zip(self.axes(*frame, *shape), shape, self.flips, strict=True)):
-            ends = boxes[:, at::2]
-            made[:, at::2] = axis.to_source(whole * steps - ends[:, ::-1] if flipped else ends, steps)
-        return made
+            ends = positions[:, at::2]
+            result[:, at::2] = axis.to_source(whole * steps - ends[:, ::-1] if flipped else ends, steps)
+        return result
 
 
 def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = ()) -> FrameSource:

@@ -38,7 +38,8 @@ def _polynomial(coefficients: list[float], x: np.ndarray) -> np.ndarray:
     """By Horner's rule, from the last coefficient to the first."""
     result = np.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
-        result = result * x + c
+        result *= x
+        result += c
     return result
 
 

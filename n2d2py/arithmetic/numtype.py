@@ -100,8 +100,14 @@ class NumType:
         if self.plain:
             return cut(real, self.dtype) if real.dtype.kind == "f" else real.astype(self.dtype)
         kind = np.float32 if real.dtype == np.float32 else np.float64
-        steps = np.rint(np.where(np.isnan(real), 0, real).astype(kind) / kind(self.scale)).astype(np.float64) + self.zero_point
-        return np.clip(steps, self.qmin, self.qmax).astype(self.dtype)
+        steps = np.asarray(np.divide(real, kind(self.scale), dtype=kind))
+        if np.isnan(steps.min(initial=0)):
+            steps[np.isnan(steps)] = 0
+        np.rint(steps, out=steps)
+        if self.bits > 16:  # float32 has not all of these integers
+            steps = steps.astype(np.float64)
+        steps += self.zero_point
+        return np.clip(steps, self.qmin, self.qmax, out=steps).astype(self.dtype)
 
     def quantize_linear(self, real: np.ndarray) -> np.ndarray:
         """The stored values of real numbers as ONNX's QuantizeLinear gives them: quotients in float32."""

@@ -161,7 +161,10 @@ class StimuliProvider:
 
         expanded = any(step.transformation.expands_labels for step in pipeline.steps)
         names = [items.name(int(index)) for index in positions]
-        return Stimuli(names, labels, self.shape, load, label_map if expanded or maps is not None else None)
+        stimuli = Stimuli(names, labels, self.shape, load, label_map if expanded or maps is not None else None)
+        if self.source is None:
+            return stimuli
+        return stimuli.from_raw(lambda position: ColorSpace("RGB").apply(read(int(positions[position]))))
 
     def _frame(self, source: FrameSource, image: np.ndarray, name: str) -> np.ndarray:
         """The stimulus of an image that becomes a frame."""

@@ -154,7 +154,10 @@ def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: 
         if given.boxes is None
         else [_placed(one, folder, file, shape, how) for one, file in zip(given.boxes, files, strict=True)]
     )
-    return Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
+    stimuli = Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
+    if how.source is None:
+        return stimuli
+    return stimuli.from_raw(lambda at: _coloured(read_picture(folder / files[at], files[at]), files[at], 3, _RGB))
 
 
 def _placed(boxes: np.ndarray | None, folder: Path, file: str, shape: tuple[int, ...], how: Preprocessing) -> np.ndarray | None:
@@ -178,14 +181,15 @@ def _sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> St
             return read_samples(given.path / files[index], files[index], source.rate)
 
         read(0)
-        return Stimuli(files, _picture_labels(given, len(files)), shape, lambda index: source.stimulus(read(index), shape))
+        labels = _picture_labels(given, len(files))
+        return Stimuli(files, labels, shape, lambda index: source.stimulus(read(index), shape)).from_raw(read)
     x, labels, _ = read_arrays(given)
     if x.ndim != 2 or x.dtype != np.int16 or not len(x):
         what = f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
         raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
     labels = labels if len(labels) == len(x) else np.full(len(x), -1)
     names = [f"{given.name}[{index}]" for index in range(len(x))]
-    return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape))
+    return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape)).from_raw(lambda index: x[index])
 
 
 def _extent(size: tuple[int, int]) -> str:

@@ -40,10 +40,13 @@ class Stimuli:
             label each.
         boxes: for each stimulus, its labelled boxes (m, 6): class, 1 for a crowd, left, top, right, bottom in pixels of the input, or
             None; None where stimuli have none.
+        raw: gives the image (H, W, 3), bytes of red, green, blue, or the sound (n,), int16, that the stimulus at a position is made of;
+            None where the export does not make it.
         calls: so many stimuli are calls of a network with states, one after the other; 0: each stands alone.
     """
 
     calls: int = 0
+    raw: Callable[[int], np.ndarray] | None = None
 
     def __init__(
         self,
@@ -79,8 +82,8 @@ class Stimuli:
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise IndexError(f"positions outside the {len(self)} stimuli")
         names = [self.names[int(position)] for position in chosen]
-        inner = self.label_map
-        return Stimuli(
+        inner, raw = self.label_map, self.raw
+        taken = Stimuli(
             names,
             self.labels[chosen],
             self.shape,
@@ -88,6 +91,14 @@ class Stimuli:
             None if inner is None else lambda position: inner(int(chosen[position])),
             None if self.boxes is None else [self.boxes[int(position)] for position in chosen],
         )
+        taken.raw = None if raw is None else lambda position: raw(int(chosen[position]))
+        return taken
+
+    def from_raw(self, raw: Callable[[int], np.ndarray]) -> Stimuli:
+        """The same stimuli, which the export makes of what `raw` gives."""
+        other = copy(self)
+        other.raw = raw
+        return other
 
     def following(self, calls: int) -> Stimuli:
         """The same stimuli as calls of a network with states, from one reset to the next."""

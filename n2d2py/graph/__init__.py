@@ -1,4 +1,4 @@
-"""The network between the stages: Graph (floating point) and QuantGraph (a number type on every edge)."""
+"""Networks between the stages: Graph (floating point) and QuantGraph (a number type on every edge)."""
 
 from n2d2py.graph.graph import Graph, Tensor, complete_params
 from n2d2py.graph.node import Node

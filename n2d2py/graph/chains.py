@@ -14,17 +14,18 @@ from typing import Any
 from n2d2py.registry import Registry
 
 Becomes = Callable[..., Any]
-"""From the nodes of a chain to the operator (or it and its constants) in their place, or the reason why there is none."""
+"""Function from the nodes of a chain to the replacing operator (or operator and constants), or to the reason why there is none.
+Function from the nodes of a chain to the replacing operator (or operator and constants), or to the reason why there is none."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The chain of `kinds`, first to last, replaced by the result of `becomes` for its nodes.
+    """A chain of layers of `kinds`, first to last, that one layer can replace.
 
     Attributes:
         name, summary: of the pass, for reports.
-        integer: whether it is for integer exports alone (True) or for those in floating point alone (False).
-        last: whether it runs after the rewrites of this package, whose results it may need, or before them.
+        integer: True for integer exports only, False for float exports only.
+        last: runs after the built-in rewrites, whose results it may need, instead of before them.
     """
 
     name: str
@@ -42,10 +43,10 @@ CHAINS: Registry[Chain] = Registry("the chain", "n2d2py.operators.catalog")
 def chain(
     name: str, summary: str, kinds: Sequence[str], *, integer: bool | None = None, last: bool = False
 ) -> Callable[[Becomes], Becomes]:
-    """Decorator: replaces chains of these kinds by what a function makes of their nodes; the rest as in `Chain`.
+    """Decorator: register a function that replaces chains of these kinds; other arguments as in `Chain`.
 
     Raises:
-        InternalError: when another chain has the name.
+        InternalError: if another chain has the name.
     """
 
     def declare(becomes: Becomes) -> Becomes:

@@ -1,4 +1,4 @@
-"""The network as plain data: what `-describe` prints and the reports list."""
+"""Description of a network as plain data, for `-describe` and the reports."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from n2d2py.graph.shapes import n2d2_dims
 
 
 def layer_macs(graph: Graph | QuantGraph, node: Node | QuantNode) -> int:
-    """Multiply-accumulates of one layer for one stimulus."""
+    """Return the multiply-accumulates of one layer for one sample."""
     return node.op.macs([graph.shape(name) for name in node.inputs], graph.shape(node.outputs[0]), node)
 
 
 def layer_params(node: Node) -> int:
-    """Number of trained parameters of one layer."""
+    """Return the number of trained parameters of one layer."""
     roles = {"weights", "bias", "scale", "mean", "variance"} - ({"bias"} if node.unbiased else set())
     return sum(int(array.size) for role, array in node.params.items() if role in roles)
 
 
 def describe(graph: Graph) -> dict[str, Any]:
-    """{"name", "inputs", "outputs", "layers": [...], "macs", "params"}; dimensions in the order X Y C.
+    """Return {"name", "inputs", "outputs", "layers": [...], "macs", "params"} with dimensions in the order X Y C.
 
-    The input dimensions of a layer with several inputs hold the sum of their channels, as in N2D2. A helper node
-    is not a layer: the one that reads it has its inputs.
+    The input of a layer with several inputs has the sum of their channels, as in N2D2. A helper node is not listed: its
+    consumer shows the helper's inputs.
     """
     maker = {name: node.name for node in graph.nodes for name in node.outputs}
     helpers = {node.outputs[0]: node for node in graph.nodes if node.helper}
@@ -57,7 +57,7 @@ def describe(graph: Graph) -> dict[str, Any]:
 
 
 def _declared_inputs(node: Node, helpers: dict[str, Node]) -> list[str]:
-    """The inputs of a node, those of a helper node instead of its output."""
+    """Return the inputs of a node, with a helper node's inputs instead of its output."""
     return [
         name for given in node.inputs for name in (_declared_inputs(helpers[given], helpers) if given in helpers else [given])
     ]

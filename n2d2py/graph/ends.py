@@ -1,4 +1,4 @@
-"""The inputs and outputs of a network, of which the last ones may be states."""
+"""Inputs and outputs of a network; the last ones may be states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from n2d2py.graph.shapes import Shape, elements
 
 
 class Ends:
-    """Inputs and outputs of a graph: `states` of the last inputs are the last outputs of the call before."""
+    """Inputs and outputs of a graph. The last `states` inputs are the last outputs of the previous call."""
 
     name: str
     inputs: list[str]
@@ -31,12 +31,12 @@ class Ends:
 
     @property
     def fed_ports(self) -> list[FilePort]:
-        """Describe, as the file does, each input except states, in the order of `fed`; its graph shape where there is no file."""
+        """The axes and types of the inputs except states, as in the file; those of the graph without a file."""
         return [self._port(name, self.input_ports, at) for at, name in enumerate(self.fed)]
 
     @property
     def result_ports(self) -> list[FilePort]:
-        """Describe, as the file does, each output except states, as `fed_ports`."""
+        """The axes and types of the outputs except states, as `fed_ports`."""
         return [self._port(name, self.output_ports, at) for at, name in enumerate(self.results)]
 
     def _port(self, name: str, ports: list[FilePort], at: int) -> FilePort:
@@ -45,12 +45,12 @@ class Ends:
 
     @property
     def fed(self) -> list[str]:
-        """The inputs that stimuli give: all but states."""
+        """The inputs that the user passes: all except states."""
         return self.inputs[: len(self.inputs) - self.states]
 
     @property
     def results(self) -> list[str]:
-        """The outputs that are not states."""
+        """The outputs that the user receives: all except states."""
         return self.outputs[: len(self.outputs) - self.states]
 
     @property
@@ -60,5 +60,5 @@ class Ends:
 
     @property
     def becoming(self) -> list[str]:
-        """The outputs that are the states of the next call, in the order of `kept`."""
+        """The outputs that become the states of the next call, in the order of `kept`."""
         return self.outputs[len(self.outputs) - self.states :]

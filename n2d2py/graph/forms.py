@@ -1,6 +1,6 @@
-"""Forms of layers of a QuantGraph: a separate type for each kind of integer arithmetic.
+"""Integer forms of layers: one type for each kind of integer arithmetic, with its constants.
 
-Rescale, clamp and bound are not here: every integer layer may have them, whatever its form (n2d2py/graph/quant.py).
+Rescale, clamp and bound belong to QuantNode, since every form may have them (n2d2py/graph/quant.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """The base of all forms: the fields of a form are its constants."""
+    """Base of all forms. The fields of a form are its constants."""
 
     @property
     def constants(self) -> dict[str, np.ndarray]:
@@ -22,17 +22,17 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Moved(Form):
-    """Stored values are moved, compared or, as plain integers, added: no constants and no rescale."""
+    """Stored values are copied, compared or, as plain integers, added: no constants and no rescale."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rescaled(Form):
-    """Integers that follow from the attributes of the operator alone are rescaled: single values, or sums of windows."""
+    """Values, or sums over windows, are rescaled; the operator's attributes are the only constants."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredSums(Rescaled):
-    """Sums of windows of stored integers less `origin` (1), which is added after the rescale, where the zero point is otherwise."""
+    """Sums over windows of stored integers minus `origin` (1), which the rescale adds again instead of the zero point."""
 
     origin: np.ndarray
 
@@ -41,8 +41,8 @@ class StoredSums(Rescaled):
 class Weighted(Form):
     """acc = bias + sum of weights times inputs.
 
-    weights: int8, int16 or int32, (O, C / groups, H, W) or (O, C), or (C) of gains; bias: (O), int32, or int64 where the bound of
-    the accumulator needs it. The zero point of the input is in the bias, but of a Deconv.
+    weights: int8, int16 or int32, (O, C / groups, H, W) or (O, C), or (C) for gains. bias: (O), int32, or int64 if the bound of
+    the accumulator requires it. The bias includes the zero point of the input, except in a Deconv.
     """
 
     weights: np.ndarray
@@ -51,10 +51,10 @@ class Weighted(Form):
 
 @dataclass(frozen=True, eq=False)
 class Aligned(Form):
-    """Inputs brought to one scale, then combined by the operator: terms m_i (q_i - zero point), to a sum of which `offset` is added.
+    """Inputs are brought to one scale and combined: terms m_i (q_i - zero point); a sum also adds `offset`.
 
-    multipliers: (number of inputs), offset: (1); int32, or int64 where the bound of the accumulator needs it. A product
-    has multipliers of 1.
+    multipliers: (number of inputs), offset: (1); int32, or int64 if the bound of the accumulator requires it. A product has
+    multipliers of 1.
     """
 
     multipliers: np.ndarray
@@ -63,7 +63,7 @@ class Aligned(Form):
 
 @dataclass(frozen=True, eq=False)
 class Dequantized(Form):
-    """Real numbers scale_i (q_i - zero point), combined in float32, as the operators of a prequantized network do.
+    """Real numbers scale_i (q_i - zero point) are combined in float32, as in a pre-quantized network.
 
     scales: (number of inputs), float32.
     """
@@ -73,24 +73,30 @@ class Dequantized(Form):
 
 @dataclass(frozen=True, eq=False)
 class Table(Form):
-    """The output is table[q - qmin]. table: (number of stored values of the input), in the type of the output."""
+    """Lookup table: the output is table[q - qmin].
+
+    table: (number of stored input values), in the type of the output.
+    """
 
     table: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Interpolated(Form):
-    """The output lies between two knots: arithmetic/interpolated.py. knots: (number of segments + 1), int32."""
+    """Linear interpolation between knots: arithmetic/interpolated.py.
+
+    knots: (number of segments + 1), int32.
+    """
 
     knots: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Exponentials(Form):
-    """The powers of a softmax, in 2^-15, and what their sum divides: arithmetic/attention.py.
+    """Integer softmax: arithmetic/attention.py.
 
-    powers: (256), uint16, exp of 0 to -255 steps of an input of bytes; or (3), int32, the multiplier, the shift and the limit that
-    compute those of a 16-bit input; numerator: (1), int64, 2^32 / scale of the output.
+    powers: (256), uint16, exp(-i steps) in 2^-15 for 8-bit inputs; for 16-bit inputs (3), int32: multiplier, shift and limit.
+    numerator: (1), int64, 2^32 / output scale.
     """
 
     powers: np.ndarray
@@ -99,9 +105,9 @@ class Exponentials(Form):
 
 @dataclass(frozen=True, eq=False)
 class MaskedExponentials(Exponentials):
-    """Those of a softmax of which some elements do not count.
+    """Integer softmax with a mask.
 
-    mask: (lines, ceil(size / 8)), uint8: element i of a line counts where bit i % 8 of byte i // 8 is set.
+    mask: (rows, ceil(size / 8)), uint8: element i of a row counts if bit i % 8 of byte i // 8 is set.
     """
 
     mask: np.ndarray
@@ -109,11 +115,10 @@ class MaskedExponentials(Exponentials):
 
 @dataclass(frozen=True, eq=False)
 class Normalized(Form):
-    """acc = gains * (elements of a row less their mean, over their deviation) + offsets: arithmetic/attention.py.
+    """acc = gains * ((elements of a row - mean) / deviation) + offsets: arithmetic/attention.py.
 
-    gains: (elements of a line), or (1) for all of them, int16; offsets: the same, int32, or int64 where the bound of the accumulator
-    needs it; epsilon: (1), int64, what is added to the squared deviation; fraction: (1), int32, fractional bits of what is
-    multiplied by the gains.
+    gains: (row length) or (1), int16. offsets: the same shape, int32, or int64 if the bound of the accumulator requires it.
+    epsilon: (1), int64, added to the squared deviation. fraction: (1), int32, fractional bits of the normalized elements.
     """
 
     gains: np.ndarray
@@ -126,7 +131,8 @@ class Normalized(Form):
 class Shifted(Form):
     """acc = multiplier * (q - zero point) + constant_multiplier * stored, element by element.
 
-    multiplier, constant_multiplier: (1), int32, or int64 where the bound of the accumulator needs it; stored: (elements), int8 or int16.
+    multiplier, constant_multiplier: (1), int32, or int64 if the bound of the accumulator requires it. stored: (elements), int8
+    or int16.
     """
 
     multiplier: np.ndarray
@@ -136,7 +142,7 @@ class Shifted(Form):
 
 @dataclass(frozen=True, eq=False)
 class _Named(Form):
-    """Constants whose roles the operator names."""
+    """Constants with roles that the operator names."""
 
     by_role: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -147,14 +153,14 @@ class _Named(Form):
 
 @dataclass(frozen=True, eq=False)
 class Custom(_Named):
-    """Integers of an operator that names them itself: the sums of a plug-in's, in the order of its kernel; constants that are joined."""
+    """Constants of an operator that defines its own integer arithmetic, such as that of a plug-in."""
 
 
 @dataclass(frozen=True, eq=False)
 class Real(_Named):
-    """A layer in floating point; `by_role`: the roles of the graph's Node, in the type of the layer.
+    """A layer in floating point. `by_role` has the roles of the graph's Node, in the type of the layer.
 
-    They keep their roles because an operator has one floating-point arithmetic, for nodes with and without number types.
+    The roles stay because float arithmetic is defined once, for nodes with and without number types.
     """
 
 
@@ -173,11 +179,11 @@ _FORMS: dict[frozenset[str], type[Form]] = {
         Shifted,
     )
 }
-"""The forms by the roles of their constants, for files alone."""
+"""The forms by the roles of their constants, used by files only."""
 
 
 def form_of(constants: dict[str, np.ndarray], integer: bool, rescaled: bool) -> Form:
-    """The form with these constants by role, as a file stores them.
+    """Return the form with these constants by role, as a file stores them.
 
     `integer`: the layer has a clamp or a rescale; `rescaled`: it has a rescale.
     """

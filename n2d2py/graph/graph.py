@@ -1,4 +1,4 @@
-"""The floating-point network: tensors by name and nodes in topological order."""
+"""The float network: tensors by name, and nodes in topological order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 
 class Links:
-    """Producer and readers of every tensor: an index that follows the rewrites of the graph.
+    """Index of the producer and consumers of every tensor. It follows the rewrites of the graph.
 
     Attributes:
-        writer: the node that writes each tensor.
-        readers: the nodes that read each tensor, in the order of the network; each once.
+        writer: the producer of each tensor.
+        readers: the consumers of each tensor in the order of the network, each once.
         members: ids of the nodes.
     """
 
@@ -41,13 +41,13 @@ class Links:
             self.readers.setdefault(name, []).append(node)
 
     def insert(self, node: Node, nodes: list[Node]) -> None:
-        """Take a node up that stands somewhere in `nodes`."""
+        """Add a node that is already in `nodes`."""
         self.append(node)
         for name in dict.fromkeys(node.inputs):
             self._in_order(name, nodes)
 
     def remove(self, node: Node) -> None:
-        """Forget a node."""
+        """Remove a node."""
         self.members.discard(id(node))
         for name in node.outputs:
             if self.writer.get(name) is node:
@@ -56,7 +56,7 @@ class Links:
             self.readers[name].remove(node)
 
     def redirect(self, old: str, new: str, nodes: list[Node]) -> None:
-        """Readers of `old` read `new`."""
+        """Let the consumers of `old` read `new`."""
         moved = self.readers.pop(old, [])
         present = self.readers.setdefault(new, [])
         known = {id(node) for node in present}
@@ -64,7 +64,7 @@ class Links:
         self._in_order(new, nodes)
 
     def differ(self, other: Links) -> bool:
-        """True if two indexes say other things of the tensors that are read or written."""
+        """True if two indexes disagree about any tensor in use."""
         read, also_read = ({name: nodes for name, nodes in one.readers.items() if nodes} for one in (self, other))
         return (read, self.writer, self.members) != (also_read, other.writer, other.members)
 
@@ -77,8 +77,7 @@ class Links:
 class Tensor:
     """A value on an edge: its name and its shape with batch 1 (channel axis second).
 
-    `kind` is "" for real numbers, in the type that the export gives them; a fixed type ("bool", "int64", ...) for
-    truth values, positions and counts.
+    `kind` is "" for real numbers, whose type the export chooses, or a fixed type ("bool", "int64", ...).
     """
 
     name: str
@@ -87,10 +86,10 @@ class Tensor:
 
 
 def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, np.ndarray], bool]:
-    """(the parameters of a node, zeros for a bias of None; whether its bias is none: `Node.unbiased`).
+    """Return the parameters with a zero bias if it is None, and whether it was None (`Node.unbiased`).
 
     Raises:
-        InternalError: for another role without values.
+        InternalError: if another parameter is None.
     """
     found = {role: array for role, array in params.items() if array is not None}
     missing = [role for role in params if role not in found]
@@ -107,12 +106,12 @@ class Graph(Ends):
         tensors: every tensor by name.
         nodes: in execution order.
         inputs, outputs: tensor names.
-        aliases: name of a removed tensor or layer -> tensor that now carries its result.
-        precisions: name of a layer -> how it is computed, where that was asked for; outlives merging.
-        states: as many of the last inputs are states: the last outputs of the call before, in the same order, and 0 in the first one.
-        calls: how many stimuli follow each other as calls from one reset to the next; 0: all of them.
-        input_ports, output_ports: the inputs and outputs as the file of the network has them, in order; empty without such a file.
-        float_inputs: inputs that a network of integers takes in floating point.
+        aliases: name of a removed tensor or layer -> tensor that now holds its result.
+        precisions: requested precision by layer name; it survives the merging of layers.
+        states: number of last inputs that are states: the last outputs of the previous call, in the same order; 0 at first.
+        calls: number of samples that are consecutive calls between two resets; 0: all samples.
+        input_ports, output_ports: inputs and outputs as in the file, in order; empty without a file.
+        float_inputs: inputs that an integer network takes in floating point.
     """
 
     def __init__(self, name: str):
@@ -133,12 +132,12 @@ class Graph(Ends):
 
     # ---- the index ------------------------------------------------------------------------
     def _state(self) -> tuple[list[Node], int, int]:
-        """Key that changes when nodes come, go or are connected otherwise."""
+        """Return a key that changes when nodes are added, removed or reconnected."""
         return self.nodes, len(self.nodes), Node.edits
 
     @property
     def _links(self) -> Links:
-        """The index of writers and readers, made again where something changed that it did not follow."""
+        """Return the index of producers and consumers, rebuilt after changes that it did not follow."""
         known = self._known
         if known is None or known[0] is not self.nodes or known[1:] != (len(self.nodes), Node.edits):
             self._index = Links(self.nodes)
@@ -150,7 +149,7 @@ class Graph(Ends):
         """Declare a network input; return its name.
 
         Raises:
-            N2D2Error: E240 when its size is 0 or beyond what can be handled.
+            N2D2Error: E240 if its size is 0 or too large.
         """
         check_size(f"the input '{name}'", shape, None)
         self.tensors[name] = Tensor(name, tuple(shape), kind)
@@ -158,11 +157,11 @@ class Graph(Ends):
         return name
 
     def add(self, node: Node, at: int | None = None) -> Node:
-        """Append a node (or inserts it at index `at`), computing the shapes of its outputs.
+        """Append a node, or insert it at index `at`, and compute the shapes of its outputs.
 
         Raises:
-            N2D2Error: when the operator cannot take these shapes; E240 when its result would be empty or huge.
-            InternalError: when an input is unknown or an output has another producer.
+            N2D2Error: if the operator cannot take these shapes; E240 if its result would be empty or huge.
+            InternalError: if an input is unknown or an output has another producer.
         """
         for name in node.inputs:
             if name not in self.tensors:
@@ -188,22 +187,22 @@ class Graph(Ends):
 
     # ---- asking ---------------------------------------------------------------------------
     def shape(self, tensor: str) -> Shape:
-        """Shape of a tensor, batch 1 included."""
+        """Return the shape of a tensor, including batch 1."""
         return self.tensors[tensor].shape
 
     def kind(self, tensor: str) -> str:
-        """Kind of a tensor: "" for real numbers."""
+        """Return the kind of a tensor: "" for real numbers."""
         return self.tensors[tensor].kind
 
     def producer(self, tensor: str) -> Node | None:
-        """The node that writes `tensor`; None for an input."""
+        """Return the node that writes `tensor`; None for an input."""
         return self._links.writer.get(tensor)
 
     def maker(self, tensor: str) -> Node:
-        """The node that writes `tensor`.
+        """Return the node that writes `tensor`.
 
         Raises:
-            InternalError: when it is an input.
+            InternalError: for an input.
         """
         node = self.producer(tensor)
         if node is None:
@@ -211,7 +210,7 @@ class Graph(Ends):
         return node
 
     def consumers(self, tensor: str) -> list[Node]:
-        """The nodes that read `tensor`, in order; a node that reads it twice appears once."""
+        """Return the nodes that read `tensor`, in order, each once."""
         return list(self._links.readers.get(tensor, ()))
 
     def __contains__(self, node: object) -> bool:
@@ -219,25 +218,25 @@ class Graph(Ends):
         return id(node) in self._links.members
 
     def sole_consumer(self, tensor: str) -> Node | None:
-        """The only reader of `tensor`, or None when it has several, none, or is a network output."""
+        """Return the only consumer of `tensor`; None if it has several or none, or is a network output."""
         readers = self.consumers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
 
     def joins_ends(self, node: Node) -> bool:
-        """True if a network output would be an input or another output of the network without this node."""
+        """True if removing this node would turn a network output into an input or a second output."""
         return node.output in self.outputs and (node.inputs[0] in self.inputs or node.inputs[0] in self.outputs)
 
     def is_last(self, tensor: str) -> bool:
-        """True if a tensor leaves the network, moved or not, and nothing computes with it."""
+        """True if a tensor, or a copy of it, is a network output and nothing computes with it."""
         readers = self.consumers(tensor)
         moved = all(one.op.moves_values and one.activation is None and self.is_last(one.output) for one in readers)
         return moved and (bool(readers) or tensor in self.outputs)
 
     def node(self, name: str) -> Node:
-        """The node called `name`.
+        """Return the node called `name`.
 
         Raises:
-            KeyError: when there is none.
+            KeyError: if there is none.
         """
         for node in self.nodes:
             if node.name == name:
@@ -245,7 +244,8 @@ class Graph(Ends):
         raise KeyError(name)
 
     def precision(self, node: Node) -> Precision:
-        """Precision asked for a layer, by its name or by that of a layer merged into it; the last one counts."""
+        """Return the precision requested for a layer, by its name or the name of a layer merged into it; the last one counts.
+        Return the precision requested for a layer, by its name or the name of a layer merged into it; the last one counts."""
         found = Precision()
         for name in dict.fromkeys([node.name, *node.source]):
             asked = self.precisions.get(name)
@@ -253,7 +253,7 @@ class Graph(Ends):
         return found
 
     def resolve(self, name: str) -> str | None:
-        """The tensor that carries the result of a layer or tensor called `name`, or None."""
+        """Return the tensor that holds the result of a layer or tensor called `name`, or None."""
         seen = set()
         while name in self.aliases and name not in seen:
             seen.add(name)
@@ -264,19 +264,19 @@ class Graph(Ends):
 
     # ---- rewriting ------------------------------------------------------------------------
     def bypass(self, node: Node) -> None:
-        """Remove a one-input, one-output node: its readers read its first input instead."""
+        """Remove a node with one input and one output: its consumers read its input instead."""
         self.remove(node)
         self.redirect(node.output, node.inputs[0])
 
     def remove(self, node: Node) -> None:
-        """Take a node out of the list; its output tensors stay until they are redirected."""
+        """Remove a node from the list. Its output tensors stay until they are redirected."""
         links = self._links
         self.nodes.remove(node)
         links.remove(node)
         self._known = self._state()
 
     def redirect(self, old: str, new: str) -> None:
-        """Every reader of `old`, and the network outputs, use `new`; `old` becomes its alias."""
+        """Let all consumers of `old`, and the network outputs, use `new`; `old` becomes its alias."""
         links = self._links
         for node in self.consumers(old):
             node.inputs = [new if name == old else name for name in node.inputs]
@@ -287,16 +287,16 @@ class Graph(Ends):
         self.aliases[old] = new
 
     def fresh_name(self, name: str) -> str:
-        """`name`, with underscores appended until no tensor and no layer has it."""
+        """Return `name` with underscores appended until no tensor and no layer has it."""
         taken = set(self.tensors) | {node.name for node in self.nodes}
         while name in taken:
             name += "_"
         return name
 
     def absorb(self, node: Node, consumer: Node) -> None:
-        """`node` takes over the output of its sole reader `consumer`, which disappears.
+        """Replace the output of `node` by that of its only consumer, which is removed.
 
-        The tensor between them vanishes; its name becomes an alias of the result.
+        The tensor between them disappears; its name becomes an alias of the result.
         """
         between, result = node.output, consumer.output
         self.remove(consumer)
@@ -310,7 +310,7 @@ class Graph(Ends):
         self.aliases[between] = result
 
     def prune(self) -> list[Node]:
-        """Remove the nodes whose results reach no output; return them."""
+        """Remove dead nodes, whose results reach no output; return them."""
         needed, kept, dropped = set(self.outputs), [], []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
@@ -324,7 +324,7 @@ class Graph(Ends):
         return dropped[::-1]
 
     def copy(self) -> Graph:
-        """A graph that can be rewritten without changing this one; parameter arrays are shared."""
+        """Return a copy that can be rewritten independently; parameter arrays are shared."""
         other = Graph(self.name)
         other.tensors = dict(self.tensors)
         other.nodes = [
@@ -369,7 +369,7 @@ class Graph(Ends):
             raise InternalError(f"a tensor is an output twice: {', '.join(self.outputs)}")
 
     def dump(self) -> dict[str, Any]:
-        """The graph as plain data, without the parameter values."""
+        """Return the graph as plain data, without parameter values."""
         return {
             "name": self.name,
             "inputs": {name: list(self.shape(name)) for name in self.inputs},

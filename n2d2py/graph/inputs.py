@@ -1,4 +1,4 @@
-"""Inputs of a network: one vector for the stimuli of several, and the meaning of a byte of an image."""
+"""Inputs of a network: joint samples of several inputs, and the meaning of image bytes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 InputSource = FrameSource | AudioSource
-"""Camera frames or sounds, and their conversion to the input of a network, which an export contains."""
+"""Camera frames or sounds, and their conversion to the network's input, which an export contains."""
 
 
 @dataclass(frozen=True)
 class PixelMap:
-    """Conversion of the bytes of an image to the real values of the network's input, channel by channel: factor * byte + offset.
+    """Conversion of image bytes to the real values of the input, channel by channel: factor * byte + offset.
 
     Attributes:
-        order: for each channel of the input, which one of a red, green, blue image it is.
+        order: for each channel of the input, the index of its channel in a red, green, blue image.
     """
 
     factors: tuple[float, ...]
@@ -34,13 +34,13 @@ class PixelMap:
     order: tuple[int, ...]
 
     def real(self, values: np.ndarray) -> np.ndarray:
-        """Bytes (C, ...) as float32."""
+        """Convert bytes (C, ...) to float32."""
         factors, offsets = (np.reshape(one, (-1, *(1,) * (values.ndim - 1))) for one in (self.factors, self.offsets))
         return (values * factors + offsets).astype(np.float32)
 
 
 ChannelOrder = Literal["RGB", "BGR", "gray", ""]
-"""Channel order of images; "" if there is none or it is not known."""
+"""Channel order of images; "" if there is none or it is unknown."""
 
 ORDERS: dict[tuple[int, ...], ChannelOrder] = {(0, 1, 2): "RGB", (2, 1, 0): "BGR", (0,): "gray"}
 """Channel order by `PixelMap.order`."""
@@ -48,16 +48,16 @@ ORDERS: dict[tuple[int, ...], ChannelOrder] = {(0, 1, 2): "RGB", (2, 1, 0): "BGR
 
 @dataclass(frozen=True)
 class InputContract:
-    """Images that the network takes and names of its classes, recorded when the network and its data are loaded.
+    """The images that the network takes and the names of its classes, recorded when network and data are loaded.
 
-    The report, the C headers, the camera example, the manifest and Python read it.
+    The report, the C headers, the camera example, the manifest and Python use it.
 
     Attributes:
-        order: channel order of images; "" for other inputs, or where nothing says it.
+        order: channel order of images; "" for other inputs, or if unknown.
         size: width and height of images; None for other inputs.
-        pixels: conversion of bytes to real values; None where it is not known.
-        classes: names of the outputs by label; may be empty.
-        source: frames of a camera or sounds that the export converts; None where nobody asked for that.
+        pixels: conversion of bytes to real values; None if unknown.
+        classes: class names by label; may be empty.
+        source: camera frames or sounds that the export converts; None without `-input-format` or `-audio`.
     """
 
     order: ChannelOrder = ""
@@ -68,7 +68,7 @@ class InputContract:
 
     @property
     def value_range(self) -> tuple[float, float] | None:
-        """Least and largest real value of bytes 0 to 255; None where it is not known."""
+        """Return the smallest and largest real value of bytes 0 to 255; None if unknown."""
         if self.pixels is None:
             return None
         ends = [
@@ -80,23 +80,23 @@ class InputContract:
 
     @property
     def text(self) -> str:
-        """Such as "96x96 RGB, real values 0 to 1"; "" where nothing is known."""
+        """Return a description such as "96x96 RGB, real values 0 to 1"; "" if nothing is known."""
         bounds = self.value_range
         parts = [" ".join([*(["x".join(map(str, self.size))] if self.size else []), *([self.order] if self.order else [])])]
         parts += [] if bounds is None else [f"real values {bounds[0]:.4g} to {bounds[1]:.4g}"]
         return ", ".join(part for part in parts if part)
 
     def red_first(self, image: np.ndarray) -> np.ndarray:
-        """An image (H, W) or (H, W, C) of this order as displays expect it."""
+        """Return an image (H, W) or (H, W, C) of this channel order in the order red, green, blue."""
         return image[:, :, ::-1].copy() if image.ndim == 3 and self.order == "BGR" else image
 
     def fields(self) -> dict[str, Any]:
-        """Plain data, for `of`."""
+        """Return plain data for `of`."""
         return {name: value for name, value in asdict(self).items() if name != "source" or value}
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> InputContract:
-        """The contract of `fields`."""
+        """Return the contract of `fields`."""
         pixels, size, source = fields["pixels"], fields["size"], fields.get("source")
         return InputContract(
             fields["order"],
@@ -114,18 +114,19 @@ def _source(fields: Mapping[str, Any]) -> InputSource:
 
 
 NO_CONTRACT = InputContract()
-"""Nothing is known of the input."""
+"""A contract without any facts."""
 
 
 def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:
-    """Shape of one stimulus: (C, H, W) or (F,) of the only input that is not a state, (total,) of several."""
+    """Return the shape of one sample: (C, H, W) or (F,) of the only user input, (total,) of several."""
     if len(graph.fed) == 1:
         return tuple(graph.shape(graph.fed[0])[1:])
     return (sum(elements(graph.shape(name)) for name in graph.fed),)
 
 
 def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.ndarray]:
-    """The array (N, ...) of each input except states from stimuli (N, *stimulus_shape); of all inputs from those `with_states`."""
+    """Return the array (N, ...) of each user input from samples (N, *stimulus_shape); of all inputs from samples of
+    `with_states`."""
     names, sizes = graph.fed, [elements(graph.shape(name)) for name in graph.inputs]
     if graph.states and stimuli.ndim == 2 and stimuli.shape[1] == sum(sizes):
         names = graph.inputs
@@ -137,12 +138,12 @@ def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.
 
 
 def named_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
-    """Result of `split_inputs` by input."""
+    """Return the result of `split_inputs` by input."""
     return dict(zip(graph.inputs, split_inputs(graph, stimuli)))  # noqa: B905  states may be left out
 
 
 def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Stimuli (N, elements of all inputs), each of which stands alone: with the states that its call begins with, from `values`."""
+    """Return samples (N, elements of all inputs) that include the states before their call, from `values`."""
     parts = [stimuli, *(values[name] for name in graph.kept)]
     return np.concatenate([part.reshape(len(stimuli), -1) for part in parts], axis=1).astype(np.float32)
 
@@ -153,10 +154,10 @@ def each_call(
     first: Mapping[str, np.ndarray],
     run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Results of `run` by tensor for stimuli (n, ...) that are calls one after the other, with the states that each call began with.
+    """Return the results of `run` by tensor for samples (n, ...) that are consecutive calls, with the states before each call.
 
-    `given`: the inputs that are not states. `first`: the states (1, ...) after a reset. `run` takes the inputs of one call, and its
-    result has the outputs of the network.
+    given: the user inputs. first: the states (1, ...) after a reset. run: function from the inputs of one call to a dict that
+    has the outputs of the network.
     """
     states, parts = dict(first), []
     sources = dict(zip(graph.kept, graph.becoming, strict=True))

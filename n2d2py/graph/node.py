@@ -1,4 +1,4 @@
-"""A layer of the floating-point network."""
+"""Layers of the float network."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ int8, of stored uint8, ties away from 0; one that no layer has."""
 
 @dataclass(eq=False)
 class Node(Generic[OpT]):
-    """One layer: an operator, the tensors it reads and writes, its constant parameters. It is equal to itself alone.
+    """One layer: an operator, the tensors it reads and writes, its constants. Nodes compare by identity.
 
-    Its lists of tensors are replaced, never written to, so that graphs know of every change (`edits`).
+    Lists of tensors are replaced, never modified, so that graphs notice every change (`edits`).
 
     Attributes:
         name: the layer's name, as in the INI section or the ONNX node's first output.
-        op: what it computes (attributes only).
+        op: the operator with its attributes.
         inputs, outputs: tensor names.
         params: constants by role: "weights" (OCHW or OC), "bias" (O), "scale", "mean", ...
-        unbiased: its bias is zeros that stand for none (`complete_params`).
-        activation: function applied to the result, or None; only element-wise.
-        location: where it was declared.
-        source: the layer names that were merged into it, itself first.
-        helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
-        rounding: the rule of the kernel that its quantized file is for (`quant/weights/file_rounding.py`); "": once, to even.
+        unbiased: the layer has no bias; the zeros in `params` replace it (`complete_params`).
+        activation: element-wise function applied to the result, or None.
+        location: place of its declaration.
+        source: names of the layers merged into it, its own first.
+        helper: created for its consumer, such as a concatenation of inputs, and not declared itself.
+        rounding: rule of the kernel that its quantized file is for (`quant/weights/file_rounding.py`); "" rounds once, ties to even.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Node(Generic[OpT]):
     rounding: str = ""
 
     edits: ClassVar[int] = 0
-    """Count of replacements of `inputs` or `outputs` of any node."""
+    """Number of replacements of `inputs` or `outputs` of any node."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("inputs", "outputs") and name in self.__dict__:
@@ -66,7 +66,7 @@ class Node(Generic[OpT]):
 
     @property
     def place(self) -> Location:
-        """The location for messages; names the layer when nothing better is known."""
+        """Return the location for messages; the layer's name if nothing better is known."""
         return self.location or Location(section=self.name)
 
     @property

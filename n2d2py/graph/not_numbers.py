@@ -1,4 +1,4 @@
-"""Constants of a graph that are not numbers (NaN): every result computed from one would be NaN too."""
+"""Detection of NaN constants: every result computed from one would be NaN too."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from n2d2py.graph.node import Node
 
 
 def not_numbers(graph: Graph) -> Iterator[tuple[Node, str]]:
-    """(layer, name of the constant or of the setting) for all that hold a NaN; infinities are numbers here."""
+    """Yield (layer, name of the constant or attribute) for all that hold a NaN. Infinities are allowed."""
     for node in graph.nodes:
         for role, array in node.params.items():
             if array.dtype.kind == "f" and np.isnan(array).any():
                 yield node, role
         for part in (node.op, node.activation):
-            for name in _settings(part):
+            for name in _nan_fields(part):
                 yield node, name
 
 
-def _settings(part: Any) -> Iterator[str]:
-    """The fields of an operator or an activation that hold a NaN."""
+def _nan_fields(part: Any) -> Iterator[str]:
+    """Yield the fields of an operator or activation that hold a NaN."""
     for field in fields(part) if is_dataclass(part) else ():
-        if _holds_none(getattr(part, field.name)):
+        if _is_nan(getattr(part, field.name)):
             yield field.name
 
 
-def _holds_none(value: Any) -> bool:
+def _is_nan(value: Any) -> bool:
     if isinstance(value, (float, np.floating)):
         return bool(np.isnan(value))
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and bool(np.isnan(value).any())
     if isinstance(value, (tuple, list)):
-        return any(_holds_none(item) for item in value if not isinstance(item, (int, str)))
-    return is_dataclass(value) and any(True for _ in _settings(value))
+        return any(_is_nan(item) for item in value if not isinstance(item, (int, str)))
+    return is_dataclass(value) and any(True for _ in _nan_fields(value))

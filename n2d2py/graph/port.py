@@ -1,4 +1,4 @@
-"""Inputs and outputs of a network: as its file declares them, which is what arrays of the user look like, and in the memory of an export."""
+"""Inputs and outputs of a network in two views: the axes of the file, which user arrays have, and the memory of an export."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from n2d2py.graph.shapes import Shape
 
 @dataclass(frozen=True)
 class FilePort:
-    """Axes and element type in the file; a tensor of the graph holds the same elements as (1, C, H, W), (1, C, W) or (1, F).
+    """Axes and element type in the file. The tensor of the graph has the same elements as (1, C, H, W), (1, C, W) or (1, F).
 
     Attributes:
         dims: sizes, 1 along the batch axis.
         axis: the batch axis; None for a file without one.
-        is_free: the file leaves the size of the batch open.
+        is_free: the batch size is open in the file.
         channels_last: the file has height, width, channels.
-        image_axes: where a tensor (C, H, W) of the graph has the channels, height and width of images.
-        type: integers of the file, and the real numbers that they stand for; None for real numbers.
+        image_axes: axes of the graph tensor (C, H, W) that are channels, height and width of images.
+        type: quantized integer type of the file; None for real numbers.
     """
 
     dims: Shape
@@ -43,9 +43,10 @@ class FilePort:
         return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
     def samples(self, x: np.ndarray, shape: Shape) -> np.ndarray | None:
-        """An array of the file's axes as samples (N, ...) of a graph tensor of `shape`; None if it has other axes.
+        """Return an array with the axes of the file as samples (N, ...) of a graph tensor of `shape`; None if it has other
+        axes.
 
-        Without a batch axis, samples may be stacked along a new first axis. A tensor that is a vector takes flat samples too.
+        Without a batch axis, samples may be stacked along a new first axis. A vector also takes flat samples.
         """
         flat = x.shape[1:] == shape[1:] and len(shape) == 2
         if self.axis is None:
@@ -59,7 +60,8 @@ class FilePort:
         return x.reshape(len(x), *shape[1:])
 
     def array(self, samples: np.ndarray, is_single: bool) -> np.ndarray:
-        """Samples (N, ...) of the graph tensor in the axes of the file; `is_single`: one sample, as the file has it."""
+        """Return samples (N, ...) of the graph tensor with the axes of the file; `is_single`: one sample, without a new axis.
+        Return samples (N, ...) of the graph tensor with the axes of the file; `is_single`: one sample, without a new axis."""
         if self.channels_last:
             samples = np.moveaxis(samples, 1, -1)
         stacked = samples.reshape(len(samples), *self.sample)
@@ -68,16 +70,16 @@ class FilePort:
         return np.moveaxis(stacked, 0, self.axis)
 
     def in_layout(self, shape: Shape, layout: str) -> FilePort:
-        """The port of an image (C, H, W) in the layout "nchw" or "nhwc"."""
+        """Return the port of an image (C, H, W) in the layout "nchw" or "nhwc"."""
         last = layout == "nhwc"
         return replace(self, dims=(1, *shape[1:], shape[0]) if last else (1, *shape), axis=0, channels_last=last)
 
     def is_single(self, x: np.ndarray) -> bool:
-        """True if an array is what the file takes in one run, and not a batch of free size."""
+        """True if an array is exactly one run of the file, not a batch of free size."""
         return x.shape == self.dims and not (self.is_free and self.axis is not None)
 
     def fields(self) -> dict[str, Any]:
-        """Plain data, for `of`."""
+        """Return plain data for `of`."""
         return asdict(self)
 
     @staticmethod
@@ -95,15 +97,15 @@ class FilePort:
 
 
 def plain_port(shape: Shape) -> FilePort:
-    """The port of a network that has the axes of its graph, such as that of an INI."""
+    """Return the port of a network with the axes of its graph, such as that of an INI."""
     return FilePort(tuple(shape))
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or an output: `shape` has batch 1, `type` holds scale and zero point.
+    """An input or output: `shape` includes batch 1, `type` holds scale and zero point.
 
-    `port`: the axes of arrays of the user, where the file has others than `stored`, the shape of the memory.
+    `port`: axes of user arrays, if they differ from `stored`, the shape in memory.
     """
 
     name: str
@@ -113,7 +115,7 @@ class TensorInfo:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of arrays of the user."""
+        """The sizes of user arrays."""
         return self.stored if self.port is None else self.port.dims
 
     @property

@@ -1,4 +1,4 @@
-"""Precision of a single layer, where it differs from the rest of the network."""
+"""Precision of single layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class TargetForm(Enum):
-    """Treatment of a layer by a target with floating point between its integer layers."""
+    """Form of a layer on a target that has floating point between its integer layers."""
 
     REAL = "floating point"
     SUMS = "sums of integers, as real numbers"
@@ -18,13 +18,13 @@ class TargetForm(Enum):
 
 @dataclass(frozen=True)
 class Precision:
-    """`QuantBits`, `QuantWeightBits` and `Quantize` of a layer, None where absent, and the demands of the target.
+    """`QuantBits`, `QuantWeightBits` and `Quantize` of a layer (None if not set), and its form on the target.
 
     Attributes:
         bits: width of the integers that the layer reads and writes, 8 or 16.
         weight_bits: width of its weights, 2 to 8 or 16.
         quantize: False for a layer that stays in floating point.
-        target: of a target with floating point between its integer layers: its treatment of this one (quant/types/float_regions.py).
+        target: its form on a target with floating point between integer layers (quant/types/float_regions.py).
     """
 
     bits: int | None = None
@@ -34,12 +34,12 @@ class Precision:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> Precision:
-        """The precision of typed INI values by key (n2d2py/ini/precision.py)."""
+        """Return the precision from typed INI values by key (n2d2py/ini/precision.py)."""
         bits, weight_bits = (None if (text := values[key]) is None else int(text) for key in ("QuantBits", "QuantWeightBits"))
         return Precision(bits, weight_bits, values["Quantize"])
 
     def over(self, other: Precision | None) -> Precision:
-        """This precision, completed by `other` where it says nothing."""
+        """Return this precision, with the values of `other` for what is not set."""
         if other is None:
             return self
         return Precision(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from n2d2py.arithmetic import NumType, Rescale
+from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.errors import InternalError, Location
 from n2d2py.graph.ends import Ends
 from n2d2py.graph.forms import Form, Moved, Weighted
@@ -40,13 +41,22 @@ class QuantTensor:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.type.bytes
 
 
-def _requantized(
+def requantized(
     acc: np.ndarray, rescale: Rescale, limits: tuple[int, int], kind: NumType, axis: int = 1, zero: int | None = None
 ) -> np.ndarray:
-    """`zero`: what is added after the rescale, the zero point of `kind` if None."""
+    """clamp(rescaled acc + `zero`) as elements of `kind`, whose zero point is taken if `zero` is None; `axis`: channels of `acc`."""
     zero = kind.zero_point if zero is None else zero
     low, high = (limit - zero for limit in limits)
-    return (rescale.apply(acc, low, high, axis) + zero).astype(kind.dtype)
+    sizes = [0 if at == axis % acc.ndim else size for at, size in enumerate(acc.shape)]
+    cut = int(np.argmax(sizes))
+    step = max(1, BLOCK * sizes[cut] // max(acc.size, 1))
+    if step >= sizes[cut]:
+        return (rescale.apply(acc, low, high, axis) + zero).astype(kind.dtype)
+    result = np.empty(acc.shape, kind.dtype)
+    for first in range(0, sizes[cut], step):
+        at = (*[slice(None)] * cut, slice(first, first + step))
+        result[at] = rescale.apply(acc[at], low, high, axis) + zero
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +84,7 @@ class ResidualAdd:
         """Stored elements of type `output` from those of the layer itself and those of type `kind` of the residual."""
         acc = self.multiplier * (own.astype(np.int64) - self.type.zero_point)
         acc = acc + self.residual_multiplier * (residual.astype(np.int64) - kind.zero_point) + self.offset
-        return _requantized(acc, self.rescale, self.clamp, output)
+        return requantized(acc, self.rescale, self.clamp, output)
 
     def stored_offset(self, kind: NumType) -> int:
         """Bias for products of the stored integers, with the zero points in it."""
@@ -157,7 +167,7 @@ class QuantNode(Generic[OpT]):
         if kind.is_float:
             real = self.rescaling.real(acc, axis)
             return real if self.activation is None else self.activation(real).astype(kind.dtype)
-        return _requantized(acc, self.rescaling, self.limits, kind, axis, 0 if self.zero_in_bias else None)
+        return requantized(acc, self.rescaling, self.limits, kind, axis, 0 if self.zero_in_bias else None)
 
 
 @dataclass(frozen=True)

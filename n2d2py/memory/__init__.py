@@ -1,5 +1,4 @@
-"""Static memory: every byte of every activation placed before the network is compiled.
+"""Static memory planning: every byte of every activation gets its address before the network is compiled.
 
-`plan_memory` decides, `check_plan` proves the decision with its own code, `write_memory_files`
-records it.
+`plan_memory` computes the plan, `check_plan` proves it with independent code, `write_memory_files` records it.
 """

@@ -1,8 +1,8 @@
-"""Memory access of operators: the contract between them and the planners.
+"""Memory access of operators: the contract between operators and planners.
 
-An operator announces its access by a function under `@memory_access("Kind")`. Kernel contract: output lines are stored in
-order, any order inside a line (windows); pointwise operators read all operands of an element before they store it, forwards;
-the others may read anything at any time.
+A function under `@memory_access("Kind")` declares the access of an operator. Kernel contract: window operators store output
+rows in order, with any order inside a row. Pointwise operators read all operands of an element before they store it, forwards.
+Other operators may read anything at any time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from n2d2py.registry import Registry
 
 
 class Overlay(Enum):
-    """Way in which the output of an operator may lie over an input that dies at it."""
+    """Kind of overlap of an output with an input after its last use."""
 
     WINDOW = "lines of the input die one after the other"
     POINTWISE = "element i of the input dies when element i of the output is stored"
@@ -56,14 +56,13 @@ class TensorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """In which order an operator reads its inputs and stores its output.
+    """Order in which an operator reads its inputs and stores its output.
 
     Attributes:
-        by_lines: whether the kernel can make single lines of the output.
-        prefers_caller: whether it is faster when its output stays in the buffer of the caller.
-        dense: whether its kernel takes each tensor as one run of elements, in the order of memory.
-        aliases: number of the input over whose place the output lies exactly, each element of which is read when that of the
-            output is stored; None without one. What is said below of inputs is of the others.
+        by_lines: the kernel can compute single rows of the output.
+        prefers_caller: it is faster if the output stays in the buffer of the caller.
+        dense: the kernel takes each tensor as one contiguous run of elements.
+        aliases: index of the input that the output replaces in place, element by element; None without one. Other statements about inputs exclude it.
     """
 
     by_lines: bool = True
@@ -75,35 +74,35 @@ class Access:
     """Name of an operator that reads one tensor only; "" for the others."""
 
     def over(self, source: TensorSpec, output: TensorSpec) -> Overlay:
-        """Way in which the output may lie over `source`."""
+        """Return how the output may overlap `source`."""
         return self.overlay
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
-        """For each of `lines` lines of the output the lines of `source` that it reads, in ascending order.
+        """Return, for each of `lines` output rows, the rows of `source` that it reads, in ascending order.
 
-        `numbers`: which inputs are `source`.
+        `numbers`: the inputs that are `source`.
         """
         raise InternalError(f"{type(self).__name__} does not run row by row")
 
     def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
-        """For an operator of Overlay.WINDOW: y -> how many leading lines of `source` no output line >= y reads."""
+        """Return a function for Overlay.WINDOW: y -> number of leading rows of `source` that no output row >= y reads."""
         return lambda y: min(source.height, y)
 
     @property
     def lead(self) -> int:
-        """Lines of the output that are stored before the first line of the input dies, as N2D2 counts them, less one."""
+        """Return the number of output rows stored before the first input row dies, minus one, as N2D2 counts them."""
         return 0
 
     def accumulates(self, source: TensorSpec, output: TensorSpec) -> bool:
-        """True if the operator can take its input row by row into partial results."""
+        """True if the operator can accumulate its input row by row in partial results."""
         return False
 
     def computed(self, source: TensorSpec, output: TensorSpec) -> int:
-        """Multiply-accumulates."""
+        """Return the number of multiply-accumulates."""
         return 0
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
-        """Faults of the access for these inputs and this output; empty when nothing is."""
+        """Return the errors of the access for these inputs and this output."""
         return []
 
 
@@ -112,7 +111,7 @@ class Window(Access):
     """Each output pixel reads a window of the input, in the channels of its group. Pairs are (vertical, horizontal).
 
     Attributes:
-        pads: lines and columns of zeros at the top, left, bottom, right; negative ones leave out columns, of a window of one pixel lines too.
+        pads: rows and columns of zeros at the top, left, bottom, right; negative values crop columns and, with a kernel of one pixel, rows.
     """
 
     kernel: tuple[int, int]
@@ -149,11 +148,11 @@ class Window(Access):
 
 @dataclass(frozen=True)
 class PoolWindow(Window):
-    """Each output element reads a separate window channel.
+    """Each output element reads a window of one channel.
 
     Attributes:
-        mode: what is done with the window, for readers of files.
-        partial_bytes: bytes of what a channel is reduced to, before the output is computed from it; None for 4.
+        mode: reduction of the window, for readers of the files.
+        partial_bytes: bytes of a channel's partial result; None for 4.
     """
 
     mode: str = ""
@@ -161,7 +160,7 @@ class PoolWindow(Window):
     single: ClassVar[str] = "pool"
 
     def accumulates(self, source: TensorSpec, output: TensorSpec) -> bool:
-        """A pool over the whole input does."""
+        """True for a pool over the whole input."""
         return (
             self.kernel == (source.height, source.width)
             and not any(self.pads)
@@ -201,19 +200,19 @@ class Upsample(Access):
 
 
 Ranges = tuple[tuple[int, int], ...]
-"""For each position of an output's axis the range [first, stop) of an input's positions that it reads."""
+"""For each position of an output axis, the range [first, stop) of input positions that it reads."""
 
 
 @dataclass(frozen=True)
 class LineTable(Access):
-    """Any other operator that goes row by row: for each input the ranges of its lines and of its columns."""
+    """Any other operator that runs row by row: for each input, the ranges of rows and columns."""
 
     lines: tuple[Ranges, ...]
     columns: tuple[Ranges, ...]
     overlay: ClassVar[Overlay] = Overlay.WINDOW
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
-        """As one range of each line, where an operator reads a tensor twice."""
+        """Merges the ranges of an operator that reads a tensor twice."""
         tables = [self.lines[number] for number in numbers]
         return [
             range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
@@ -241,26 +240,27 @@ class LineTable(Access):
 
 @dataclass(frozen=True)
 class Repacked(LineTable):
-    """Each line of the output is that line of the input in other bytes; `unpacks`: in more of them, that hold less each."""
+    """Each output row holds the same elements as the input row in other bytes. `unpacks`: in more bytes with fewer elements
+    each."""
 
     unpacks: bool = False
     single: ClassVar[str] = "packing"
 
     @staticmethod
     def of(height: int, width: int, unpacks: bool) -> Repacked:
-        """That of tensors of so many lines and columns."""
+        """Return the access for tensors of this height and width."""
         lines, columns = (tuple((at, at + 1) for at in range(size)) for size in (height, width))
         return Repacked((lines,), (columns,), unpacks=unpacks)
 
 
 @dataclass(frozen=True)
 class Pointwise(Access):
-    """Each output element reads one element of each operand; an operand of another shape is repeated."""
+    """Each output element reads one element of each operand; operands of other shapes are broadcast."""
 
     overlay: ClassVar[Overlay] = Overlay.POINTWISE
 
     def over(self, source: TensorSpec, output: TensorSpec) -> Overlay:
-        """An operand that is repeated is needed to the end."""
+        """A broadcast operand is needed until the end."""
         return Overlay.POINTWISE if source.shape == output.shape else Overlay.WHOLE
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
@@ -271,7 +271,7 @@ class Pointwise(Access):
 
 @dataclass(frozen=True)
 class Concatenated(Access):
-    """The inputs one after the other, along channels; `rescales`: the values change and so must be copied."""
+    """Inputs are concatenated along channels; `rescales`: values change, so they must be copied."""
 
     rescales: bool = False
     overlay: ClassVar[Overlay] = Overlay.WINDOW
@@ -287,12 +287,12 @@ class Concatenated(Access):
 
 @dataclass(frozen=True)
 class Whole(Access):
-    """Any element of the output may read all of the inputs."""
+    """Any output element may read all inputs."""
 
 
 @dataclass(frozen=True)
 class View(Access):
-    """The same elements in the same order, perhaps in another shape."""
+    """The same elements in the same order, possibly in another shape."""
 
     overlay: ClassVar[Overlay] = Overlay.VIEW
     single: ClassVar[str] = "view"
@@ -305,7 +305,7 @@ class View(Access):
 
 @dataclass(frozen=True)
 class Joined(Access):
-    """The inputs one next to the other, along the columns: each was written where it is."""
+    """Inputs are adjacent columns, each written in place."""
 
     overlay: ClassVar[Overlay] = Overlay.VIEW
 
@@ -318,7 +318,7 @@ class Joined(Access):
 
 @dataclass(frozen=True)
 class Arrival(Access):
-    """Lines of a network input come from outside; a planner's own, no operator's."""
+    """Rows of a network input arrive from outside; used by planners only."""
 
 
 Accessing = Callable[[QuantNode, QuantGraph], Access]
@@ -327,7 +327,7 @@ MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.
 
 
 def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
-    """Say, as a decorator, how layers of these operator kinds go through memory; a second one for a kind is an InternalError."""
+    """Decorator: register the memory access of operator kinds; a second one for a kind is an InternalError."""
 
     def register(function: Accessing) -> Accessing:
         for kind in kinds:
@@ -338,22 +338,22 @@ def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
 
 
 def whole(node: QuantNode, graph: QuantGraph) -> Access:
-    """The access of an operator any element of whose output may read all of the inputs."""
+    """Return the access of an operator whose output elements may each depend on all inputs."""
     return Whole()
 
 
 def rows(node: QuantNode, graph: QuantGraph) -> Access:
-    """The access of an operator on rows of elements in the order of memory, any of which may depend on all of the inputs."""
+    """Return the access of an operator on contiguous rows, each of which may depend on all inputs."""
     return Whole(dense=True)
 
 
 def pointwise(node: QuantNode, graph: QuantGraph) -> Access:
-    """The access of an operator that works element by element."""
+    """Return the access of an element-wise operator."""
     return Pointwise()
 
 
 def _is_input(graph: QuantGraph, tensor: str) -> bool:
-    """True if a tensor is an input of the network, or one in another shape."""
+    """True if a tensor is a network input or a reshaped one."""
     producer = next((node for node in graph.nodes if tensor in node.outputs), None)
     if producer is None:
         return tensor in graph.inputs
@@ -361,8 +361,8 @@ def _is_input(graph: QuantGraph, tensor: str) -> bool:
 
 
 def same_order(node: QuantNode, graph: QuantGraph) -> Access:
-    """A view where the elements keep their order in HWC memory, as they do where the number of channels stays; else a copy. A copy from an
-    input of the network to an output, which are of the caller."""
+    """Return a view if elements keep their order in HWC memory, which they do if the number of channels stays; else a copy. A
+    copy also connects a network input to a network output, because both belong to the caller."""
     if node.output in graph.outputs and _is_input(graph, node.inputs[0]):
         return Whole()
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]

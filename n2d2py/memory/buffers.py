@@ -1,7 +1,7 @@
-"""From tensors to buffers: what shares its bytes by construction, and how long it lives.
+"""Buffers: tensors that share bytes by construction, and their lifetimes.
 
-Every tensor belongs to a buffer: itself, or what it is a view of (reshape), or the concatenation
-that it is a part of when that is done in place, or the input whose place an output takes.
+Every tensor belongs to a buffer: its own, that of the tensor it reshapes, that of a concatenation in place, or that of the
+input it overwrites.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from n2d2py.memory.settings import Settings
 
 @dataclass(eq=False)
 class Buffer:
-    """A root tensor, the parts that make it up and its reshapes.
+    """A root tensor with its parts and reshapes.
 
-    `parts` gives each tensor's byte offset within a pixel of the root, `columns` its first column; `reshaped` names those that
-    see the bytes in another shape. `dense`: a kernel takes the plane as one run of elements.
-    Live at the clocks birth..death, both included. `external`: it lies in a buffer of the caller.
+    Attributes:
+        parts: byte offset of each tensor within a pixel of the root; `columns`: its first column.
+        reshaped: tensors that view the bytes in another shape.
+        dense: a kernel takes the plane as one contiguous run.
+        birth, death: first and last clock of the lifetime, both included.
+        external: it lies in a buffer of the caller.
     """
 
     root: TensorSpec
@@ -39,20 +42,20 @@ class Buffer:
 
     @property
     def whole(self) -> bool:
-        """True if the plane must be dense and in one piece."""
+        """True if the plane must be contiguous."""
         return self.dense or bool(self.reshaped)
 
 
 def _needs_runs(op: OpSpec, tensor: TensorSpec) -> bool:
-    """True if an operator takes a tensor of several pixels as one run of elements."""
+    """True if an operator takes a tensor of several pixels as one contiguous run."""
     return op.access.dense and tensor.height * tensor.width > 1
 
 
 def concats_in_place(problem: MemoryProblem) -> list[str]:
-    """The concatenations whose inputs can be written directly into the output.
+    """Return the concatenations whose inputs can be written directly into the output.
 
-    Each input feeds only this concatenation, once, is written by an operator that is neither a
-    concatenation nor a reshape nor takes dense planes, is not an output of the network, and keeps its values.
+    Each input feeds only this concatenation, once; is written by an operator that is neither a concatenation nor a reshape nor
+    takes dense planes; is not a network output; and keeps its values.
     """
     writers = {op.output: op for op in problem.ops}
     uses: dict[str, int] = dict.fromkeys(problem.outputs, 1)
@@ -80,7 +83,7 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
 
 
 def dense(tensor: TensorSpec, whole: bool = False) -> PlaneLayout:
-    """The geometry of a tensor without gaps between its pixels."""
+    """Return the layout of a tensor without gaps between its pixels."""
     size = tensor.pixel_bytes
     return PlaneLayout(size, size, tensor.width, tensor.height, tensor.element_bytes, whole)
 
@@ -88,7 +91,7 @@ def dense(tensor: TensorSpec, whole: bool = False) -> PlaneLayout:
 class Buffers:
     """The buffers of a problem: `of` by tensor name, `clock` and `views` by operator name.
 
-    `in_place` names the concatenations that generate no code, out of `concats_in_place`.
+    `in_place` names the concatenations that need no code, out of `concats_in_place`.
     """
 
     def __init__(self, problem: MemoryProblem, settings: Settings, in_place: Collection[str]):
@@ -100,9 +103,7 @@ class Buffers:
         self.of = self._make()
 
     def _clocks(self) -> dict[str, int]:
-        """The clock of each operator: its longest-path depth from 0, or its position among those
-        with code.
-        """
+        """Return the clock of each operator: its longest-path depth, or its position among those with code."""
         clocks: dict[str, int] = {}
         depth = dict.fromkeys(self.problem.inputs, -1)
         position = 0
@@ -118,7 +119,7 @@ class Buffers:
         return max(self.clock.values(), default=-1)
 
     def order(self) -> list[OpSpec]:
-        """The operators in the order of execution."""
+        """The operators in execution order."""
         return sorted(self.problem.ops, key=lambda op: self.clock[op.name])
 
     def distinct(self) -> list[Buffer]:
@@ -126,7 +127,7 @@ class Buffers:
         return list(dict.fromkeys(self.of[name] for name in self.problem.tensors if name in self.of))
 
     def _make(self) -> dict[str, Buffer]:
-        """The buffer of each tensor, with its lifetime and readers."""
+        """Return the buffer of each tensor, with lifetime and consumers."""
         problem, tensors = self.problem, self.problem.tensors
         buffers: dict[str, Buffer] = {}
         for name in problem.inputs:
@@ -169,9 +170,8 @@ class Buffers:
         return buffers
 
     def _stays_outside(self, buffer: Buffer, writer: OpSpec) -> bool:
-        """True if an output of the network is written straight to the caller. What is joined in place is not, nor a pool
-        that may keep partial results, nor a state.
-        """
+        """True if a network output is written directly to the caller. Excluded are parts of concatenations in place, pools with
+        partial results, and states."""
         if not set(self.problem.becoming).isdisjoint(buffer.parts):
             return False
         if writer.name in self._joins or writer.accumulates(self.problem.tensors) or self.settings.include_output:
@@ -179,7 +179,7 @@ class Buffers:
         return self.settings.include_output is False or (not buffer.readers and writer.access.prefers_caller)
 
     def _joined_buffer(self, join: OpSpec, birth: int) -> Buffer:
-        """The buffer of a concatenation in place: channels after each other in a pixel, or columns in a line."""
+        """Return the buffer of a concatenation in place: channels of a pixel, or columns of a row."""
         beside = isinstance(join.access, Joined)
         starts, at = {}, 0
         for name in join.inputs:
@@ -189,9 +189,7 @@ class Buffers:
         return Buffer(self.problem.tensors[join.output], parts, starts if beside else {}, birth=birth)
 
     def form(self, buffer: Buffer) -> PlaneLayout:
-        """The geometry of a buffer's root: MemoryAlignment rounds the pixel stride of what
-        operators write.
-        """
+        """Return the layout of a buffer's root; MemoryAlignment rounds the pixel stride of what operators write."""
         root = buffer.root
         stride = root.pixel_bytes
         if buffer.produced and not buffer.whole and not buffer.external:
@@ -200,7 +198,7 @@ class Buffers:
         return PlaneLayout(root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole)
 
     def geometry(self, name: str) -> PlaneLayout:
-        """The geometry of a tensor in its buffer: its own where it is a reshape or a strip."""
+        """Return the layout of a tensor in its buffer; reshapes and strips have their own."""
         buffer = self.of[name]
         if name in buffer.reshaped:
             return dense(self.problem.tensors[name], True)
@@ -208,19 +206,17 @@ class Buffers:
         return replace(form, length=self.problem.tensors[name].width, pitch=form.line) if name in buffer.columns else form
 
     def offset(self, name: str) -> int:
-        """The byte of its buffer at which a tensor begins."""
+        """Return the byte of the buffer at which a tensor begins."""
         buffer = self.of[name]
         return buffer.parts[name] + buffer.columns.get(name, 0) * self.form(buffer).stride
 
     def belongs_to(self, name: str, op: OpSpec) -> bool:
-        """True if nothing but `op` reads the bytes of tensor `name`, and that only once."""
+        """True if only `op` reads the bytes of tensor `name`, and only once."""
         buffer = self.of[name]
         return not buffer.external and not buffer.is_output and buffer.readers == [op.name]
 
     def dies_at(self, name: str, op: OpSpec) -> bool:
-        """True if `op` is the last to read the bytes of tensor `name`, and does so only once; the
-        clock counts operators.
-        """
+        """True if `op` is the last reader of the bytes of tensor `name`, and reads them once; the clock counts operators."""
         buffer = self.of[name]
         if buffer.external or buffer.is_output or buffer.readers.count(op.name) != 1:
             return False

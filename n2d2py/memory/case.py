@@ -1,4 +1,4 @@
-"""The two files of a plan as the checker sees them: names, shapes, addresses, faults found; and an arena of stamps."""
+"""A plan's two files as the checker sees them, the faults found, and an arena of stamps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Violation:
-    """A fault of a plan. `tensor` is what suffers, `by` what does it, each None where it does not
-    apply.
-    """
+    """A fault of a plan. `tensor` is damaged, `by` is the cause; each is None if it does not apply."""
 
     kind: str
     what: str
@@ -50,16 +48,16 @@ class Case:
         return [each for each in self.map.get("constants", ()) if "copy" in each]
 
     def fault(self, kind: str, what: str, op: str | None = None, tensor: str | None = None, by: str | None = None) -> None:
-        """Records a violation."""
+        """Record a violation."""
         self.found.append(Violation(kind, what, op, tensor, by))
 
     def is_in_one_memory(self, begin: int, end: int) -> bool:
-        """True if the bytes [begin, end) lie in one of the memories of the map, or it has one only."""
+        """True if the bytes [begin, end) lie in one memory of the map, or the map has only one."""
         memories = self.map.get("memories", ())
         return not memories or any(each["start"] <= begin and end <= each["start"] + each["bytes"] for each in memories)
 
     def lines(self, name: str) -> np.ndarray:
-        """int64[height]: the arena address of each line of a tensor."""
+        """Return the arena address of each row of a tensor, int64[height]."""
         plane = self.map["tensors"][name]
         line = plane.get("pitch") or plane["stride"] * plane["length"]
         starts = np.arange(plane["count"], dtype=np.int64) % (plane.get("ring_rows") or plane["count"]) * line
@@ -69,12 +67,12 @@ class Case:
         return np.where(starts < limit, plane["offset"] + starts, plane.get("wrap_offset", 0) + starts - limit)
 
     def extent(self, name: str) -> tuple[int, int]:
-        """The first and the last address of a tensor."""
+        """Return the first and the last address of a tensor."""
         lines, plane = self.lines(name), self.map["tensors"][name]
         return int(lines.min()), int(lines.max()) + (plane["length"] - 1) * plane["stride"] + plane["size"] - 1
 
     def grain(self) -> int:
-        """The largest number of bytes in whose multiples all tensors and scratch buffers lie."""
+        """Return the largest number of bytes of which all tensors and workspaces are multiples."""
         tensors = self.graph["tensors"].values()
         elements = {tensor.get("bytes", 1) for tensor in tensors}
         parts = [part for step in self.map["schedule"] for part in step.get("scratch", ())]
@@ -85,14 +83,14 @@ class Case:
 
 
 _BYTES = ("offset", "size", "stride", "limit", "wrap_offset", "pitch")
-"""Fields of a plane in bytes."""
+"""Fields of a plane that count bytes."""
 
 
 class Stamps:
-    """Content of the arena; stores put stamps, comparisons add faults to the case.
+    """Content of the arena. Stores write stamps; comparisons add faults to the case.
 
-    A stamp stands for `grain` bytes, which are read and written together. Where elements differ in size a grain is not larger than one, so
-    that it has one time in the order of elements.
+    A stamp stands for `grain` bytes, which are read and written together. A grain is never larger than an element, so it has
+    one place in the order of elements.
     """
 
     def __init__(self, case: Case):
@@ -111,14 +109,14 @@ class Stamps:
         self._touched: dict[tuple[str, int, int], bool] = {}
 
     def addresses(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
-        """int64[rows, columns, pixel]: the places in the arena of a tensor, or of some of its lines and pixels, in grains."""
+        """Return the arena positions of a tensor, or of some rows and columns, in grains: int64[rows, columns, pixel]."""
         plane = self.case.map["tensors"][name]
         lines, pixels = self.case.lines(name)[rows], np.arange(plane["length"], dtype=np.int64)[columns] * plane["stride"]
         places = (lines[:, None] + pixels) // self.grain
         return places[:, :, None] + np.arange(plane["size"] // self.grain, dtype=np.int64)
 
     def own(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
-        """int64[rows, columns, pixel]: the stamps that a tensor must bear, or some of its lines and pixels."""
+        """Return the stamps that a tensor, or some of its rows and columns, must have: int64[rows, columns, pixel]."""
         height, width, pixel = self.shape[name]
         if name in self.views:
             sources, axis = self.views[name]
@@ -129,7 +127,7 @@ class Stamps:
         return starts[:, :, None] + np.arange(pixel, dtype=np.int64)
 
     def store(self, name: str, rows: slice = slice(None)) -> None:
-        """Write a tensor, or some of its lines in order; a plane that lies over itself is caught by its next read."""
+        """Write a tensor, or some of its rows in order. A plane that overlaps itself is found by its next read."""
         if name not in self.case.outside:
             self.arena[self.addresses(name, rows)] = self.own(name, rows)
 
@@ -164,9 +162,7 @@ class Stamps:
             self.case.fault("overwritten", what, op=op, tensor=source, by=holder)
 
     def _holder(self, stamp: int) -> str | None:
-        """The tensor whose stamp it is; "scratch" for destroyed bytes, None for bytes never written. Copies of constants have
-        stamps below -1.
-        """
+        """Return the tensor that wrote a stamp; "scratch" for destroyed bytes, None for bytes never written."""
         if stamp < 0:
             return None if stamp == -1 else "a constant"
         if stamp >= self.total:
@@ -174,7 +170,7 @@ class Stamps:
         return self.names[int(np.searchsorted(self.starts, stamp, side="right")) - 1]
 
     def destroy_scratch(self, op: dict[str, Any], step: dict[str, Any]) -> None:
-        """Destroys the scratch bytes: inputs lose theirs now, the output must not lie there."""
+        """Destroy the workspace bytes: inputs must not lie there, nor the output."""
         self.fit_scratch(op, step, op.get("scratch_bytes", 0))
         for part in step.get("scratch", ()):
             begin, end = part["offset"], part["offset"] + part["size"]
@@ -189,7 +185,7 @@ class Stamps:
                 self.case.fault("overwritten", what, op=op["name"], tensor=op["output"], by="scratch")
 
     def _touches(self, name: str, begin: int, end: int) -> bool:
-        """True if bytes of a tensor lie at these addresses of the arena."""
+        """True if bytes of a tensor lie at these arena addresses."""
         key = name, begin, end
         if key not in self._touched:
             places = self.addresses(name)
@@ -202,6 +198,6 @@ class Stamps:
             self.case.fault("scratch", f"needs {needed} bytes of scratch, has {given}", op=op["name"])
 
     def elements(self, name: str) -> tuple[int, int, int]:
-        """Height, width and channels, without regard to the element size."""
+        """Return height, width and channels, regardless of the element size."""
         tensor = self.graph["tensors"][name]
         return tensor["h"], tensor["w"], tensor["c"]

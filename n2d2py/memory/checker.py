@@ -1,23 +1,20 @@
-"""Proves a memory plan from its two files alone: every byte read still holds what its producer
-wrote.
+"""Proof of a memory plan from its two files alone: every byte read still holds what its producer wrote.
 
-The arena is an array of stamps. A store puts the stamp of (tensor, place in it) at each address, a read
-compares; an operator that loses a byte is named with the tensor that overwrote it. This module
-shares no code with the planner and reads the GRAPH and the MAP in their JSON form.
+The arena is an array of stamps. A store writes the stamp of (tensor, position) at each address; a read compares. A fault names
+the operator and the tensor that overwrote its data. This module shares no code with the planner and reads the GRAPH and the MAP
+in their JSON form.
 
-Order inside an operator. Window operators (conv, pool, upsample, window) and concatenations store
-output lines in order, in any order inside a line: what line y reads must survive all stores of
-lines <= y, or >= y when the step's `loop` starts with -h. Pointwise operators (add, ew) read all
-operands of an element before they store it, in HWC order, or from the last to the first element
-(-h-w-c). The others need their inputs whole. Only the store unit `elem` is known. A step with `rows`
-makes these lines only, forwards, whatever its type, by the line rule. Each line of an operator is made once at
-the most, in ascending order; unused lines may be missing, unless the tensor is outside of the arena. The lines
-of an input that arrives by rows follow each other from the first to the last. A global pool may take `in_rows`
-of its input at a time: its scratch then holds partial results from one step to the next, and the step that
-commits, with the last line, writes the output.
+Order inside an operator: window operators (conv, pool, upsample, window) and concatenations store output rows in order, with
+any order inside a row. The inputs of row y must survive all stores of rows <= y, or >= y if the step's `loop` starts with -h.
+Pointwise operators (add, ew) read all operands of an element before they store it, in HWC order, or from the last to the first
+element (-h-w-c). Others need their inputs whole. The only store unit is `elem`. A step with `rows` computes these rows only,
+forwards. Each row of an operator is computed at most once, in ascending order; unused rows may be missing, unless the tensor is
+outside of the arena. Rows of an arriving input follow each other from first to last. A global pool may take `in_rows` of its
+input at a time: its workspace keeps partial results between steps, and the step that commits, with the last row, writes the
+output.
 
-A convolution with a `residual` adds the bytes of that tensor to what it stores: its output lies exactly over them, and they
-must be intact when it runs.
+A convolution with a `residual` adds the bytes of that tensor in its epilogue: the output lies exactly over them, and they must
+be intact when it runs.
 """
 
 from __future__ import annotations
@@ -40,14 +37,12 @@ _ELEMENTS = ("hwc", "-h-w-c")
 
 
 def check_plan(problem: MemoryProblem, plan: MemoryPlan) -> list[Violation]:
-    """The faults of a plan, empty when it is proved; checks the JSON that the export writes."""
+    """Return the faults of a plan, none if it is proved. The JSON of the export is checked."""
     return check_map(graph_json(problem), map_json(plan))
 
 
 def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violation]:
-    """The faults of a MAP for a GRAPH (`memory_map.json`, `memory_graph.json`), empty when it is
-    proved.
-    """
+    """Return the faults of a MAP for a GRAPH (`memory_map.json`, `memory_graph.json`), none if it is proved."""
     case = Case(graph, memory_map)
     _check_planes(case)
     _check_schedule(case)
@@ -71,9 +66,7 @@ def refuse_violations(violations: list[Violation]) -> None:
 
 
 def _check_planes(case: Case) -> None:
-    """Geometry: every plane has its tensor's form, lies in the arena, and wraps between lines
-    only.
-    """
+    """Check that every plane has its tensor's form, lies in the arena, and wraps between rows only."""
     planes = case.map["tensors"]
     for name in case.graph["tensors"]:
         plane = planes.get(name)
@@ -138,9 +131,7 @@ def _wraps_between_lines(plane: dict[str, Any]) -> bool:
 
 
 def _check_schedule(case: Case) -> None:
-    """Every operator once, after its producers; clocks never go back and respect alloc and
-    release.
-    """
+    """Check that every operator runs once, after its producers, and clocks respect alloc and release."""
     arriving = {step["input"] for step in case.map["schedule"] if "input" in step}
     partly = arriving | {
         case.ops[step["op"]]["output"] for step in case.map["schedule"] if "rows" in step and step.get("op") in case.ops
@@ -194,12 +185,12 @@ def _check_schedule(case: Case) -> None:
 
 
 def _reads(op: dict[str, Any]) -> list[str]:
-    """All tensors that must be there when the operator runs."""
+    """Return all tensors that must be valid when the operator runs."""
     return [*op["inputs"], *([op["residual"]] if "residual" in op else [])]
 
 
 def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str, int]) -> None:
-    """Lines of a network input from outside."""
+    """Check the rows of a network input that arrive from outside."""
     name = step["input"]
     if name not in case.graph["inputs"] or name in case.outside or set(step) - _ARRIVAL:
         case.fault("schedule", f"step {index}: {name} does not arrive by rows", tensor=name)
@@ -210,9 +201,8 @@ def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str
 def _check_rows(
     case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int], ends: bool = False
 ) -> None:
-    """A fault when these lines are not after those made before. None may be missing in front of them where the tensor
-    is outside of the arena or arrives, nor after them where the tensor is outside and `ends`.
-    """
+    """Record a fault unless these rows follow those computed before. None may be skipped if the tensor is outside of the arena
+    or arrives; none may be missing at the end if it is outside and `ends`."""
     next_one = begun.get(tensor, 0)
     height = case.shape[tensor][0]
     complete = op is None or tensor in case.outside
@@ -240,7 +230,7 @@ def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: 
 
 
 def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
-    """Loop nest and store unit must be ones that the replay understands."""
+    """Check that loop nest and store unit are supported by the replay."""
     loop, unit = step.get("loop", "hwc"), step.get("unit", "elem")
     known = _ELEMENTS if op["type"] in ("add", "ew") else _LINES
     if "rows" in step or "in_rows" in step:

@@ -1,7 +1,7 @@
-"""Which operators run row by row: the order of the operators cut into segments.
+"""Segments that run row by row: the order of operators is cut into segments.
 
-A segment is one operator, or several consecutive ones that make their lines in turn through line buffers. Of all cuts
-the one is taken whose largest segment holds the fewest bytes, or fits a budget, with the fewest streamed operators.
+A segment is one operator, or several consecutive ones that compute their rows alternately through line buffers. The best cut
+has the fewest bytes in its largest segment, or fits a budget, with the fewest streamed operators.
 """
 
 from __future__ import annotations
@@ -19,18 +19,22 @@ from n2d2py.memory.problem import OpSpec
 from n2d2py.memory.rows import KnownRows, Rows, streamable
 
 LONGEST = 60
-"""Operators of a segment at the most."""
+"""Most operators in a segment."""
 _LONGEST_POOLED = 12
-"""Of one in which every line is made once and read at once."""
+"""The same for segments that compute and read every row once."""
 _NEVER = sys.maxsize
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Operators [begin, end) of the order; `rows` and `first`, the number of its first operator, when they run by lines.
+    """Operators [begin, end) of the order.
 
-    `bytes`: what is live while it runs, overlaps counted. `rings`: lines to keep of each tensor that does not leave the
-    segment. `partial`: bytes of partial results by operator. `pairs`: (input, output) -> safe distances.
+    Attributes:
+        rows, first: row order, and index of its first operator, for a segment that runs row by row.
+        bytes: live bytes while it runs, overlaps counted.
+        rings: rows to keep of each tensor inside the segment.
+        partial: bytes of partial results by operator.
+        pairs: (input, output) -> safe distances.
     """
 
     begin: int
@@ -44,7 +48,7 @@ class Segment:
 
     @property
     def runs(self) -> list[tuple[int, int, int]]:
-        """(operator counted from `begin`, first line, line after the last), in order."""
+        """Return (operator index from `begin`, first row, row after the last), in order."""
         if self.rows is None:
             return []
         skipped = self.begin - self.first
@@ -53,9 +57,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class _Window:
-    """All operators [first, end) that may share a segment that ends at `end`; `inner[k]`: bytes of the results of
-    its last k operators, `partial[k]` of their partial results.
-    """
+    """All operators [first, end) that may share a segment ending at `end`; `inner[k]`: bytes of the results of its last k
+    operators, `partial[k]` of their partial results."""
 
     rows: Rows
     first: int
@@ -64,11 +67,12 @@ class _Window:
 
 
 class Cutter:
-    """Cuts operators with code, in their order; `up` rounds sizes to the alignment.
+    """Cuts the operators with code, in their order; `up` rounds sizes to the alignment.
 
-    `pooled`: the only segments of several operators are one with windows, what follows element by element, and a pool of windows that lie
-    side by side, with what unpacks their inputs and packs their output: every line is made once and read at once. `undivided`: numbers
-    of operators at which no segment begins. `known`: rows of the same network.
+    Attributes:
+        pooled: segments of several operators are limited to a window operator, element-wise operators and a pool without overlaps, with unpacking before and packing after; every row is computed and read once.
+        undivided: indices of operators at which no segment begins.
+        known: row orders of the same network.
     """
 
     def __init__(
@@ -108,10 +112,10 @@ class Cutter:
         self._weighed: dict[tuple[int, int], Segment] = {}
 
     def cut(self, budget: int = 0) -> list[Segment]:
-        """The best segments: at most `budget` bytes in each where that is possible, else the fewest bytes; of these the fewest
-        streamed operators.
+        """Return the best segments: at most `budget` bytes each if possible, else the fewest bytes; then the fewest streamed
+        operators.
 
-        Backwards over the operators: the best first segment from each, and the rest after it.
+        Dynamic programming backwards over the operators.
         """
         limit, count = self._peak(budget), len(self.ops)
         fused: list[int] = [_NEVER] * count + [0]
@@ -130,9 +134,9 @@ class Cutter:
         return segments
 
     def _peak(self, budget: int) -> int:
-        """The fewest bytes, `budget` at the least, in which the largest segment of a cut can live.
+        """Return the fewest bytes, at least `budget`, of the largest segment of any cut.
 
-        Best first from the first operator on. A segment is weighed when no other one is left that may be smaller.
+        Best-first search from the first operator; a segment is weighed only when no other candidate can be smaller.
         """
         known: set[int] = set()
         waiting = [(budget, False, 0, 0)]  # bytes, whether the segment is yet to be weighed, its end, minus its begin
@@ -150,8 +154,7 @@ class Cutter:
                 heappush(waiting, (max(size, least), True, stop, -end))
 
     def _cuts_from(self, begin: int) -> list[tuple[int, int]]:
-        """Where a segment that begins with this operator ends in a cut, in ascending order, and the bytes that it has at least; nowhere if
-        none begins there."""
+        """Return the ends of segments that begin at this operator, in ascending order, with a lower bound of their bytes."""
         if begin in self.undivided:
             return []
         return [
@@ -161,9 +164,10 @@ class Cutter:
         ]
 
     def at_least(self, begin: int) -> list[int]:
-        """For each end of a segment that begins with this operator the bytes that it has at least, 0 for the operator alone: what is there
-        before it or is left after it, whichever is more, as overlaps save no more than the other; and the lines between its operators that
-        one line needs.
+        """Return a lower bound of the bytes of a segment for each of its ends; 0 for the operator alone.
+
+        The bound is the larger of the data before and after it, since overlaps save at most the smaller one, plus the rows
+        between its operators that one row needs.
         """
         lines, found = 0, []
         for end in self.ends(begin):
@@ -172,9 +176,8 @@ class Cutter:
         return found
 
     def _fewest_lines(self) -> list[list[tuple[int, int]]]:
-        """For each operator the others whose results are read by it last, each with the bytes of the lines that a line buffer has at least:
-        those of which some line that is made reads the first and the last one.
-        """
+        """Return, for each operator, the producers it is the last consumer of, with the fewest bytes of their line buffer: rows
+        of which one output row reads the first and the last."""
         every = [True] * len(self.ops)  # whether all lines of the result are made in each segment
         spans: list[int] = [1] * len(self.ops)
         writers = {op.output: position for position, op in enumerate(self.ops)}
@@ -199,7 +202,7 @@ class Cutter:
         return found
 
     def ends(self, begin: int) -> range:
-        """Where a segment that begins with this operator may end, in ascending order."""
+        """Return where a segment that begins at this operator may end, in ascending order."""
         if begin not in self._ends:
             end = begin + 1
             while end < min(len(self.ops), begin + self.longest) and self._may_share(begin, end + 1):
@@ -208,15 +211,15 @@ class Cutter:
         return self._ends[begin]
 
     def rings(self, end: int) -> dict[str, int]:
-        """The lines to keep of each tensor that does not leave a segment that ends there."""
+        """Return the rows to keep of each tensor inside a segment that ends there."""
         return self._window(end).rings
 
     def crossing(self, begin: int) -> int:
-        """Bytes of what was written before an operator and is read by it or later."""
+        """Return the bytes written before an operator and read by it or later."""
         return self._crossing[begin]
 
     def _make_crossing(self) -> list[int]:
-        """For each operator, and after the last one, what was written before and is read by it or later."""
+        """Return `crossing` for each operator and the end."""
         count = len(self.ops)
         change = [0] * (count + 2)
         for buffer, born in self.born.items():
@@ -228,7 +231,7 @@ class Cutter:
         return list(accumulate(change))[: count + 1]
 
     def _may_be_covered(self, op: OpSpec) -> dict[str, tuple[int, int]]:
-        """The inputs of an operator whose bytes an output may take, and the last operators that write and read these bytes."""
+        """Return the inputs of an operator that an output may overwrite, and the last operators that write and read them."""
         sources = {name: self.buffers.of[name] for name in op.inputs}
         return {
             name: (self.written[source], self.read[source])
@@ -237,21 +240,20 @@ class Cutter:
         }
 
     def _needed_until(self, op: OpSpec) -> int:
-        """The last operator that reads the result of one, none before the end where nobody or somebody in another way does."""
+        """Return the last consumer of an operator's result; the end if it has none or is read in another way."""
         buffer = self.buffers.of[op.output]
         read = self.read[buffer]
         return _NEVER if read < 0 or buffer.whole or len(buffer.parts) > 1 else read
 
     def _may_share(self, begin: int, end: int) -> bool:
-        """True if the operators [begin, end) may be one segment when [begin, end - 1) may."""
+        """True if [begin, end) may be one segment, given that [begin, end - 1) may."""
         if not (self._streamable[begin] and self._streamable[end - 1]):
             return False
         return all(self._barrier(name) < begin for name in self.ops[end - 1].inputs)
 
     def _is_pooled(self, begin: int, end: int) -> bool:
-        """True if the operators [begin, end) are one, some element by element and a pool without overlaps, each but that with what unpacks
-        its inputs, the last perhaps with what packs its output; nothing else reads what is made between. Without packing, the last is a pool.
-        """
+        """True for one window operator with element-wise operators and a pool without overlaps, possibly with unpacking and
+        packing, whose intermediate results nothing else reads. Without packing, the last operator is a pool."""
         if any(self.leaves(position, end) for position in range(begin, end - 1)):
             return False
         ops = self.ops[begin:end]
@@ -270,16 +272,16 @@ class Cutter:
         return chained and (pools or packs or bool(unpacked)) and all(op.access.overlay is Overlay.POINTWISE for op in between)
 
     def _barrier(self, name: str) -> int:
-        """A tensor that is seen in another shape must be complete: the operator that writes it, else -1."""
+        """Return the producer of a tensor that is viewed in another shape, and must therefore be complete; else -1."""
         buffer = self.buffers.of[name]
         return self.written[buffer] if buffer.root.name != name else -1
 
     def leaves(self, position: int, end: int) -> bool:
-        """True if the result of an operator is needed after `end`, as a whole, or by nobody."""
+        """True if the result of an operator is needed after `end`, as a whole, or never."""
         return self._needed[position] >= end
 
     def _window(self, end: int) -> _Window:
-        """The longest window that ends at `end`."""
+        """Return the longest window that ends at `end`."""
         found = self._windows.get(end)
         if found is None:
             first = end - 1
@@ -306,16 +308,16 @@ class Cutter:
         return _Window(rows, first, rings, inner)
 
     def _new_bytes(self, position: int) -> int:
-        """Bytes of the output of an operator in the arena, if it is the first to write there."""
+        """Return the bytes of an operator's output in the arena if it is the first to write there."""
         buffer = self.buffers.of[self.ops[position].output]
         return self._bytes(buffer) if self.born[buffer] == position else 0
 
     def _bytes(self, buffer: Buffer) -> int:
-        """Bytes of a buffer in the arena."""
+        """Return the bytes of a buffer in the arena."""
         return 0 if buffer.external else self.up(self.buffers.form(buffer).bytes)
 
     def weigh(self, begin: int, end: int) -> Segment:
-        """Live buffers while the operators [begin, end) run."""
+        """Return the segment [begin, end) with its live bytes."""
         if (begin, end) not in self._weighed:
             self._weighed[begin, end] = self._weigh(begin, end)
         return self._weighed[begin, end]
@@ -340,13 +342,13 @@ class Cutter:
         return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)
 
     def _saved(self, pairs: dict[tuple[str, str], Reach], both_ways: bool) -> int:
-        """Bytes that overlaps save: every input after its last use with the output that gains most from it."""
+        """Return the bytes saved by overlaps: each input, after its last use, with the output that gains most."""
         if not pairs:
             return 0
         return max(_gain(pairs, way) for way in ((False, True) if both_ways else (False,)))
 
     def _pairs(self, begin: int, end: int, window: _Window | None) -> dict[tuple[str, str], Reach]:
-        """Outputs that leave a segment over inputs that die in it."""
+        """Return outputs that leave a segment, with the inputs that die in it."""
         buffers, found = self.buffers, {}
         if not buffers.settings.optimize_buffer:
             return found
@@ -380,7 +382,7 @@ class Cutter:
 
 
 def _gain(pairs: dict[tuple[str, str], Reach], backwards: bool) -> int:
-    """The bytes that outputs save by lying over their inputs, which lie one after the other."""
+    """Return the bytes that outputs save by overlapping their inputs."""
     partner: dict[str, str] = {}
     for (x, y), found in pairs.items():
         if x not in partner or found.gain(backwards) > pairs[x, partner[x]].gain(backwards):

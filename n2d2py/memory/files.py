@@ -1,6 +1,6 @@
-"""The record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text and image.
+"""Record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text; and its plot.
 
-The image has the address against time, one rectangle for each contiguous part of a buffer.
+The plot shows address against time, one rectangle for each contiguous part of a buffer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from n2d2py.figures import can_draw, new_figure
+from n2d2py.figures import new_figure
 from n2d2py.files import plain_text, write_text
 from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.plan import MemoryPlan, Plane
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
-    """Write memory_graph.json, memory_map.json, memory_mapping.log and, if matplotlib is installed,
-    memory_mapping.png into `folder`.
-    """
+def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan) -> None:
+    """Write memory_graph.json, memory_map.json and memory_mapping.log into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
         "memory_graph.json": json_text(graph_json(in_known_terms(problem, plan))),
@@ -31,12 +29,10 @@ def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *
     }
     for name, text in texts.items():
         write_text(folder / name, text)
-    if picture and can_draw():
-        draw_plan(problem, plan, folder / "memory_mapping.png")
 
 
 def json_text(data: dict[str, Any]) -> str:
-    """JSON with one line per tensor and per operator."""
+    """Return JSON with one line per tensor and per operator."""
     parts = []
     for key, value in data.items():
         if key == "tensors":
@@ -51,10 +47,10 @@ def json_text(data: dict[str, Any]) -> str:
 
 
 def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
-    """The log: one block per tensor in the order of execution, one line per plane, then the arena.
+    """Return the log: one block per tensor in execution order, one line per plane, then the arena.
 
-    `start (hex) -> end (hex) [+ start (hex) -> end (hex)] [size] @ alloc to release`: bytes, ends
-    exclusive, the second range where the plane wraps. Inputs are written at clock -1.
+    `start (hex) -> end (hex) [+ start (hex) -> end (hex)] [size] @ alloc to release`: bytes, ends exclusive; the second range
+    is the wrapped part. Inputs are written at clock -1.
     """
     specs = {op.name: op for op in problem.ops}
     lines = [f"# arena {plan.arena_bytes} bytes, {plan.strategy}", "# start -> end [bytes] @ first clock to last clock"]
@@ -97,20 +93,11 @@ _WRAPPED, _RING = "///", "..."
 
 
 @plain_text()
-def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
-    """Write the PNG of `plan_figure`.
-
-    Raises:
-        N2D2Error: E605 without matplotlib.
-    """
-    plan_figure(problem, plan).savefig(path, metadata={"Software": None})
-
-
-@plain_text()
 def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
-    """Time to the right, address upwards, wrapped parts and line buffers hatched, the largest named.
+    """Return a figure with time to the right and addresses upwards; wrapped parts and line buffers are hatched, the largest
+    buffers named.
 
-    A clock is as wide as the operators that run at it. Views are left out: their bytes are drawn with the tensors that were
+    The width of a clock is the number of its operators. Views are not drawn, since their bytes belong to the tensors that were
     written.
 
     Raises:
@@ -178,7 +165,7 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
 
 
 def _edges(plan: MemoryPlan) -> list[int]:
-    """Where each clock begins on the axis of time, from clock -1 on, and the end of the last one."""
+    """Return the start of each clock on the time axis, from clock -1 on, and the end of the last one."""
     last = max([step.clock for step in plan.schedule], default=0)
     running: list[set[str]] = [set() for _ in range(last + 1)]
     for step in plan.schedule:
@@ -191,7 +178,7 @@ def _edges(plan: MemoryPlan) -> list[int]:
 
 
 def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: list[str], edges: list[int]) -> None:
-    """Name and bytes in the largest buffers and line buffers, each at the height where it covers no other name."""
+    """Write name and bytes into the largest buffers, at heights where labels do not overlap."""
     writers = {op.output: op.name for op in problem.ops}
     line, placed = plan.arena_bytes / 45, []
     by_size = sorted(drawn, key=lambda name: -plan.planes[name].bytes)

@@ -1,6 +1,6 @@
-"""The memory problem of a typed network: its tensors in HWC and how its layers go through them; a network with its plan.
+"""The memory problem of a typed network, and the network with its plan.
 
-Columns that a layer reads of a tensor are not a tensor of the problem: the layer reads them from the whole.
+Columns of a tensor that a layer reads are not a tensor of their own: the layer reads them from the whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from n2d2py.memory.strips import reading_columns
 
 
 def memory_problem(graph: QuantGraph) -> MemoryProblem:
-    """Tensors (vectors as 1 x 1 x C) and operators of a typed network, in its order."""
+    """Return the tensors (vectors as 1 x 1 x C) and operators of a typed network, in its order."""
     tensors = {}
     for tensor in graph.tensors.values():
         shape = tensor.shape
@@ -44,7 +44,7 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
 
 
 def network_macs(graph: QuantGraph, problem: MemoryProblem) -> int:
-    """Return the multiply-accumulates of an inference, of fully connected, recurrent and other layers read whole too."""
+    """Return the multiply-accumulates of an inference, including fully connected, recurrent and other layers without rows."""
     macs = {node.name: layer_macs(graph, node) for node in graph.nodes}
     return sum(
         op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) or macs[op.name] for op in problem.ops
@@ -52,7 +52,7 @@ def network_macs(graph: QuantGraph, problem: MemoryProblem) -> int:
 
 
 def with_columns(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:
-    """The plan with a plane for each tensor of the network that is columns of another."""
+    """Return the plan with a plane for each tensor that is a range of columns of another."""
     planes = dict(plan.planes)
     for node in graph.nodes:
         if node.op.is_part:
@@ -69,7 +69,7 @@ def _columns(plane: Plane, first: int, stop: int) -> Plane:
 
 @dataclass(frozen=True)
 class PlannedNetwork:
-    """The planned network, the planner's problem and its plan."""
+    """The network, the memory problem and its plan."""
 
     graph: QuantGraph
     problem: MemoryProblem
@@ -77,4 +77,4 @@ class PlannedNetwork:
 
 
 ScratchPlanner = Callable[[PlannedNetwork], tuple[PlannedNetwork, bool]]
-"""The network with scratch for its kernels placed in the budget, and whether every layer that needs some has some."""
+"""The network with workspaces in the budget, and whether every layer got the workspace it needs."""

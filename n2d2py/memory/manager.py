@@ -1,11 +1,8 @@
-"""Spaces and planes: N2D2's memory manager, with a wrap margin that is correct.
+"""Spaces and planes of N2D2's memory manager, with a correct wrap margin.
 
-A space is a contiguous block with a lifetime, the only thing that is placed. It hosts planes:
-tensors that follow each other in its bytes, the later one starting where the earlier one ends and
-wrapping to the start of the space, between two lines. A space grows while planes are added, so a
-plane's wrap is a function of the space's final size and not a stored number.
-
-Addresses here are relative to the space; sizes are bytes.
+A space is a contiguous block with a lifetime; only spaces are placed. Planes follow each other in its bytes: a later tensor
+starts where the earlier one ends, and wraps to the start of the space between two rows. A space grows while planes are added,
+so the wrap depends on its final size. Addresses are relative to the space; sizes are bytes.
 """
 
 from __future__ import annotations
@@ -18,11 +15,10 @@ from n2d2py.memory.access import Overlay
 
 @dataclass(frozen=True)
 class PlaneLayout:
-    """The form of a tensor in memory: `count` lines of `length` pixels of `size` bytes every
-    `stride`.
+    """Layout of a tensor: `count` rows of `length` pixels of `size` bytes every `stride` bytes.
 
-    `element` is the alignment that its first byte needs. `whole`: it may not wrap at all. `pitch`: bytes from line to line
-    where these are a part of longer ones, else 0.
+    `element` is the alignment of its first byte. `whole`: it may not wrap. `pitch`: bytes from row to row if these are part of
+    longer rows, else 0.
     """
 
     size: int
@@ -35,7 +31,7 @@ class PlaneLayout:
 
     @property
     def line(self) -> int:
-        """Bytes from line to line."""
+        """Bytes from row to row."""
         return self.pitch or self.stride * self.length
 
     @property
@@ -45,18 +41,14 @@ class PlaneLayout:
 
     @property
     def unit(self) -> int:
-        """N2D2's unit for the size of a space: lines, or pixels of a single line, or bytes of a
-        vector.
-        """
+        """Unit of a space's size in N2D2: rows, pixels of a single row, or bytes of a vector."""
         return self.line if self.count > 1 else self.stride if self.length > 1 else 1
 
 
 @dataclass(eq=False)
 class Space:
-    """A block of `size` bytes, busy at the clocks allocated..released, both included.
-
-    `offset` is its place in the arena, decided last.
-    """
+    """A block of `size` bytes, busy at the clocks allocated..released, both included. `offset` is its address in the arena,
+    decided last."""
 
     size: int
     allocated: int
@@ -73,9 +65,7 @@ class Space:
 
 @dataclass(eq=False)
 class SpacePlane:
-    """A tensor in a space from byte `start` on, live at the clocks allocated..released, both
-    included.
-    """
+    """A tensor in a space from byte `start`, live at the clocks allocated..released, both included."""
 
     space: Space
     form: PlaneLayout
@@ -85,9 +75,7 @@ class SpacePlane:
 
     @property
     def limit(self) -> int:
-        """Contiguous bytes before the wrap: all, or whole lines (0: it starts at the space's first
-        byte).
-        """
+        """Contiguous bytes before the wrap: all, or whole rows (0: it starts at the first byte of the space)."""
         full, room = self.form.bytes, max(0, self.space.size - self.start)
         if room >= full:
             return full
@@ -108,14 +96,14 @@ class SpacePlane:
 
     @property
     def sound(self) -> bool:
-        """True if its elements are aligned and it does not lie over itself or beyond the space."""
+        """True if its elements are aligned, and it neither overlaps itself nor exceeds the space."""
         limit, full = self.limit, self.form.bytes
         if limit and self.start % self.form.element:
             return False
         return full - limit <= (self.start if limit else self.space.size)
 
     def line_offset(self, y: int) -> int:
-        """Address of line y."""
+        """Return the address of row y."""
         at, limit = y * self.form.line, self.limit
         return self.start + at if at < limit else at - limit
 
@@ -124,8 +112,7 @@ class SpacePlane:
 class Share:
     """An operator whose output lies in the space of an input that dies at it.
 
-    `dead(y)`: how many leading lines of the input are dead when output line y is stored (windows
-    only).
+    `dead(y)`: number of leading input rows that are dead when output row y is stored (windows only).
     """
 
     op: str
@@ -136,7 +123,7 @@ class Share:
 
     @property
     def safe(self) -> bool:
-        """True if no store of the output hits a byte of the input that is still to be read."""
+        """True if no store of the output hits an input byte that is still to be read."""
         if not _meet(self.source.intervals, self.output.intervals):
             return True
         if self.overlay is Overlay.POINTWISE:
@@ -144,7 +131,7 @@ class Share:
         return self.overlay is Overlay.WINDOW and self._safe_lines()
 
     def _safe_lines(self) -> bool:
-        """Line y of the output misses every input line that is still needed, for all y."""
+        """True if each output row misses every input row that is still needed."""
         source, output = self.source, self.output
         line, before = source.form.line, source.limit // source.form.line
         for y in range(output.form.count):
@@ -159,16 +146,15 @@ class Share:
         return True
 
     def _safe_pointwise(self) -> bool:
-        """Element i of the output may reach up to element i of the input, and no later one."""
+        """True if output element i does not extend beyond input element i."""
         rows = self.source.form.count
         later = replace(self, overlay=Overlay.WINDOW, dead=lambda y: min(rows, y + 1))
         return later._safe_lines() and all(self._in_step(y) for y in range(rows))
 
     def _in_step(self, y: int) -> bool:
-        """Within line y: stores end before the next element of the input, or miss the line
-        altogether.
+        """True if, within row y, stores end before the next input element, or miss the row altogether.
 
-        Both addresses are linear in pixel and channel, so the corners of the line decide.
+        Both addresses are linear in pixel and channel, so the corners of the row decide.
         """
         source, output = self.source, self.output
         into, own = output.line_offset(y), source.line_offset(y)
@@ -193,7 +179,7 @@ class Manager:
         self.spaces: list[Space] = []
 
     def allocate(self, form: PlaneLayout, allocated: int, released: int) -> SpacePlane:
-        """A plane at the start of a new space."""
+        """Return a plane at the start of a new space."""
         space = Space(form.bytes, allocated, released)
         plane = SpacePlane(space, form, 0, allocated, released)
         space.planes.append(plane)
@@ -211,11 +197,9 @@ class Manager:
         dead: Callable[[int], int],
         needed: int | None,
     ) -> SpacePlane | None:
-        """A plane that starts where `source` ends and lives from one clock to another, in a space of at least `needed` bytes
-        (None: unchanged).
+        """Return a plane that starts where `source` ends, in a space of at least `needed` bytes (None: unchanged).
 
-        N2D2's size is tried first; where it would overwrite a live byte, here or at an earlier
-        operator of the space, up to three more lines are added. None when the space cannot be
+        N2D2's size is tried first. If it would overwrite a live byte, up to three rows are added. None if the space cannot be
         shared safely.
         """
         space = source.space
@@ -234,7 +218,7 @@ class Manager:
 
     @staticmethod
     def _rounded(source: SpacePlane, form: PlaneLayout, needed: int) -> int:
-        """`needed` raised so that neither plane loses a part of a line at the wrap."""
+        """Return `needed` rounded up so that neither plane loses part of a row at the wrap."""
         start = source.end
         needed = start - (start - needed) // form.unit * form.unit
         return source.start - (source.start - needed) // source.form.unit * source.form.unit
@@ -243,9 +227,7 @@ class Manager:
     def _try(
         op: str, source: SpacePlane, form: PlaneLayout, size: int, overlay: Overlay, dead: Callable[[int], int]
     ) -> SpacePlane | None:
-        """The plane in the space grown to `size`, or None, the space unchanged, when that is not
-        safe.
-        """
+        """Return the plane in the space grown to `size`; None, with the space unchanged, if that is not safe."""
         space, before = source.space, source.space.size
         space.size = size
         start = -(-source.end // form.element) * form.element

@@ -1,8 +1,8 @@
-"""Several memories for one network: a small fast one and larger ones.
+"""Several memories for one network, such as a small fast one and a large slow one.
 
-They follow each other in one address space, the cheapest first, and no buffer lies in two of them. So a plan over them is a plan like
-any other, and the same checker proves it. The cost of a plan is the number of bytes that layers read and write, times the cost of the
-memory that holds them. The search is a first fit by bytes moved per byte held, then seeded random moves.
+They follow each other in one address space, the cheapest first, and no buffer crosses a border. The usual checker proves the
+plan. Its cost is the number of bytes that layers read and write, times the cost of their memory. The search is a first fit by
+bytes moved per byte held, then seeded random moves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORK = 300_000
 
 @dataclass(frozen=True, order=True)
 class Spread:
-    """Judgement of a placement: bytes beyond the last memory, cost of the bytes moved, arena."""
+    """Rating of a placement: bytes beyond the last memory, cost of the bytes moved, arena."""
 
     beyond: int
     cost: float
@@ -36,17 +36,16 @@ class Spread:
 
 
 class MemoriesPlanner:
-    """The plan of the least cost in the memories of the settings; layers may run row by row where the mode lets them. States lie in
-    the first memory.
-    """
+    """Plan of least cost in the memories of the settings; layers may run row by row if the mode allows it. States lie in the
+    first memory."""
 
     name = "Memories"
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The best of all packings, without a layer row by row and with some.
+        """Return the best of all packings, with and without layers that run row by row.
 
         Raises:
-            N2D2Error: E607 where the memories are too small.
+            N2D2Error: E607 if the memories are too small.
         """
         settings = _reserving_states(problem, settings)
         best: tuple[Spread, MemoryPlan] | None = None
@@ -64,7 +63,7 @@ class MemoriesPlanner:
 
 
 def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
-    """The settings of the search: the first memory without the bytes of the states."""
+    """Return the settings of the search: the first memory without the bytes of the states."""
     first, *others = settings.memories
     kept = () if settings.state_memory else problem.kept
     states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in kept)
@@ -78,7 +77,8 @@ def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
 
 
 def _packings(problem: MemoryProblem, settings: Settings) -> Iterator[Packing]:
-    """Buffers as a whole, joined ones apart and in place; then with layers row by row, as many as the first memory wants and all."""
+    """Yield packings of whole buffers, with concatenations copied and in place, then with layers row by row, as many as the
+    first memory needs and all."""
     if not settings.stream_input:
         possible = concats_in_place(problem) if settings.no_branch_concat else ()
         for in_place in {tuple(possible): None, (): None}:
@@ -96,7 +96,8 @@ def _is_coherent(problem: MemoryProblem, plan: MemoryPlan, memories: Sequence[Me
 
 
 def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict[str, float]:
-    """By tensor the bytes that an inference writes and reads; a window reads a pixel once for each output that it is part of."""
+    """Return the bytes that an inference writes and reads, by tensor; a window reads a pixel once for each output that contains
+    it."""
     found = {name: float(problem.tensors[name].bytes) for name in chain(problem.inputs, problem.outputs)}
     for op in problem.ops:
         if op.name in views:
@@ -120,19 +121,19 @@ def _moved_by_memory(problem: MemoryProblem, plan: MemoryPlan) -> dict[Memory, f
 
 
 def shares(problem: MemoryProblem, plan: MemoryPlan) -> dict[str, float]:
-    """By memory of a plan, nothing where there is one only, the share of the bytes that an inference moves."""
+    """Return, by memory, the share of the bytes that an inference moves; empty for a single memory."""
     found = _moved_by_memory(problem, plan)
     total = sum(found.values()) or 1
     return {memory.name: value / total for memory, value in found.items()}
 
 
 def moving_cost(problem: MemoryProblem, plan: MemoryPlan) -> float:
-    """The bytes that an inference moves, times the cost of the memories that they lie in."""
+    """Return the bytes that an inference moves, times the cost of their memories."""
     return sum(value * memory.cost for memory, value in _moved_by_memory(problem, plan).items())
 
 
 def _moved_by_block(packing: Packing) -> list[float]:
-    """Scratch is written and read once."""
+    """Return the bytes moved by block; a workspace is written and read once."""
     moved = moved_bytes(packing.buffers.problem, packing.buffers.views)
     found = [2.0 * block.size if block.scratch else 0.0 for block in packing.blocks]
     for name, at in packing.block_of().items():
@@ -141,7 +142,7 @@ def _moved_by_block(packing: Packing) -> list[float]:
 
 
 def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | None = None) -> Spread:
-    """Judgement of the addresses of all blocks."""
+    """Rate the addresses of all blocks."""
     memories, moved = packing.buffers.settings.memories, moved or _moved_by_block(packing)
     cost = sum(value * memories[number_at(memories, at)].cost for value, at in zip(moved, offsets, strict=True))
     top = max((at + block.size for block, at in zip(packing.blocks, offsets, strict=True)), default=0)
@@ -149,7 +150,7 @@ def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | Non
 
 
 def spread(packing: Packing) -> Placement:
-    """The placement of the least cost that is found."""
+    """Return the placement of least cost that was found."""
     blocks, moved = packing.blocks, _moved_by_block(packing)
     if not blocks:
         return Placement((), (), 0)

@@ -1,4 +1,4 @@
-"""The knob: how much speed may be given for memory, and the fastest plan that fits a budget."""
+"""Memory modes: how much speed may be traded for memory, and the fastest plan that fits a budget."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 
 _UNLIMITED = sys.maxsize
 _TRIES = 5
-"""Cuts that are placed for a budget."""
+"""Number of cuts placed for a budget."""
 _POINTS = 10
-"""Of a budget curve."""
+"""Number of points of a budget curve."""
 
 
 class ModePlanner:
-    """The plan of the mode of the settings; with a budget of some bytes the first of the modes up to it that fits."""
+    """Plan of the mode in the settings; with a budget, the first mode up to it that fits."""
 
     name = "MemoryMode"
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The plan, with its mode and budget as options.
+        """Return the plan, with its mode and budget as options.
 
         Raises:
-            N2D2Error: E607, with the layers at the peak and what would be reached, where no mode fits the budget.
+            N2D2Error: E607 if no mode fits the budget, with the layers at the peak and the bytes reached.
         """
         budget, mode = settings.budget, settings.mode
         if mode == "auto":
@@ -54,7 +54,7 @@ def _named(plan: MemoryPlan, mode: str, **options: int) -> MemoryPlan:
 
 
 def _plan(problem: MemoryProblem, settings: Settings, mode: str) -> MemoryPlan:
-    """The plan of a mode, which only Small fits to the budget."""
+    """Return the plan of a mode; only Small fits to the budget."""
     if mode == "Small":
         return _streamed(problem, settings)
     if mode == "Minimum":
@@ -66,8 +66,8 @@ def _plan(problem: MemoryProblem, settings: Settings, mode: str) -> MemoryPlan:
 
 
 def _streamed(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-    """The streamed plan with the fewest streamed layers in the budget; a placement may miss what its cut promised, so that the last try is
-    that of the fewest bytes."""
+    """Return the streamed plan with the fewest streamed layers in the budget. A placement may exceed the estimate of its cut;
+    the last try is the cut with the fewest bytes."""
     budget = max(settings.budget, 0)
     aim, plans = budget, []
     for left in reversed(range(_TRIES)):
@@ -80,9 +80,8 @@ def _streamed(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
 
 
 def _smallest(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-    """The smallest of streamed and overlapping plans, in the given and the best order, improved by the solver if it is
-    there.
-    """
+    """Return the smallest of streamed and overlapping plans, in the given and the best order, improved by the solver if it is
+    installed."""
     planners: list[StreamPlanner | OverlapPlanner] = [StreamPlanner(_solved)]
     if not settings.stream_input:
         planners.append(OverlapPlanner())
@@ -97,15 +96,17 @@ def _smallest(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
 def plan_strips(
     problem: MemoryProblem, settings: Settings, most: int | None = None, known: KnownRows | None = None
 ) -> MemoryPlan | None:
-    """The plan of a problem whose segments are in strips (`strips.py`), in the mode Small or Minimum. `known`: rows of the network in
-    other strips. None where every plan is known to exceed `most` bytes."""
+    """Return the plan of a problem with segments in strips (`strips.py`), in the mode Small or Minimum.
+
+    `known`: row orders from other strips. None if every plan is known to exceed `most` bytes.
+    """
     planner = StreamPlanner(_solved if settings.mode == "Minimum" else None, known=known)
     plan = planner.plan_within(problem, replace(settings, budget=0), most)
     return None if plan is None else _named(plan, settings.mode)
 
 
 def _solved(packing: Packing, placement: Placement) -> Placement:
-    """By CP-SAT where it is installed."""
+    """Return the placement improved by CP-SAT if it is installed."""
     try:
         return solve(packing, placement)
     except N2D2Error as error:
@@ -115,7 +116,7 @@ def _solved(packing: Packing, placement: Placement) -> Placement:
 
 
 def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
-    """The layers that run while the plan holds the most bytes, in order."""
+    """Return the layers that run while the plan holds the most bytes, in order."""
     held: dict[int, int] = {}
     for clock in sorted({step.clock for step in plan.schedule}):
         parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
@@ -164,7 +165,7 @@ def _unreachable(problem: MemoryProblem, settings: Settings, plan: MemoryPlan) -
 
 
 def budget_curve(problem: MemoryProblem, settings: Settings) -> list[tuple[int, int]]:
-    """Points (bytes, streamed layers) from the plan that streams nothing to the smallest, at most ten."""
+    """Return at most ten points (bytes, streamed layers), from the plan without streaming to the smallest."""
 
     def point(budget: int) -> tuple[int, int]:
         plan = StreamPlanner().plan(problem, replace(settings, budget=budget))

@@ -1,14 +1,13 @@
-"""Distance by which an output may lie over an input that dies at its operator: exact distances in bytes.
+"""Exact distances, in bytes, by which an output may overlap an input that dies at its operator.
 
-With d = (address of the output) - (address of the input), the operator is safe when its loops run
+With d = (address of the output) - (address of the input), the operator is safe if its loops run
 
     forwards   and d <= Reach.ahead, or
     backwards  and d >= Reach.backward, or
     either way and the two do not share a byte.
 
-Windows and concatenations: the line rule. Lines are stored in order, any order inside a line, so
-line y of the output may only cover what no line >= y (backwards: <= y) reads. Pointwise operators:
-element i may cover the elements of the input up to i.
+Windows and concatenations follow the row rule: rows are stored in order, with any order inside a row, so row y may only cover
+what no row >= y (backwards: <= y) reads. Pointwise operators: element i may cover input elements up to i.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from n2d2py.memory.problem import OpSpec, TensorSpec
 
 @dataclass(frozen=True)
 class Reach:
-    """The safe distances of an output of `output` bytes from an input of `source` bytes."""
+    """Safe distances of an output of `output` bytes from an input of `source` bytes."""
 
     ahead: int
     backward: int
@@ -30,17 +29,17 @@ class Reach:
     output: int
 
     def span(self, backwards: bool) -> int:
-        """The fewest bytes that hold both: forwards at any distance up to `ahead`, backwards from the other limit on."""
+        """Return the fewest bytes that hold both, forwards up to `ahead` or backwards from the other limit."""
         at = max(self.backward, 0) if backwards else min(self.ahead, 0)
         return max(self.source, at + self.output) - min(0, at)
 
     def gain(self, backwards: bool) -> int:
-        """The bytes saved against two buffers one after the other."""
+        """Return the bytes saved compared with two separate buffers."""
         return self.source + self.output - self.span(backwards)
 
 
 def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
-    """For each line of the output the lines of the input that it reads, and those between them, as one range."""
+    """Return, for each output row, the input rows that it reads, as one range."""
     return [range(read[0], read[-1] + 1) if read else range(0) for read in op.reads(source, lines)]
 
 
@@ -53,9 +52,9 @@ def reach(
     output_form: PlaneLayout,
     output_part: int,
 ) -> Reach | None:
-    """The safe distances of the buffers, or None where `op` needs the input to the end.
+    """Return the safe distances of two buffers; None if `op` needs the input until the end.
 
-    The forms are those of the buffers; the parts are the tensors' offsets within a pixel of them.
+    The forms are those of the buffers; the parts are offsets of the tensors within a pixel.
     """
     overlay = op.access.over(source, output)
     if overlay is Overlay.POINTWISE:
@@ -71,12 +70,12 @@ def reach(
 
 
 def _limited(ahead: int, backward: int, source: PlaneLayout, output: PlaneLayout) -> Reach:
-    """Distances beyond those of disjoint buffers are replaced by them."""
+    """Return distances limited to those of disjoint buffers."""
     return Reach(max(ahead, -output.bytes), min(backward, source.bytes), source.bytes, output.bytes)
 
 
 def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:
-    """(ahead, after) of the line rule; whole lines, gaps and channel slices included."""
+    """Return (ahead, after) of the row rule, for whole rows, gaps and channel slices."""
     free = len(reads) * (source_line + output_line)
     ahead, needed = free, None
     for y in reversed(range(len(reads))):
@@ -94,7 +93,7 @@ def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int,
 
 
 def _elements(source: TensorSpec, source_form: PlaneLayout, output: TensorSpec, output_form: PlaneLayout) -> tuple[int, int]:
-    """(ahead, after) of element order: addresses are linear in pixel and channel, corners decide."""
+    """Return (ahead, after) of element order. Addresses are linear in pixel and channel, so corners decide."""
     pixels, channels = source.height * source.width, source.channels
     size, width = source.element_bytes, output.element_bytes
     # forwards: element i is stored before the elements after it are read

@@ -1,7 +1,7 @@
-"""Buffers as blocks to be packed: sizes, lifetimes, and which pairs may overlap by how much.
+"""Buffers as blocks to pack: sizes, lifetimes, and the pairs that may overlap.
 
-Addresses, sizes and distances are multiples of the alignment. First fit places the blocks in a
-given order, each at the lowest address that its placed neighbours allow.
+Addresses, sizes and distances are multiples of the alignment. First fit places the blocks in a given order, each at the lowest
+address that its placed neighbours allow.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _TABLE = 1000
 
 
 def address_step(problem: MemoryProblem, settings: Settings) -> int:
-    """Unit of every address and every size."""
+    """Return the unit of all addresses and sizes."""
     return lcm(settings.buffer_alignment, max(t.element_bytes for t in problem.tensors.values()))
 
 
 @dataclass
 class Block:
-    """`size` bytes live at the clocks birth..death, both included; `scratch` names the operator."""
+    """`size` bytes live at the clocks birth..death, both included; `scratch` names the operator of a workspace."""
 
     size: int
     birth: int
@@ -41,8 +41,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Pair:
-    """The output block of operator number `op` may overlap the input block `source`, which it reads last. `exact`: at the same address
-    every element is stored where it was read, so that its lines need no order.
+    """The output block of operator `op` may overlap the input block `source`, whose last consumer it is.
+
+    `exact`: at the same address every element is stored where it was read, so rows need no order.
     """
 
     op: int
@@ -56,9 +57,8 @@ Range = tuple[int, int]
 
 
 class Closed(NamedTuple):
-    """Range that block number `block` closes to a neighbour: addresses between two bounds, counted from that of the block. `op`: the operator
-    between the two, -1 without one; the bounds where it runs forwards (`ahead`) and `backward`.
-    """
+    """Address range that block `block` forbids to a neighbour, relative to its own address. `op`: the operator between the two,
+    -1 without one, with the bounds for forward (`ahead`) and `backward` loops."""
 
     block: int
     op: int
@@ -67,9 +67,8 @@ class Closed(NamedTuple):
 
 
 class Move(NamedTuple):
-    """An order and directions that differ from others by little. The first `kept` blocks are placed as there; so is every block but those
-    in `touched` and, block for block, the neighbours of one that is placed elsewhere.
-    """
+    """A change of an order and directions. The first `kept` blocks keep their place, and so does every block except those in
+    `touched` and the neighbours of moved blocks."""
 
     order: list[int]
     backwards: list[bool]
@@ -79,7 +78,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """The address of every block, the direction of every operator (True: backwards), the arena."""
+    """The address of every block, the direction of every operator (True: backwards), and the arena."""
 
     offsets: tuple[int, ...]
     backwards: tuple[bool, ...]
@@ -90,8 +89,11 @@ class Placement:
 class Packing:
     """The blocks of a problem with a given set of concatenations in place.
 
-    ops: the operators with code. neighbours[i]: block j -> the pair of the two, None where they
-    must be disjoint. closed[i]: what they close to block i. bound: no placement is smaller.
+    Attributes:
+        ops: the operators with code.
+        neighbours[i]: block j -> the pair of the two, None if they must be disjoint.
+        closed[i]: the ranges that they forbid to block i.
+        bound: lower bound of any placement.
     """
 
     buffers: Buffers
@@ -99,7 +101,7 @@ class Packing:
     blocks: list[Block] = field(init=False)
     pairs: list[Pair] = field(init=False)
     neighbours: list[dict[int, Pair | None]] = field(init=False)
-    closed: list[list[Closed]] = field(init=False)
+    forbidden: list[list[Closed]] = field(init=False)
     bound: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,20 +114,22 @@ class Packing:
         self._pairs_of: dict[int, list[Pair]] = {}
         for pair in self.pairs:
             self._pairs_of.setdefault(pair.op, []).append(pair)
-        self.closed = [[self._closes(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)]
-        self._near = [[each for each in near if each.op >= 0] for near in self.closed]
-        self._apart = [[(each.block, *each.ahead) for each in near if each.op < 0] for near in self.closed]
+        self.forbidden = [
+            [self._forbidden_range(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)
+        ]
+        self._near = [[each for each in near if each.op >= 0] for near in self.forbidden]
+        self._apart = [[(each.block, *each.ahead) for each in near if each.op < 0] for near in self.forbidden]
         self._borders = [self._borders_of(block.size) for block in self.blocks]
         self._live = self._make_live()
         self.bound = self._bound()
 
     def _borders_of(self, size: int) -> list[Range]:
-        """The addresses that a block of `size` bytes cannot have without lying in two memories."""
+        """Return the addresses at which a block of `size` bytes would cross a border between memories."""
         memories = self.buffers.settings.memories
         return [(each.end - size, behind.start) for each, behind in pairwise(memories)]
 
     def _collect(self) -> None:
-        """Set blocks and pairs."""
+        """Create blocks and pairs."""
         self.blocks = [
             Block(self._up(self.buffers.form(b).bytes), b.birth, b.death, b) for b in self.buffers.distinct() if not b.external
         ]
@@ -167,7 +171,7 @@ class Packing:
         return pairs
 
     def _same_place(self, op: OpSpec, name: str) -> bool:
-        """True if at the same address each element of the output lies where its operand `name` was."""
+        """True if, at the same address, each output element lies where its operand `name` was."""
         buffers, tensors = self.buffers, self.buffers.problem.tensors
         source, output = tensors[name], tensors[op.output]
         return (
@@ -178,14 +182,13 @@ class Packing:
         )
 
     def cost(self, number: int) -> int:
-        """Cost when operator `number` stores its lines in order: its work; far more for one with a table, which a reader
-        of the map must then know.
-        """
+        """Return the cost of storing the rows of an operator in order: its work, and far more for one with a table, which
+        readers of the map must then support."""
         op = self.ops[number]
         return op.work(self.buffers.problem.tensors) * (_TABLE if isinstance(op.access, LineTable) else 1)
 
     def _pair(self, number: int, source: int, output: int, found: Reach, exact: bool = False) -> Pair:
-        """The pair of two blocks, its distances rounded to the safe side."""
+        """Return the pair of two blocks, with distances rounded to the safe side."""
         size, room = self.blocks[source].size, self.blocks[output].size
         ahead = max(found.ahead // self.step * self.step, -room)
         backward = min(self._up(found.backward), size)
@@ -203,8 +206,8 @@ class Packing:
             neighbours[pair.source][pair.output] = neighbours[pair.output][pair.source] = pair
         return neighbours
 
-    def _closes(self, i: int, j: int, pair: Pair | None) -> Closed:
-        """Range that block `j` closes to block `i`."""
+    def _forbidden_range(self, i: int, j: int, pair: Pair | None) -> Closed:
+        """Return the range that block `j` forbids to block `i`."""
         low, high = -self.blocks[i].size, self.blocks[j].size
         if pair is None:
             return Closed(j, -1, (low, high), (low, high))
@@ -214,7 +217,7 @@ class Packing:
         return Closed(j, pair.op, (low, min(high, -ahead)), (max(low, -backward), high))
 
     def _make_live(self) -> list[int]:
-        """Of each clock from -1 on."""
+        """Return the live bytes at each clock from -1 on."""
         end = max((block.death for block in self.blocks), default=-1)
         change = [0] * (end + 3)
         for block in self.blocks:
@@ -223,11 +226,11 @@ class Packing:
         return list(accumulate(change[:-1]))
 
     def live(self, clock: int) -> int:
-        """Bytes of all blocks live at a clock."""
+        """Return the bytes of all blocks live at a clock."""
         return self._live[clock + 1] if clock + 1 < len(self._live) else 0
 
     def _bound(self) -> int:
-        """Over the operators: the live bytes less what overlapping its inputs can save."""
+        """Return the largest sum, over the operators, of live bytes minus the most that overlaps can save."""
         saved: dict[int, int] = {}
         for own in self._pairs_of.values():
             best = max(sum(p.reach.gain(way) for p in own) for way in (False, True))
@@ -236,14 +239,13 @@ class Packing:
         return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
 
     def block_of(self) -> dict[str, int]:
-        """The block in which each tensor lies that the arena holds."""
+        """The block of each tensor in the arena."""
         at = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
         return {name: at[buffer] for name, buffer in self.buffers.of.items() if buffer in at}
 
     def moved(self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float) -> Move:
-        """One random move: with the probability `turning` an operator between `block` and a neighbour turns round, else the block is
-        placed elsewhere, mostly earlier.
-        """
+        """Return a random move: with probability `turning`, an operator next to `block` changes direction; else the block moves
+        in the order, mostly forward."""
         order, backwards = list(order), list(backwards)
         pairs = [pair for pair in self.neighbours[block].values() if pair is not None]
         if pairs and rng.random() < turning:
@@ -257,7 +259,7 @@ class Packing:
         return Move(order, backwards, min(source, target), {block, *self.neighbours[block]})
 
     def first_fit(self, order: list[int], backwards: list[bool]) -> Placement:
-        """Places the blocks in `order`, the operators running in the given directions."""
+        """Place the blocks in `order`, with the operators running in the given directions."""
         offsets, top = [-1] * len(self.blocks), 0
         for i in order:
             offsets[i] = self._lowest(i, offsets, backwards)
@@ -265,7 +267,7 @@ class Packing:
         return Placement(tuple(offsets), tuple(backwards), top)
 
     def refit(self, move: Move, before: Placement, most: int) -> Placement | None:
-        """As `first_fit`, from the placement before the move; None where the arena exceeds `most` bytes."""
+        """Repeat `first_fit` from the placement before the move; None if the arena exceeds `most` bytes."""
         offsets, top, blocks = [-1] * len(self.blocks), 0, self.blocks
         old, order, touched = before.offsets, move.order, set(move.touched)
         for i in order[: move.kept]:
@@ -285,21 +287,21 @@ class Packing:
         return Placement(tuple(offsets), tuple(move.backwards), top)
 
     def _lowest(self, i: int, offsets: list[int], backwards: list[bool]) -> int:
-        """The lowest address that the neighbours of block `i` leave it that have one (-1: none)."""
-        closed = list(self._borders[i])
+        """Return the lowest address that the placed neighbours of block `i` allow (offset -1: not placed)."""
+        forbidden = list(self._borders[i])
         for j, low, high in self._apart[i]:
             at = offsets[j]
             if at >= 0:
-                closed.append((at + low, at + high))
+                forbidden.append((at + low, at + high))
         for j, op, ahead, backward in self._near[i]:
             at = offsets[j]
             if at >= 0:
                 low, high = backward if backwards[op] else ahead
                 if low < high:
-                    closed.append((at + low, at + high))
-        closed.sort()
+                    forbidden.append((at + low, at + high))
+        forbidden.sort()
         at = 0
-        for low, high in closed:
+        for low, high in forbidden:
             if low >= at:
                 break
             if at < high:
@@ -307,7 +309,7 @@ class Packing:
         return at
 
     def plan(self, strategy: str, placement: Placement) -> MemoryPlan:
-        """The plan of a placement; an operator runs backwards only where that is needed."""
+        """Return the plan of a placement; operators run backwards only if needed."""
         buffers = self.buffers
         placed = list(zip(self.blocks, placement.offsets, strict=True))
         backwards = {
@@ -332,7 +334,7 @@ class Packing:
         return tuple(ScheduleStep(op.name, self.buffers.clock[op.name]) for op in self.buffers.order())
 
     def _op_plans(self, backwards: set[int], scratch: dict[str, Scratch]) -> dict[str, OpPlan]:
-        """The execution of operators: `backwards` those of these numbers, with scratch by their names."""
+        """Return the execution of the operators; those in `backwards` run backwards, with workspaces by name."""
         views, turned = self.buffers.views, {self.ops[number].name for number in backwards}
         return {
             op.name: OpPlan(op.name in views, op.name in turned, scratch=scratch.get(op.name), aliases=op.aliased)
@@ -340,16 +342,16 @@ class Packing:
         }
 
     def _life(self, name: str, end: int) -> tuple[int, int]:
-        """The clocks of the first write and of the last read of a tensor; outputs of the network are read at `end`."""
+        """Return the clocks of the first write and last read of a tensor; network outputs are read at `end`."""
         buffer = self.buffers.of[name]
         return self._written.get(name, buffer.birth), end if buffer.is_output else buffer.death
 
     def _ring(self, name: str) -> tuple[int, int] | None:
-        """The number of the block that holds some lines of a tensor, and how many; None where it is whole."""
+        """Return the block that holds some rows of a tensor, and their number; None if the tensor is whole."""
         return None
 
     def _planes(self, offsets: Sequence[int], end: int) -> dict[str, Plane]:
-        """The planes of all tensors; the last operator has run at the clock `end`."""
+        """Return the planes of all tensors; the last operator runs at clock `end`."""
         buffers, planes = self.buffers, {}
         at = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
         for name, buffer in buffers.of.items():

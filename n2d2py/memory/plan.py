@@ -1,6 +1,6 @@
-"""Result of a memory planner: where each tensor lies in the arena, how each operator runs, and the order of the operators.
+"""Result of a memory planner: address of each tensor, execution of each operator, order of the operators.
 
-Clock: inputs are written at -1; the operators of a plan run at clocks >= 0 in the order of `schedule`. Operators of one clock are
+Inputs are written at clock -1; the operators run at clocks >= 0 in the order of `schedule`. Operators of one clock are
 independent of each other.
 """
 
@@ -16,12 +16,11 @@ from n2d2py.memory.problem import MemoryProblem
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory of the target: `cost` of a byte read or written, in relation to the others. `start`: its address in the space of all.
-    `kind`: "" for tensors, "rom" for constants, "states" for the states. `reserved`: bytes more than those, for constants.
-    """
+    """A memory of the target: `cost` of a byte read or written, relative to the others; `start`: its address in the joint
+    space."""
 
     ALIGNMENT: ClassVar[int] = 64
-    """Bytes, of where a memory begins."""
+    """Alignment of the start of a memory, in bytes."""
 
     name: str
     bytes: int
@@ -37,19 +36,23 @@ class Memory:
 
 
 def number_at(memories: Sequence[Memory], at: int) -> int:
-    """Number of the memory in which an address lies, the last one for those after it; 0 without memories."""
+    """Return the index of the memory that holds an address, the last one for larger addresses; 0 without memories."""
     return next((number for number, memory in enumerate(memories) if at < memory.end), max(len(memories) - 1, 0))
 
 
 @dataclass(frozen=True)
 class Plane:
-    """The bytes of one tensor: `count` lines of `length` pixels of `size` useful bytes every
-    `stride` bytes. `pitch`: bytes from line to line where these are a part of longer ones, None where they follow each other.
+    """The bytes of one tensor: `count` rows of `length` pixels of `size` useful bytes every `stride` bytes.
 
-    Linear byte l is at `offset + l` where l < `limit`, else at `wrap_offset + (l - limit)`; `limit` is None when the plane is in one
-    piece, and a wrap is always between two lines. Written first at clock `alloc`, read last at clock `release`. An external plane is
-    not in the arena (its offset is 0 and means nothing). `ring_rows`: only so many lines have room, line y at slot y modulo
-    ring_rows. `memory`: the one to which the offsets are relative, where that is not the first (`MemoryPlan.local`).
+    Linear byte l is at `offset + l` if l < `limit`, else at `wrap_offset + (l - limit)`. `limit` is None for a contiguous
+    plane; a wrap is always between two rows.
+
+    Attributes:
+        pitch: bytes from row to row if they are part of longer rows; None if they are adjacent.
+        alloc, release: clocks of the first write and the last read.
+        external: the plane is in a buffer of the caller; its offset is invalid.
+        ring_rows: number of rows kept; row y is in slot y modulo ring_rows.
+        memory: the memory that offsets are relative to, if not the first (`MemoryPlan.local`).
     """
 
     offset: int
@@ -68,12 +71,12 @@ class Plane:
 
     @property
     def line_bytes(self) -> int:
-        """Bytes from one line to the next inside a contiguous part."""
+        """Bytes from one row to the next inside a contiguous part."""
         return self.pitch or self.stride * self.length
 
     @property
     def bytes(self) -> int:
-        """Bytes of the whole plane, gaps between pixels and between lines included."""
+        """Bytes of the whole plane, including gaps between pixels and rows."""
         return self.line_bytes * ((self.ring_rows or self.count) - 1) + self.stride * self.length
 
     @property
@@ -83,27 +86,25 @@ class Plane:
 
     @property
     def lines_before_wrap(self) -> int:
-        """Number of lines before the wrap; all of them when there is none."""
+        """Number of rows before the wrap; all without one."""
         return self.count if self.limit is None else self.limit // self.line_bytes
 
     @property
     def word_pixels(self) -> bool:
-        """True if every pixel begins at a multiple of four bytes, in an arena that does. Of an external plane nothing is known."""
+        """True if every pixel begins at a multiple of four bytes in an aligned arena; False for external planes."""
         return not self.external and not any(
             n % 4 for n in (self.offset, self.stride, self.line_bytes, self.limit or 0, self.wrap_offset)
         )
 
     def line_offset(self, y: int) -> int:
-        """Byte address of line y in the arena."""
+        """Return the byte address of row y in the arena."""
         if self.ring_rows is not None:
             return self.offset + y % self.ring_rows * self.line_bytes
         before = self.lines_before_wrap
         return self.offset + y * self.line_bytes if y < before else self.wrap_offset + (y - before) * self.line_bytes
 
     def intervals(self) -> list[tuple[int, int]]:
-        """The occupied byte ranges [begin, end), useful bytes and the gaps between them; [] when
-        external.
-        """
+        """The occupied byte ranges [begin, end), including gaps; empty for external planes."""
         if self.external:
             return []
         tail = self.stride - self.size
@@ -117,7 +118,7 @@ class Plane:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Bytes [offset, offset + size) that an operator may destroy while it runs."""
+    """Workspace bytes [offset, offset + size) that an operator may overwrite while it runs."""
 
     offset: int
     size: int
@@ -156,12 +157,12 @@ class OpPlan:
     """Execution of an operator.
 
     Attributes:
-        view: it generates no code: the bytes of its output are in place already.
-        backwards: its lines, or elements when it is pointwise, run from the last to the first.
-        streamed: it makes some lines at a time, in the order of the schedule.
-        scratch: the bytes that it may destroy.
-        partial: byte of the arena from which on it keeps partial results of lines of its input.
-        aliases: the input that its output lies exactly over.
+        view: no code is generated; the bytes of its output are already in place.
+        backwards: its rows, or elements if pointwise, run from the last to the first.
+        streamed: it computes some rows at a time, in the order of the schedule.
+        scratch: its workspace.
+        partial: first arena byte of its partial results for rows of its input.
+        aliases: the input that its output overwrites exactly.
     """
 
     view: bool = False
@@ -174,9 +175,10 @@ class OpPlan:
 
 @dataclass(frozen=True)
 class ScheduleStep:
-    """One operator of the schedule. `rows`: only these lines [begin, end) of the output, the others in other steps. `in_rows`: only
-    these lines of the input are added to partial results in the scratch; the step with the last line writes the output (`commit`).
-    `op` is the name of a network input where `arrives`: its lines come from outside at that point.
+    """One step of an operator. `rows`: only these output rows [begin, end); others follow in other steps.
+
+    `in_rows`: only these input rows are added to the partial results in the workspace; the step with the last row writes the
+    output (`commit`).
     """
 
     op: str
@@ -194,14 +196,13 @@ class ScheduleStep:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """A complete plan: planes by tensor name, how operators run by operator name (an absent one forwards and whole), their order.
+    """A complete plan: planes by tensor name, execution by operator name (default: forwards and whole), and the schedule.
 
-    `options` are the planner's settings by their export-parameter names, for reports. `bound`: no
-    plan with the same concatenations in place can be smaller, in units of the buffer alignment;
-    None where the strategy knows no bound. `tensor_arena_bytes`: the arena before scratch made it larger, for which the bound
-    is; None where no scratch was placed. `memories`: those over which the addresses of the arena go, where there are several.
-    `roms`, `constants`: the memories of the constants and what lies there, where they are planned. `state_memory`: that of the
-    states, where they are not in the arena.
+    Attributes:
+        options: the planner's settings by export parameter, for reports.
+        bound: lower bound for plans with the same concatenations in place, in units of the alignment; None if unknown.
+        tensor_arena_bytes: arena before workspaces enlarged it, which `bound` refers to; None without workspaces.
+        memories: the memories that the arena spans, if there are several.
     """
 
     strategy: str
@@ -218,7 +219,7 @@ class MemoryPlan:
     state_memory: Memory | None = None
 
     def op(self, name: str) -> OpPlan:
-        """Execution of an operator."""
+        """Return the execution of an operator."""
         return self.ops.get(name, _FORWARDS)
 
     @cached_property
@@ -228,30 +229,30 @@ class MemoryPlan:
 
     @cached_property
     def backwards(self) -> tuple[str, ...]:
-        """The operators whose loops run from the last line, or element, to the first."""
+        """The operators whose loops run backwards."""
         return tuple(name for name in self.order if self.op(name).backwards)
 
     @cached_property
     def streamed(self) -> tuple[str, ...]:
-        """The operators that make some lines at a time."""
+        """The operators that compute some rows at a time."""
         return tuple(name for name in self.order if self.op(name).streamed)
 
     @cached_property
     def views(self) -> tuple[str, ...]:
-        """The operators that generate no code: concatenations in place, reshapes."""
+        """The operators without code: concatenations in place, reshapes."""
         return tuple(name for name in self.order if self.op(name).view)
 
     @cached_property
     def scratch(self) -> dict[str, Scratch]:
-        """The bytes that operators may destroy, by operator."""
+        """The workspaces by operator."""
         return {name: run.scratch for name, run in self.ops.items() if run.scratch is not None}
 
     def memory_at(self, at: int) -> int:
-        """Number of the memory in which an address lies; 0 where there is one."""
+        """Return the index of the memory that holds an address; 0 for a single memory."""
         return number_at(self.memories, at)
 
     def local(self, plane: Plane) -> Plane:
-        """A plane with offsets that are relative to its memory."""
+        """Return a plane with offsets relative to its memory."""
         number = 0 if plane.external else self.memory_at(plane.offset)
         if not number:
             return plane
@@ -266,7 +267,7 @@ class MemoryPlan:
 
     @cached_property
     def used(self) -> tuple[int, ...]:
-        """Bytes of each memory, from its begin on, that tensors, scratch and copies take; those of the arena where there is one memory."""
+        """Bytes of each memory that tensors and workspaces use, from its start; the arena for a single memory."""
         if not self.memories:
             return (self.arena_bytes,)
         found = [0] * len(self.memories)
@@ -278,9 +279,7 @@ class MemoryPlan:
         return tuple(found)
 
     def overlaps(self, problem: MemoryProblem, op: str) -> bool:
-        """True if the output shares bytes with an input: the kernel must then take the lines in
-        order.
-        """
+        """True if the output shares bytes with an input, so the kernel must process the rows in order."""
         if op in self.views:
             return False
         spec = problem.op(op)

@@ -11,10 +11,9 @@ from n2d2py.memory.access import Access, Overlay, PoolWindow, TensorSpec, Whole
 
 @dataclass(frozen=True)
 class OpSpec:
-    """One operator: what it reads, what it writes, and in which order (`access`).
+    """One operator: its inputs, its output, and the order of its accesses (`access`).
 
-    `scratch_bytes` are needed while the operator runs and hold nothing before or after. `layer`: the kind of the layer, for
-    readers.
+    `scratch_bytes` are needed only while it runs. `layer`: kind of the layer, for readers.
     """
 
     name: str
@@ -26,12 +25,12 @@ class OpSpec:
 
     @property
     def aliased(self) -> str | None:
-        """The tensor that the output lies exactly over."""
+        """The tensor that the output overwrites exactly."""
         return None if self.access.aliases is None else self.inputs[self.access.aliases]
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The inputs but for that."""
+        """The inputs except the aliased one."""
         at = self.access.aliases
         return self.inputs if at is None else (*self.inputs[:at], *self.inputs[at + 1 :])
 
@@ -39,29 +38,29 @@ class OpSpec:
         return [number for number, name in enumerate(self.inputs) if name == source.name]
 
     def reads(self, source: TensorSpec, lines: int) -> list[range]:
-        """For each of `lines` lines of the output the lines of `source` that it reads, in ascending order."""
+        """Return, for each of `lines` output rows, the rows of `source` that it reads, in ascending order."""
         return self.access.reads(self._numbers(source), source, lines)
 
     def dead(self, source: TensorSpec) -> Callable[[int], int]:
-        """For an operator of Overlay.WINDOW: y -> how many leading lines of `source` no output line >= y reads."""
+        """Return a function for Overlay.WINDOW: y -> number of leading rows of `source` that no output row >= y reads."""
         return self.access.dead(self._numbers(source), source)
 
     def accumulates(self, tensors: dict[str, TensorSpec]) -> bool:
-        """True if it can take its input row by row into partial results: a pool over the whole input."""
+        """True if it can accumulate its input row by row: a pool over the whole input."""
         return bool(self.inputs) and self.access.accumulates(tensors[self.inputs[0]], tensors[self.output])
 
     def partial_bytes(self, tensors: dict[str, TensorSpec]) -> int:
-        """Bytes of the partial results of an operator that accumulates."""
+        """Return the bytes of the partial results of an accumulating operator."""
         size = self.access.partial_bytes if isinstance(self.access, PoolWindow) else None
         return tensors[self.output].channels * (size or 4)
 
     def work(self, tensors: dict[str, TensorSpec]) -> int:
-        """About what it computes, in multiply-accumulates; a byte read or stored counts as four."""
+        """Return an estimate of its cost in multiply-accumulates; a byte read or stored counts as four."""
         output, sources = tensors[self.output], [tensors[name] for name in self.operands]
         return self.access.computed(sources[0], output) + 4 * sum(tensor.bytes for tensor in (output, *sources))
 
     def faults(self, tensors: dict[str, TensorSpec]) -> list[str]:
-        """Faults of an operator whose tensors all exist; empty when nothing is."""
+        """Return the errors of an operator whose tensors all exist."""
         sources, output = [tensors[name] for name in self.operands], tensors[self.output]
         if not sources:
             return ["the operator reads nothing"]
@@ -79,9 +78,9 @@ class OpSpec:
 
 @dataclass(frozen=True)
 class MemoryProblem:
-    """Tensors by name, inputs and outputs of the network, operators in a topological order.
+    """Tensors by name, network inputs and outputs, operators in topological order.
 
-    `states` of the last inputs lie in memory that is kept between inferences, and the last outputs are copied there at the end.
+    The last `states` inputs are kept between inferences; the last outputs are copied there at the end.
     """
 
     tensors: dict[str, TensorSpec]
@@ -97,12 +96,12 @@ class MemoryProblem:
 
     @property
     def becoming(self) -> tuple[str, ...]:
-        """The outputs that are the states of the next inference."""
+        """The outputs that become the states of the next inference."""
         return self.outputs[len(self.outputs) - self.states :]
 
     @property
     def tensor_bytes(self) -> int:
-        """The sizes of all tensors, without sharing."""
+        """Sum of the sizes of all tensors, without sharing."""
         return sum(tensor.bytes for tensor in self.tensors.values())
 
     def op(self, name: str) -> OpSpec:
@@ -114,15 +113,15 @@ class MemoryProblem:
 
     @property
     def views(self) -> set[str]:
-        """The operators without code whatever the plan."""
+        """The operators that never need code."""
         return {op.name for op in self.ops if op.access.overlay is Overlay.VIEW}
 
     def read_whole(self, names: Collection[str]) -> MemoryProblem:
-        """The problem with these operators reading their inputs whole before they store."""
+        """Return the problem with these operators reading all inputs before they store."""
         return replace(self, ops=tuple(replace(op, access=Whole()) if op.name in names else op for op in self.ops))
 
     def validate(self) -> None:
-        """Raise E602, once per fault, where the graph is not one that can be planned."""
+        """Raise E602, once per fault, for a graph that cannot be planned."""
         ErrorList.raise_if(
             [N2D2Error("E602", what, where=where, remedy="correct the memory graph") for where, what in self._faults()]
         )

@@ -1,11 +1,11 @@
-"""Relaxed placements: in an arena that is settled, layers overlap their inputs only where it takes that to fit.
+"""Relaxation of a placement: in the arena found, layers overlap their inputs only where needed.
 
-A layer that overlaps stores its lines in order, which keeps threads apart and a kernel from reading its input in place. The
-arena is decided by a few layers; the others have room. What overlaps costs the work of its layer (`work`); lines that are stored
-exactly where they were read, and segments that run row by row anyway, cost nothing.
+A layer that overlaps must store its rows in order, which prevents threads and reading the input in place. Few layers determine
+the arena; the others have room. An overlap costs the work of its layer (`work`). Rows stored exactly where they were read, and
+segments that run row by row anyway, cost nothing.
 
-First fit again, each block at the lowest address in the arena where nothing new overlaps, else where the least work does;
-then seeded random moves, until only layers overlap whose live bytes exceed the arena.
+First fit places each block at the lowest address without a new overlap, else where the least work overlaps. Seeded random moves
+follow, until only layers whose live bytes exceed the arena overlap.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import NamedTuple
 from n2d2py.memory.packing import Packing, Placement, Range
 
 _WORK = 20_000
-"""Random moves times blocks after which nothing better is expected: about a third of a second of one core."""
+"""Random moves times blocks, about a third of a second on one core."""
 _UNLIMITED = sys.maxsize
 
 
 def overlap_cost(packing: Packing, placement: Placement) -> int:
-    """The work of the layers whose lines must be stored in order."""
+    """Return the work of the layers whose rows must be stored in order."""
     return sum(packing.cost(op) for op in _ordered(packing, placement.offsets))
 
 
 def relax(packing: Packing, placement: Placement) -> Placement:
-    """A placement in the same arena, or a smaller one, with the least overlapping work found; `placement` where there is none better."""
+    """Return a placement in the same or a smaller arena with the least overlapping work found; `placement` if none is better.
+    Return a placement in the same or a smaller arena with the least overlapping work found; `placement` if none is better."""
     best, cost = placement, overlap_cost(packing, placement)
     fitter = _Fitter(packing, placement)
     if cost <= fitter.least:
@@ -55,7 +56,7 @@ def relax(packing: Packing, placement: Placement) -> Placement:
 
 
 def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
-    """The operators with an output that shares bytes with an input, but for exact places."""
+    """Return the operators whose output shares bytes with an input, except at exact places."""
     at = list(offsets)
     return {
         pair.op
@@ -66,9 +67,8 @@ def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
 
 
 class _Near(NamedTuple):
-    """A neighbour of a block, as `Closed`; `exact`: that pair of blocks may be at one address, `apart`: what is closed where they must not
-    overlap.
-    """
+    """A neighbour of a block, as `ForbiddenRange`. `exact`: the pair may share one address; `apart`: the range for disjoint
+    blocks."""
 
     block: int
     op: int
@@ -80,9 +80,8 @@ class _Near(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fit:
-    """Addresses of all blocks; the operators that overlap, and `score`: the bytes above the arena and the work of these. `begins`: the
-    operators that may overlap, and the number in the order of the block from which on they do.
-    """
+    """Addresses of all blocks, the overlapping operators, and `score`: bytes above the arena and overlapping work. `begins`:
+    possibly overlapping operators, and the order index from which they do."""
 
     offsets: list[int]
     begins: dict[int, int]
@@ -101,7 +100,7 @@ class _Fitter:
         self.near = [
             [
                 _Near(j, op, pair is not None and pair.exact, (-self.sizes[i], self.sizes[j]), ahead, backward)
-                for j, op, ahead, backward in packing.closed[i]
+                for j, op, ahead, backward in packing.forbidden[i]
                 for pair in [packing.neighbours[i][j]]
             ]
             for i in range(len(self.sizes))
@@ -111,7 +110,7 @@ class _Fitter:
         self.least = sum(self.costs[op] for op, clock in births.items() if op not in exact and packing.live(clock) > self.arena)
 
     def orders(self) -> list[list[int]]:
-        """Of the blocks, to start from: by the most bytes live with them, by size, by address in the given placement."""
+        """Return initial orders of the blocks: by most live bytes, by size, by address in the given placement."""
         blocks = self.packing.blocks
         live = [self.packing.live(t) for t in range(-1, max(block.death for block in blocks) + 1)]
         pressure = [max(live[b.birth + 1 : b.death + 2]) for b in blocks]
@@ -124,7 +123,7 @@ class _Fitter:
         ]
 
     def directions(self) -> list[list[bool]]:
-        """Of the operators: the given ones, and by what they save."""
+        """Return initial directions of the operators: the given ones, and those that save most."""
         gains = [[0, 0] for _ in self.packing.ops]
         for pair in self.packing.pairs:
             for way in (False, True):
@@ -132,7 +131,7 @@ class _Fitter:
         return [list(self.found.backwards), [back > ahead for ahead, back in gains]]
 
     def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, kept: int = 0) -> _Fit | None:
-        """First fit of the blocks in `order`, the first `kept` of them where they lie in `before`; None where it is worse than that."""
+        """Place the blocks in `order`, the first `kept` as in `before`; None if the result is worse."""
         offsets, overlapping, top, cost = [-1] * len(order), {}, 0, 0
         most = (_UNLIMITED, 0) if before is None else before.score
         if before is not None:
@@ -157,7 +156,7 @@ class _Fitter:
         return _Fit(offsets, overlapping, ordered, score) if score <= most else None
 
     def _place(self, i: int, at: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
-        """The address of block `i`, number `at` of the order; adds the operators that it makes overlap."""
+        """Return the address of block `i`, at index `at` of the order; add the operators that it makes overlap."""
         placed = [(offsets[near.block], near) for near in self.near[i] if offsets[near.block] >= 0]
         held = {near.op for _, near in placed if near.op >= 0}
         free = {op for op in held if op in overlapping or self.costs[op] == 0}
@@ -176,7 +175,7 @@ class _Fitter:
 
     @staticmethod
     def _lowest(placed: list[tuple[int, _Near]], free: set[int], backwards: list[bool]) -> int:
-        """The lowest address of a block where only the operators in `free` overlap, or exact places do."""
+        """Return the lowest address of a block at which only operators in `free`, or exact places, overlap."""
         closed, exact = [], []
         for at, (_, op, is_exact, apart, ahead, backward) in placed:
             low, high = apart
@@ -199,7 +198,7 @@ class _Fitter:
 
 @dataclass
 class _State:
-    """An order and directions, changed by random moves that make nothing worse."""
+    """An order and directions, improved by random moves."""
 
     fitter: _Fitter
     order: list[int]
@@ -212,7 +211,7 @@ class _State:
 
     @property
     def score(self) -> tuple[int, int]:
-        """That of the placement: the less, the better."""
+        """Score of the placement; lower is better."""
         return self.found.score
 
     def placement(self) -> Placement:
@@ -221,7 +220,7 @@ class _State:
         return Placement(tuple(self.found.offsets), tuple(self.backwards), top)
 
     def move(self, rng: random.Random) -> None:
-        """Places a block earlier that overlaps, or lies next to one that does, or turns its operator; keeps what is not worse."""
+        """Move an overlapping block or its neighbour earlier, or change a direction; keep the result unless it is worse."""
         move = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
         found = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
         if found is not None:

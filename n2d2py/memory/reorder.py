@@ -1,4 +1,4 @@
-"""OptimizeReorder: the operators in the order that needs the fewest live bytes, then exact overlap."""
+"""OptimizeReorder: the operator order with the fewest live bytes, then exact overlap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from n2d2py.memory.search import best_packing, improve
 from n2d2py.memory.settings import Settings
 
 _STATES = 200_000
-"""Sets of executed operators that are looked at before the given order is kept."""
+"""Number of explored sets of executed operators before the given order is kept."""
 
 
 class ReorderPlanner:
@@ -23,7 +23,7 @@ class ReorderPlanner:
     name = "OptimizeReorder"
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The smaller of the plans of the given and of the best order; the given one on a draw."""
+        """Return the smaller plan of the given and the best order; the given one on a tie."""
         packing, placement = best_packing(problem, settings, improve)
         ordered = best_order(problem, settings)
         if ordered.ops != problem.ops:
@@ -34,7 +34,7 @@ class ReorderPlanner:
 
 
 class _Step:
-    """An operator with code as the search sees it: buffers by number, bytes that it can save."""
+    """An operator with code in the search: buffers by index, bytes that it can save."""
 
     def __init__(self, op: OpSpec, buffers: Buffers, number: dict):
         tensors = buffers.problem.tensors
@@ -53,10 +53,10 @@ class _Step:
 
 
 def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
-    """The problem with its operators in an order of the smallest peak of live bytes, overlaps counted.
+    """Return the problem with an operator order of the smallest peak of live bytes, overlaps counted.
 
-    Best-first search over the sets of executed operators; the given order when the search is cut off, or an operator stores
-    over an input, whose other readers come before it.
+    Best-first search over the sets of executed operators. The given order stays if the search is cut off, or if an operator
+    stores over an input, whose other consumers come before it.
     """
     if any(op.aliased is not None for op in problem.ops):
         return problem
@@ -110,7 +110,7 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
 
 
 def _in_order(problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen: dict[int, tuple[int, int]]) -> MemoryProblem:
-    """The problem in the order that `seen` leads back from; views follow what they see."""
+    """Return the problem in the order that `seen` leads back from; views follow their sources."""
     order, done = [], (1 << len(ops)) - 1
     while done:
         done, i = seen[done]

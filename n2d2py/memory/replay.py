@@ -1,4 +1,4 @@
-"""Replays a network over an arena of stamps: which bytes are lost before they are read."""
+"""Replay of a network over an arena of stamps, to find bytes that are lost before they are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.memory.case import Case, Stamps, Violation
 
 Taps = Callable[[int], np.ndarray]
-"""The input positions inside the window of an output position."""
+"""Input positions inside the window of an output position."""
 
 
 def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
@@ -26,7 +26,7 @@ def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
 
 
 def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
-    """The taps of a window operator in the input `source`, which has `inputs` positions along the axis (0: lines)."""
+    """Return the taps of a window operator in `source`, which has `inputs` positions along the axis (0: rows)."""
     if op["type"] == "window":
         tables = [table for name, table in zip(op["inputs"], op[("lines", "columns")[axis]], strict=True) if name == source]
         return lambda position: np.concatenate([np.arange(*table[position], dtype=np.int64) for table in tables])
@@ -49,9 +49,8 @@ def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
 
 
 def last_user(inputs: int, outputs: int, inside: Taps, backwards: bool) -> np.ndarray:
-    """int64[inputs]: how many output positions precede the last one whose window holds each input
-    position, -1 when none does.
-    """
+    """Return, for each input position, the number of output positions before the last one that reads it: int64[inputs], -1 if
+    none does."""
     last = np.full(inputs, -1, dtype=np.int64)
     for step in range(outputs):
         last[inside(outputs - 1 - step if backwards else step)] = step
@@ -97,7 +96,7 @@ class Copy:
 
 
 class Replay:
-    """One replay of a case whose planes and schedule are in order; `run` adds to its faults."""
+    """One replay of a case whose planes and schedule are valid; `run` adds to its faults."""
 
     def __init__(self, case: Case):
         self.case, self.graph = case, case.graph
@@ -107,7 +106,7 @@ class Replay:
         self._lines_read: dict[tuple[str, str], tuple[list[np.ndarray], np.ndarray]] = {}
 
     def run(self) -> list[Violation]:
-        """All faults of the case."""
+        """Return all faults of the case."""
         arriving = {step["input"] for step in self.case.map["schedule"] if "input" in step}
         for name in self.graph["inputs"]:
             if name not in arriving:
@@ -174,7 +173,7 @@ class Replay:
         self.stamps.store(output)
 
     def _add(self, op: dict[str, Any]) -> None:
-        """The addend of a convolution must lie at its output byte by byte: each one is read before it is stored."""
+        """Check that the addend of a convolution lies exactly at its output: each byte is read before it is stored."""
         name, residual, output = op["name"], op["residual"], op["output"]
         if {residual, output} & self.case.outside or not np.array_equal(
             self.stamps.addresses(residual), self.stamps.addresses(output)
@@ -184,9 +183,7 @@ class Replay:
             self.stamps.compare(residual, name, name)
 
     def _last_reads(self, op: dict[str, Any], source: str, backwards: bool) -> np.ndarray:
-        """int32[height, width]: when the last output line (windows) reads a pixel, in lines since
-        the start; -1 when none does.
-        """
+        """Return the output row, counted from the start, that reads a pixel last: int32[height, width], -1 if none does."""
         height, width, _ = self.case.shape[source]
         if op["type"] not in _WINDOWS:
             return np.full((height, width), _ALWAYS_READ, dtype=np.int32)
@@ -196,7 +193,7 @@ class Replay:
         return np.where(cols[None, :] >= 0, rows[:, None], _NEVER_READ).astype(np.int32)
 
     def _store_times(self, op: dict[str, Any], backwards: bool) -> np.ndarray:
-        """int32[arena]: when each grain is stored first, from 0 on: in lines (windows), elements (pointwise); 0 for the others."""
+        """Return the first store of each grain: int32[arena], in rows (windows) or elements (pointwise); 0 for others."""
         out = self.stamps.addresses(op["output"])
         if op["type"] in _POINTWISE:
             when = self._element_of_grain(op["output"])
@@ -212,22 +209,20 @@ class Replay:
         return times
 
     def _element_of_grain(self, name: str) -> np.ndarray:
-        """int32[height, width, pixel]: the element to which the first byte of each grain belongs."""
+        """Return the element of the first byte of each grain: int32[height, width, pixel]."""
         shape, grain = self.stamps.shape[name], self.stamps.grain
         first = np.arange(0, prod(shape) * grain, grain, dtype=np.int32)
         return (first // self.graph["tensors"][name].get("bytes", 1)).reshape(shape)
 
     def _lost_elements(self, source: str, places: np.ndarray, stored_at: np.ndarray, backwards: bool) -> np.ndarray:
-        """Grains of a pointwise operand that are stored before their element is read."""
+        """Return the grains of a pointwise operand that are overwritten before their element is read."""
         read_at = self._element_of_grain(source)
         if backwards:
             read_at = read_at.max() - read_at
         return stored_at[places] < read_at
 
     def _view(self, op: dict[str, Any]) -> None:
-        """No code runs: the output's addresses must already hold the inputs' bytes, in the output's
-        order.
-        """
+        """Check that the output addresses of a view already hold the input bytes, in the output's order."""
         name, output = op["name"], op["output"]
         if op["type"] == "reshape":
             axis = 0
@@ -240,7 +235,7 @@ class Replay:
         self.stamps.compare(output, name, "the view")
 
     def _execute_lines(self, op: dict[str, Any], step: dict[str, Any]) -> None:
-        """Make some lines: what a line reads must be there before and after it is stored."""
+        """Compute some rows: the inputs of a row must be intact before and after it is stored."""
         name, output = op["name"], op["output"]
         if op["type"] not in _POINTWISE + _WINDOWS or "residual" in op:
             what = "with a residual " if "residual" in op else ""
@@ -258,7 +253,7 @@ class Replay:
                 return
 
     def _accumulate(self, op: dict[str, Any], step: dict[str, Any]) -> None:
-        """Add some lines to partial results, which must be as the step before left them; the last one stores."""
+        """Add some rows to partial results, which must be intact since the previous step; the last step stores the output."""
         name, source, output = op["name"], op["inputs"][0], op["output"]
         _height, width, _ = self.case.shape[source]
         first, stop = step["in_rows"]
@@ -286,7 +281,7 @@ class Replay:
                 self.case.fault("overwritten", f"its partial results lie over its output {output}", op=name, tensor=output)
 
     def _line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
-        """For each output line the input lines that it reads; the columns that any line reads."""
+        """Return the input rows of each output row, and the columns that any row reads."""
         key = op["name"], source
         if key not in self._lines_read:
             self._lines_read[key] = self._find_line_reads(op, source)

@@ -1,8 +1,7 @@
-"""Operators that run row by row: in which order lines are made, and how many must be kept.
+"""Row order of operators that run row by row, and the number of rows to keep.
 
-The last operator of a window of consecutive operators asks for its lines one by one; an operator that is asked
-for a line first asks its producers in the window for the lines that it reads. The lines of two operators are made
-in the same order whatever operators stand before them in the window.
+The last operator of a window of consecutive operators requests its rows one by one. An operator first requests the rows it
+reads from its producers in the window. The relative row order of two operators does not depend on the operators before them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _NONE = np.iinfo(np.int64).max
 
 
 def streamable(op: OpSpec, problem: MemoryProblem) -> bool:
-    """True if the operator can make one line of its output from lines of its inputs, or take its input by lines."""
+    """True if the operator can compute one output row from input rows, or accumulate its input by rows."""
     output = problem.tensors[op.output]
     if not op.access.by_lines or op.aliased is not None:
         return False
@@ -28,7 +27,7 @@ def streamable(op: OpSpec, problem: MemoryProblem) -> bool:
 
 
 def lines_read(op: OpSpec, name: str, tensors: dict[str, TensorSpec]) -> list[range]:
-    """For each line of an operator's output, or of the input that it accumulates, the lines of an input that it reads."""
+    """Return, for each output row (or input row that is accumulated), the rows of an input that it reads."""
     source, output = tensors[name], tensors[op.output]
     if op.accumulates(tensors):
         return [range(y, y + 1) for y in range(source.height)]
@@ -38,22 +37,20 @@ def lines_read(op: OpSpec, name: str, tensors: dict[str, TensorSpec]) -> list[ra
 
 
 class KnownRows:
-    """Rows that were made before, for problems in which operators of one name, with inputs and outputs of the same names, go through the
-    same lines: those of a network in all its strips.
-    """
+    """Cache of row orders for problems with the same operators and tensors by name: the strips of one network."""
 
     def __init__(self):
         self._reads: dict[tuple[str, str], list[range]] = {}
         self._rows: dict[tuple, Rows] = {}
 
     def reads(self, op: OpSpec, name: str, tensors: dict[str, TensorSpec]) -> list[range]:
-        """As `lines_read`."""
+        """Return the result of `lines_read`."""
         if (op.name, name) not in self._reads:
             self._reads[op.name, name] = lines_read(op, name, tensors)
         return self._reads[op.name, name]
 
     def rows(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int]) -> Rows:
-        """The `Rows` of these operators."""
+        """Return the `Rows` of these operators."""
         key = *((op.name, op.inputs, op.output) for op in ops), frozenset(whole)
         if key not in self._rows:
             self._rows[key] = Rows(ops, problem, whole, self)
@@ -61,14 +58,11 @@ class KnownRows:
 
 
 class Rows:
-    """The order of the lines of consecutive operators, all `streamable`; `ops` are numbered from 0.
+    """Row order of consecutive `streamable` operators; `ops` are numbered from 0.
 
-    `whole`: the numbers of the operators all of whose lines are needed, because something after these operators reads
-    them. Of the others only the lines are made that an operator reads for a line that is made; one line at least, so that
-    every operator runs. Lines of a network input arrive whether they are read or not.
-
-    An operator that accumulates has an event for each line of its input and writes its one line at the last; the
-    others have one for each line of their output that is made.
+    `whole`: operators whose rows are all needed by later operators. Others compute only the rows that are read, at least one.
+    Rows of a network input arrive whether or not they are read. An accumulating operator has an event for each input row and
+    writes its one row at the last; others have one for each computed row.
     """
 
     def __init__(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int], known: KnownRows | None = None):
@@ -82,7 +76,7 @@ class Rows:
             for name in dict.fromkeys(op.inputs):
                 self._readers.setdefault(name, []).append(n)
         reads = [{name: known.reads(op, name, problem.tensors) for name in op.inputs} for op in ops]
-        self.lines = self._made(reads, whole)
+        self.lines = self._computed_rows(reads, whole)
         """For each operator the lines that it makes, of its input where it accumulates: ascending."""
         reads = [
             {name: [r[y] for y in lines] for name, r in of_op.items()} for of_op, lines in zip(reads, self.lines, strict=True)
@@ -93,8 +87,8 @@ class Rows:
         events = np.asarray(self.order, dtype=np.int64)
         self._at = [np.flatnonzero(events == n) for n in range(len(ops))]
 
-    def _made(self, reads: list[dict[str, list[range]]], whole: Collection[int]) -> list[list[int]]:
-        """For each operator the lines of its events, from the last operator to the first."""
+    def _computed_rows(self, reads: list[dict[str, list[range]]], whole: Collection[int]) -> list[list[int]]:
+        """Return the rows of each operator's events, from the last operator to the first."""
         made: list[list[int]] = [[] for _ in self.ops]
         for n in reversed(range(len(self.ops))):
             op = self.ops[n]
@@ -134,7 +128,7 @@ class Rows:
         return order
 
     def _needed(self, name: str, moments: np.ndarray) -> np.ndarray:
-        """int64: before each of these events, the first line of a tensor that is still read; _NONE for no line."""
+        """Return the first row of a tensor that is still read before each of these events, int64; _NONE for no row."""
         found = np.full(len(moments), _NONE)
         for n in self._readers.get(name, ()):
             first = np.append(self._first[n][name], _NONE)
@@ -142,13 +136,13 @@ class Rows:
         return found
 
     def _writes(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """The events that write a line of an operator's output, and these lines."""
+        """Return the events that write a row of an operator's output, and these rows."""
         if self.accumulating[n]:
             return self._at[n][-1:], np.zeros(1, dtype=np.int64)
         return self._at[n], np.asarray(self.lines[n])
 
     def ring(self, n: int) -> int:
-        """The lines of an operator's output that are kept at the same time, at the most."""
+        """Return the largest number of rows of an operator's output that are kept at the same time."""
         if n not in self._rings:
             self._rings[n] = self._longest_ring(n)
         return self._rings[n]
@@ -160,9 +154,8 @@ class Rows:
         return int(kept.max(initial=1))
 
     def ahead(self, source: str, source_line: int, n: int, output_line: int) -> int:
-        """Bytes that an operator's output may start after `source`, usually negative: no store of a line
-        covers a line of the source that this or a later event reads.
-        """
+        """Return the bytes by which an output may start after `source`, usually negative: no store covers a row of the source
+        that this or a later event reads."""
         moments, lines = self._writes(n)
         needed = self._needed(source, moments)
         read = needed != _NONE
@@ -170,9 +163,8 @@ class Rows:
         return int((needed[read] * source_line - (lines[read] + 1) * output_line).min(initial=free))
 
     def runs(self, begin: int) -> list[tuple[int, int, int]]:
-        """The events of the operators from `begin` on: (operator, first line, line after the last), events of
-        one operator that follow each other, line after line, as one.
-        """
+        """Return the events of the operators from `begin` on as (operator, first row, row after the last), consecutive ones
+        merged."""
         found: list[tuple[int, int, int]] = []
         done = [0] * len(self.ops)
         for n in self.order:
@@ -188,6 +180,6 @@ class Rows:
 
 
 def _first_needed(ranges: list[range]) -> np.ndarray:
-    """For each event the first line of the source that it or a later one reads, _NONE when none does."""
+    """Return the first row of the source that each event or a later one reads; _NONE if none does."""
     starts = np.array([r.start if r else _NONE for r in ranges], dtype=np.int64)
     return np.minimum.accumulate(starts[::-1])[::-1]

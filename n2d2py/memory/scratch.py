@@ -1,7 +1,7 @@
-"""Scratch in the arena: bytes that the kernel of a layer needs only while the layer runs, placed where no tensor is then.
+"""Workspaces in the arena: bytes that a kernel needs only while its layer runs, placed where no tensor is live.
 
-The tensors are placed first. Scratch then takes holes; where the holes are too small for a layer to run at speed, the arena grows, by
-at most a tenth, or so far that the layer can run in its form at all.
+Tensors are placed first, and workspaces take the holes. If the holes are too small for a layer to run at speed, the arena grows
+by at most a tenth, or as far as the layer's form requires.
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from n2d2py.memory.plan import MemoryPlan, OpPlan, Scratch
 from n2d2py.memory.problem import MemoryProblem
 
 ALIGNMENT = 64
-"""Of scratch, in bytes: a cache line, and the largest vector."""
+"""Alignment of a workspace in bytes: a cache line, and the largest vector."""
 _GROWTH = 10
 """An arena grows by at most one part in so many."""
 
 
 @dataclass(frozen=True)
 class ScratchNeed:
-    """Bytes that the kernel of a layer needs while it runs, for one thread: at least `least`; with `form` it runs in the form that is
-    best for it, with `enough` at nearly full speed; it can use up to `most`.
+    """Workspace bytes that the kernel of a layer needs for one thread.
+
+    Attributes:
+        least: minimum to run at all.
+        form: enough for the best kernel form.
+        enough: nearly full speed.
+        most: more than this has no use.
     """
 
     least: int
@@ -38,17 +43,17 @@ class ScratchNeed:
 def place_scratch(
     problem: MemoryProblem, plan: MemoryPlan, needs: Mapping[str, ScratchNeed], limit: int | None = None
 ) -> tuple[MemoryProblem, MemoryPlan]:
-    """Problem and plan with scratch for the operators of `needs`, each as much as it can use of the largest hole.
+    """Return problem and plan with workspaces for the operators of `needs`, each as large as useful in the largest hole.
 
-    The arena grows so far that each has `enough`, but by at most a tenth; and so far that each has its `form`. It does not grow beyond
-    `limit` bytes; an operator that then finds less room than its `least` has no scratch.
+    The arena grows until each has `enough`, by at most a tenth, and until each has its `form`, up to `limit` bytes. An operator
+    with less room than its `least` gets no workspace.
     """
     holes = _holes_of(plan, [name for name in needs if not plan.op(name).view and plan.op(name).scratch is None])
     if not holes:
         return problem, plan
     before = plan.arena_bytes
     if plan.memories:
-        holes = {name: _beside_output(problem, plan, name, found) for name, found in holes.items()}
+        holes = {name: _holes_near_output(problem, plan, name, found) for name, found in holes.items()}
         top = plan.memories[-1].end  # holes end with their memory
     else:
         tenth = before + before // _GROWTH
@@ -69,9 +74,11 @@ def place_scratch(
     return replace(problem, ops=specs), replace(plan, ops=ops, arena_bytes=arena, tensor_arena_bytes=before)
 
 
-def _beside_output(problem: MemoryProblem, plan: MemoryPlan, name: str, holes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The holes in the memory of an operator's output, or of its input where the output is in the caller's buffer; an empty hole
-    where there is none."""
+def _holes_near_output(
+    problem: MemoryProblem, plan: MemoryPlan, name: str, holes: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return the holes in the memory of an operator's output, or of its input if the output belongs to the caller; an empty
+    hole without any."""
     op = problem.op(name)
     planes = [plan.planes[tensor] for tensor in (op.output, *op.operands)]
     at = next((plane.offset for plane in planes if not plane.external), 0)
@@ -81,7 +88,7 @@ def _beside_output(problem: MemoryProblem, plan: MemoryPlan, name: str, holes: l
 
 
 def _holes_of(plan: MemoryPlan, names: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-    """As `holes_between`, while each of these operators runs."""
+    """Return the `_holes` while each of these operators runs."""
     clocks: dict[str, set[int]] = {name: set() for name in names}
     for step in plan.schedule:
         if step.op in clocks:
@@ -119,5 +126,5 @@ def holes_between(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _end(holes: list[tuple[int, int]], size: int) -> int:
-    """Where the first `size` free bytes end."""
+    """Return the end of the first `size` free bytes."""
     return next(begin + size for begin, end in holes if end - begin >= size)

@@ -1,7 +1,7 @@
 """Exact overlap: first fit over several orders and directions, then random moves, down to the bound.
 
-Seeded and counted, never timed: the same problem has the same plan on every machine. OptimizeOptimal continues with a constraint solver,
-which proves the arena or bounds it.
+Seeded and counted, never timed: a problem has the same plan on every machine. OptimizeOptimal continues with a constraint
+solver, which proves the arena or bounds it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from n2d2py.memory.relax import relax
 from n2d2py.memory.settings import Settings
 
 _WORK = 150_000
-"""Random moves times blocks: about two seconds of one core."""
+"""Random moves times blocks, about two seconds on one core."""
 
 Search = Callable[[Packing], Placement]
 
 
 class OverlapPlanner:
-    """Outputs as far over the inputs that they read last as their kernels' order allows, where the arena needs it."""
+    """Outputs overlap inputs after their last use, as far as the kernels' order allows, where the arena needs it."""
 
     name = "OptimizeOverlap"
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The best placement found; at the packing's bound it is proved to be the smallest."""
+        """Return the best placement found; at the packing's bound it is proved to be the smallest."""
         packing, placement = best_packing(problem, settings, improve)
         return packing.plan(self.name, relax(packing, placement))
 
 
 def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> tuple[Packing, Placement]:
-    """The best of all concatenations copied, all in place, then of changing them one by one."""
+    """Return the best of all concatenations copied and all in place, then of changing them one by one."""
     settings = replace(settings, clock="op")
 
     def packed(in_place: Collection[str]) -> Packing:
@@ -63,7 +63,7 @@ def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> 
 
 
 def _directions(packing: Packing) -> list[list[bool]]:
-    """The directions to start from: by gain, all forwards, all backwards, alternating."""
+    """Return initial directions: by gain, all forwards, all backwards, alternating."""
     count = len(packing.ops)
     forward, backward = [0] * count, [0] * count
     for pair in packing.pairs:
@@ -74,7 +74,7 @@ def _directions(packing: Packing) -> list[list[bool]]:
 
 
 def _starts(packing: Packing, directions: list[list[bool]]) -> list[tuple[list[int], list[bool], Placement]]:
-    """(order, directions, placement) of several orders with each of the directions; ends at the bound."""
+    """Return (order, directions, placement) for several orders with each of the directions; stops at the bound."""
     blocks = packing.blocks
     keys = (
         lambda i: -blocks[i].size,
@@ -93,16 +93,15 @@ def _starts(packing: Packing, directions: list[list[bool]]) -> list[tuple[list[i
 
 
 def quick(packing: Packing) -> Placement:
-    """The best of the starting orders and directions."""
+    """Return the best of the initial orders and directions."""
     return min((placement for _, _, placement in _starts(packing, _directions(packing))), key=lambda p: p.bytes)
 
 
 def improve(packing: Packing) -> Placement:
-    """From the best starts, random moves of one block or one direction, kept when not worse.
+    """Return the best placement after random moves of one block or one direction, from the best starts.
 
-    Two moves of three concern what is in the way of the arena's top: a highest block or one of its
-    neighbours is placed earlier, or the operator between two of them is turned round. Directions that alternate from the
-    second operator on are tried last.
+    Two of three moves concern the top of the arena: a highest block or one of its neighbours moves earlier, or the operator
+    between two of them changes direction. Directions that alternate from the second operator on are tried last.
     """
     if not packing.blocks:
         return Placement((), (), 0)
@@ -132,7 +131,7 @@ class _State:
     current: Placement
 
     def move(self, rng: random.Random) -> None:
-        """Makes one move, unless it is worse."""
+        """Make one move, unless the result is worse."""
         block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(self.order))
         move = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
         found = self.packing.refit(move, self.current, self.current.bytes)
@@ -140,7 +139,7 @@ class _State:
             self.order, self.backwards, self.current = move.order, move.backwards, found
 
     def _critical(self, rng: random.Random) -> int:
-        """A block that ends at the top of the arena, or a neighbour of one."""
+        """Return a block that ends at the top of the arena, or a neighbour of one."""
         blocks, placed = self.packing.blocks, self.current
         highest = [i for i, at in enumerate(placed.offsets) if at + blocks[i].size == placed.bytes]
         top = rng.choice(highest)
@@ -148,19 +147,16 @@ class _State:
 
 
 _EFFORT = 10.0
-"""The solver's own deterministic measure of time, roughly seconds: it stops at the same point everywhere."""
+"""The solver's deterministic measure of time, roughly seconds: it stops at the same point everywhere."""
 
 
 class OptimalPlanner:
-    """OptimizeOverlap's plan, improved and bounded by CP-SAT of ortools."""
+    """The plan of OptimizeOverlap, improved and bounded by CP-SAT of ortools."""
 
     name = "OptimizeOptimal"
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The best plan within the solver's limit, with the bound that was proved.
-
-        Raises E606 without ortools.
-        """
+        """Return the best plan within the solver's limit, with the bound that was proved. Raises E606 without ortools."""
         _solver()
         packing, placement = best_packing(problem, settings, improve)
         placement = solve(packing, placement)
@@ -177,7 +173,7 @@ def _solver():
 
 
 def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placement:
-    """The best placement that CP-SAT finds from `start` on; raises `packing.bound` to what it proved."""
+    """Return the best placement that CP-SAT finds from `start`; raises `packing.bound` to the proved bound."""
     if start.bytes <= packing.bound or not packing.blocks:
         return start
     cp_model = _solver()

@@ -1,4 +1,4 @@
-"""The export parameters of the static memory, for every target whose memory the tool plans."""
+"""Export parameters of static memory, for every target whose memory the tool plans."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ STRATEGIES = (
 )
 
 N2D2_STRATEGIES = STRATEGIES[:5]
-"""Those that place as N2D2 does."""
+"""The strategies that place as N2D2 does."""
 DEFAULT_STRATEGY = "OptimizeOverlap"
 MODES = ("Speed", "Balanced", "Small", "Minimum")
-"""From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
+"""From the fastest to the smallest: no overlap; exact overlap; row streaming; the smallest plan known."""
 WHOLE_MODES = MODES[:2]
 """The modes in which no layer runs row by row."""
 
@@ -81,26 +81,21 @@ MEMORY_PARAMETERS = Schema(
 
 @dataclass(frozen=True)
 class Settings:
-    """The export parameters of the memory, and the clock: all that a planner is told next to the problem.
+    """The export parameters of memory: the settings of a planner.
 
     Attributes:
-        include_input: the network inputs are in the arena and may be overwritten once read.
-        include_output: so are the network outputs; False: layers write them straight into the caller's buffers, None: those do
-            whose operator says that it is faster (`Access.prefers_caller`).
-        optimize_buffer: an output may lie over an input that dies.
+        include_input: network inputs are in the arena and may be overwritten once read.
+        include_output: network outputs are too; False: layers write them directly to the caller; None: only layers that are faster that way (`Access.prefers_caller`).
+        optimize_buffer: an output may overlap an input after its last use.
         no_branch_concat: concatenate in place where possible.
-        alignment: bytes, of the pixel stride of every tensor that an operator writes.
-        buffer_alignment: bytes, of the address of every buffer, for the strategies that place buffers singly (OptimizeOverlap
-            and later ones).
-        clock: "level" frees memory between the depth levels of the graph, as N2D2; "op" between operators; N2D2's strategies
-            only, the others count operators.
-        memories: where the arena lies in several, no buffer in two of them (`memories.py`).
-        roms: the memories of the constants, the cheapest first (`constants.py`).
-        state_memory: the memory of the states, where they are not in the arena.
+        alignment: bytes, for the pixel stride of every tensor that an operator writes.
+        buffer_alignment: bytes, for the address of every buffer; OptimizeOverlap and later strategies.
+        clock: "level" frees memory between depth levels of the graph, as N2D2; "op" between operators; N2D2's strategies only.
+        memories: several memories instead of one arena; no buffer crosses a border (`memories.py`).
         strategy: one of STRATEGIES.
         mode: one of MODES; "auto": by the strategy, or by the budget.
         budget: bytes of the arena; 0: as few as possible, -1: any.
-        stream_input: the network inputs arrive row by row when asked for.
+        stream_input: network inputs arrive row by row on request.
     """
 
     include_input: bool = True
@@ -120,7 +115,7 @@ class Settings:
 
     @classmethod
     def of(cls, params: Params) -> Settings:
-        """The settings that export parameters ask for.
+        """Return the settings of export parameters.
 
         Raises:
             N2D2Error: E603, E608 for memories.
@@ -144,7 +139,7 @@ class Settings:
 
     @property
     def by_strategy(self) -> bool:
-        """True if the strategy decides, and neither memories, a mode, nor a budget do."""
+        """True if the strategy decides, not memories, a mode or a budget."""
         given = self.mode != "auto" or self.budget >= 0 or self.memories
         return not given and (self.strategy != DEFAULT_STRATEGY or not self.stream_input)
 
@@ -168,7 +163,7 @@ class Settings:
             raise _excluded(what, self.strategy, "remove one of them")
 
     def by_export_name(self) -> dict[str, int | str]:
-        """The settings under the names of the export parameters."""
+        """Return the settings by export parameter."""
         return {
             "IncludeInputInBuffer": int(self.include_input),
             "IncludeOutputInBuffer": "auto" if self.include_output is None else int(self.include_output),
@@ -186,7 +181,7 @@ def _excluded(what: str, strategy: str, remedy: str) -> N2D2Error:
 
 
 def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
-    """True if the export parameters let layers run row by row through line buffers, the inputs whole."""
+    """True if the export parameters let layers run row by row through line buffers."""
     if parameters["StreamInput"]:
         return False
     if parameters["MemoryMode"] == "auto":
@@ -201,11 +196,11 @@ def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
 _FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)(?::(rom|states))?", re.ASCII)
 _UNITS = {"": 1, "k": 1024, "M": 1024**2}
 _ONE_MEMORY = ("MemoryBudget", "MaxExtraMacs", "PackActivations")
-"""Export parameters that are for one memory."""
+"""Export parameters that require one memory."""
 
 
 def _memories(params: Params) -> tuple[Memory, ...]:
-    """All memories that are given."""
+    """Return the memories of the tensors; () for a single arena."""
     found = read_memories(params["Memories"])
     if all(memory.kind for memory in found):
         return found
@@ -219,12 +214,10 @@ def _memories(params: Params) -> tuple[Memory, ...]:
 
 
 def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
-    """The memories of `Memories=NAME:BYTES:COST[:KIND], ...`, the cheapest first, those of tensors one after the other; bytes may end
-    in k or M.
+    """Return the memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first; bytes may end in k or M.
 
     Raises:
-        N2D2Error: E603 for a text of another form, a memory without a byte, a cost of 0, a name that occurs twice, or a second memory
-            of the states.
+        N2D2Error: E603 for another form, an empty memory, a cost of 0, or a repeated name.
     """
     found: list[Memory] = []
     for text in texts:

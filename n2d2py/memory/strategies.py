@@ -1,4 +1,4 @@
-"""The entrance to the planners, and the planners by name: what `MemoryManagerStrategy` may say."""
+"""The planners by the value of `MemoryManagerStrategy`, and their common entrance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from n2d2py.registry import Registry
 
 
 class Generation:
-    """N2D2's spaces of a problem, level by level, in place and wrapped where it is safe; a buffer becomes one plane of a space; `spaces` are to be placed, then `plan()` reads their offsets."""
+    """N2D2's spaces of a problem, level by level, shared and wrapped where safe. `spaces` must be placed before `plan()`."""
 
     def __init__(self, problem: MemoryProblem, settings: Settings):
         self.problem = problem
@@ -36,7 +36,7 @@ class Generation:
 
     @property
     def spaces(self) -> list[Space]:
-        """The spaces, in the order of their allocation."""
+        """The spaces in the order of their allocation."""
         return self._manager.spaces
 
     def _generate(self) -> None:
@@ -56,9 +56,7 @@ class Generation:
                 self._scratch[op.name] = allocate(form, clock, clock)
 
     def _shared(self, op: OpSpec, buffer: Buffer) -> SpacePlane | None:
-        """The output's plane in the space of the largest input that dies at `op`, where that is
-        safe.
-        """
+        """Return the output's plane in the space of the largest input that dies at `op`, if that is safe."""
         concatenates = isinstance(op.access, Concatenated) or (len(buffer.parts) > 1 and buffer.root.name != op.output)
         if not self.settings.optimize_buffer or concatenates:
             return None
@@ -81,7 +79,7 @@ class Generation:
         )
 
     def _plane_of(self, name: str) -> SpacePlane:
-        """The plane of a tensor in its buffer's space: its own geometry where it is a reshape."""
+        """Return the plane of a tensor in its buffer's space; reshapes have their own layout."""
         buffer = self.buffers.of[name]
         plane = self._planes[buffer]
         if name not in buffer.reshaped and name not in buffer.columns:
@@ -90,7 +88,7 @@ class Generation:
         return SpacePlane(plane.space, form, plane.start, plane.allocated, plane.released)
 
     def plan(self, strategy: str) -> MemoryPlan:
-        """The plan, once every space has its offset."""
+        """Return the plan, once every space has its offset."""
         clock, views = self.buffers.clock, self.buffers.views
         order = self.buffers.order()
         schedule = tuple(ScheduleStep(op.name, clock[op.name]) for op in order)
@@ -106,9 +104,7 @@ class Generation:
         return MemoryPlan(strategy, arena, planes, schedule, ops, self.settings.by_export_name())
 
     def _final_plane(self, name: str, writer: str | None, end: int) -> Plane:
-        """The plane of a tensor at its address in the arena; network outputs are read after the
-        last operator.
-        """
+        """Return the plane of a tensor at its arena address; network outputs are read after the last operator."""
         buffer, tensor = self.buffers.of[name], self.problem.tensors[name]
         alloc = buffer.birth if writer is None else self.buffers.clock[writer]
         release = end if buffer.is_output else buffer.death
@@ -133,11 +129,10 @@ class Generation:
 
 
 def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Callable[[int], int]) -> int:
-    """The size of a space in which the output of a window operator may follow its input, wrapping.
+    """Return the size of a space in which the output of a window operator may follow its input and wrap.
 
-    The larger of what is needed, |X| + max over y of ((y+1) output lines - dead(y) input lines) and
-    |Y|, and of N2D2's rule, max(|X|, |Y|) + (1 + floor(top pad / stride)) output lines, so that
-    arenas compare with N2D2's.
+    The larger of the exact need, max(|Y|, |X| + max over y of ((y+1) output rows - dead(y) input rows)), and N2D2's rule,
+    max(|X|, |Y|) + (1 + floor(top pad / stride)) output rows, so that arenas compare with N2D2's.
     """
     needed = source.bytes + max((y + 1) * output.line - dead(y) * source.line for y in range(output.count))
     rule = max(source.bytes, output.bytes) + (1 + op.access.lead) * output.line
@@ -145,7 +140,7 @@ def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Call
 
 
 def _largest_hole(space: Space) -> int:
-    """Over the births in the space: the most bytes that the planes born together leave unused."""
+    """Return the most bytes that planes of one birth leave unused in a space."""
     born: dict[int, int] = {}
     for plane in space.planes:
         born[plane.allocated] = born.get(plane.allocated, 0) + plane.form.bytes
@@ -158,22 +153,21 @@ ORDERS: dict[str, Callable[[Space], tuple[int, ...]] | None] = {
     "OptimizeMaxLifetimeMaxSizeFirst": lambda space: (-space.lifetime, -space.size),
     "OptimizeMaxHoleMaxLifetimeFirst": lambda space: (-_largest_hole(space), -space.lifetime),
 }
-"""N2D2's placements: its online first fit (None), and its first fit over spaces sorted by a key."""
+"""N2D2's placements: its online first fit (None), and first fit over spaces sorted by a key."""
 
 
 def place_online(spaces: list[Space], unit: int = 1) -> None:
-    """Places each space, in the order of allocation, in the lowest gap among the spaces live at
-    that clock, at a multiple of `unit`: the largest element size, so that every access is aligned.
-    """
+    """Place each space, in the order of allocation, in the lowest gap at that clock, at a multiple of `unit`, the largest
+    element size."""
     for index, space in enumerate(spaces):
         busy = [(other.offset, other.offset + other.size) for other in spaces[:index] if other.released >= space.allocated]
         space.offset = _lowest_gap(busy, space.size, unit)
 
 
 def place_sorted(spaces: list[Space], order: Callable[[Space], tuple[int, ...]], unit: int = 1) -> None:
-    """Places the spaces in `order` (stable), each in the lowest gap over its whole lifetime.
+    """Place the spaces in `order` (stable), each in the lowest gap over its whole lifetime.
 
-    A placed space is busy where it has live planes: the parts that its planes do not use are free.
+    A placed space is busy only where it has live planes.
     """
     placed: list[Space] = []
     for space in sorted(spaces, key=order):
@@ -190,7 +184,7 @@ def place_sorted(spaces: list[Space], order: Callable[[Space], tuple[int, ...]],
 
 
 def _lowest_gap(busy: list[tuple[int, int]], size: int, unit: int) -> int:
-    """The lowest multiple of `unit` from which `size` bytes are free."""
+    """Return the lowest multiple of `unit` from which `size` bytes are free."""
     at = 0
     for begin, end in sorted(busy):
         if begin >= at + size:
@@ -200,12 +194,12 @@ def _lowest_gap(busy: list[tuple[int, int]], size: int, unit: int) -> int:
 
 
 class Planner(Protocol):
-    """Makes a plan from a valid problem; `name` is the spelling in `MemoryManagerStrategy`."""
+    """Interface of planners; `name` is the value of `MemoryManagerStrategy`."""
 
     name: str
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """A plan that `check_plan` accepts."""
+        """Return a plan that `check_plan` accepts, for a valid problem."""
         ...
 
 
@@ -216,9 +210,10 @@ class N2D2Planner:
         self.name = name
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Generates the spaces, places them in the order of the strategy.
+        """Generate the spaces and place them in the order of the strategy.
 
-        An operator with a table shares a space with its input only where that saves memory: other readers of the map do not know it.
+        An operator with a table shares a space with its input only if that saves memory, since other readers of the map do not
+        support it.
         """
         plan = self._placed(problem, settings)
         windows = [op.name for op in problem.ops if isinstance(op.access, LineTable)]
@@ -238,14 +233,12 @@ class N2D2Planner:
 
 
 class AutoPlanner:
-    """The smallest of N2D2's plans: four placements, with and without wrapping and concatenation in
-    place, both clocks.
-    """
+    """The smallest of N2D2's plans: four placements, with and without wrapping and concatenation in place, both clocks."""
 
     name = "OptimizeAuto"
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The first of the smallest; what the settings forbid is not tried."""
+        """Return the first of the smallest plans that the settings allow."""
         plans = (
             N2D2Planner(name).plan(problem, replace(settings, optimize_buffer=wrap, no_branch_concat=concat, clock=clock))
             for wrap, concat, clock, name in product(
@@ -257,7 +250,7 @@ class AutoPlanner:
 
 
 PLANNERS: Registry[Planner] = Registry("the memory strategy")
-"""The planners by what MemoryManagerStrategy may say."""
+"""The planners by value of MemoryManagerStrategy."""
 for _planner in (
     *map(N2D2Planner, ORDERS),
     AutoPlanner(),
@@ -270,11 +263,10 @@ for _planner in (
 
 
 def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **changes: Any) -> MemoryPlan:
-    """The place of every tensor in the arena: the entrance to all planners. `changes`: fields that replace those of the settings.
+    """Return the address of every tensor in the arena: the entrance to all planners. `changes` replace fields of the settings.
 
     Raises:
-        N2D2Error: E601 for an unknown strategy, E602 for a graph that cannot be planned, E603 for a setting out of range, E606 for a
-            strategy without its solver, E607 for a budget or memories that cannot be met, E608 for settings that exclude each other.
+        N2D2Error: E601 for an unknown strategy, E602 for a graph that cannot be planned, E603 for a setting out of range, E606 for a strategy without its solver, E607 for a budget or memories that cannot be met, E608 for settings that exclude each other.
     """
     settings = replace(settings, **changes)
     settings.check()
@@ -283,7 +275,7 @@ def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **chang
 
 
 def planner_of(settings: Settings) -> Planner:
-    """The planner by the memories, by the strategy, or by mode and budget."""
+    """Return the planner by memories, strategy, mode and budget."""
     if settings.memories:
         return MemoriesPlanner()
     return PLANNERS[settings.strategy] if settings.by_strategy else ModePlanner()

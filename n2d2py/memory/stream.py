@@ -1,6 +1,6 @@
-"""OptimizeStream: segments of operators run row by row through line buffers, nothing computed twice.
+"""OptimizeStream: segments of operators run row by row through line buffers; nothing is computed twice.
 
-The operators are cut into segments (`cut.py`), then everything is placed, one clock per segment.
+The operators are cut into segments (`cut.py`), then everything is placed, with one clock for each segment.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from n2d2py.memory.settings import Settings
 
 
 class StreamPlanner:
-    """The plan with line buffers: as few layers are streamed as the budget of the settings allows.
+    """Plan with line buffers that streams as few layers as the budget allows.
 
-    `search` continues from the placement that was found. `known`: rows of the same network.
+    `search` improves the placement found. `known`: row orders of the same network.
     """
 
     name = "OptimizeStream"
@@ -38,13 +38,13 @@ class StreamPlanner:
         self.search, self.pooled, self.known = search, pooled, known
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The placement of the best cut, for `check_plan`."""
+        """Return the placement of the best cut."""
         plan = self.plan_within(problem, settings)
         assert plan is not None
         return plan
 
     def plan_within(self, problem: MemoryProblem, settings: Settings, most: int | None = None) -> MemoryPlan | None:
-        """As `plan`; None where every placement of the best cut is known to exceed `most` bytes."""
+        """Return the result of `plan`; None if every placement of the best cut is known to exceed `most` bytes."""
         settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
         packed = self._packed(Buffers(problem, settings, ()), most)
         if packed is None:
@@ -55,8 +55,11 @@ class StreamPlanner:
         return packing.plan(self.name, relax(packing, placement))
 
     def _packed(self, buffers: Buffers, most: int | None) -> tuple[StreamPacking, Placement] | None:
-        """The best placement found: with strips, that of strips that are all alike, which is found far quicker, or where it may be
-        smaller that of strips that may differ. None where none has `most` bytes."""
+        """Return the best placement found; None if none fits in `most` bytes.
+
+        Strips that are all alike are placed first, which is far quicker; strips that may differ follow where they may be
+        smaller.
+        """
         best: tuple[StreamPacking, Placement] | None = None
         known = self.known or KnownRows()
         for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
@@ -70,15 +73,14 @@ class StreamPlanner:
 
 
 class PooledPlanner:
-    """Exact overlap; where that takes less, convolutions and pools of windows that lie side by side run row by row: nothing is computed
-    twice or read later, so that speed does not fall.
-    """
+    """Exact overlap; convolutions and pools without overlapping windows run row by row if that takes less, at no loss of speed.
+    Exact overlap; convolutions and pools without overlapping windows run row by row if that takes less, at no loss of speed."""
 
     name = OverlapPlanner.name
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The smaller of both plans, that without lines where the other saves less than a twentieth, or where sums are part of
-        convolutions."""
+        """Return the smaller plan; the one without row streaming if the other saves less than a twentieth, or if sums are fused
+        into convolutions."""
         plan = OverlapPlanner().plan(problem, settings)
         if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
             return plan
@@ -87,8 +89,10 @@ class PooledPlanner:
 
 
 class StreamPacking(Packing):
-    """Blocks and pairs of segments: buffers that cross their ends, rings that do not. `shared`: every strip is one segment, and
-    segments of the same layers that follow each other, as strips do, have their rings in the same bytes."""
+    """Blocks and pairs of segments: buffers that cross their borders, and line buffers inside.
+
+    `shared`: every strip is one segment, and consecutive segments with the same layers share the bytes of their line buffers.
+    """
 
     def __init__(self, buffers: Buffers, pooled: bool = False, shared: bool = False, known: KnownRows | None = None):
         self.stream_input, self.pooled, self.shared = buffers.settings.stream_input, pooled, shared
@@ -133,7 +137,7 @@ class StreamPacking(Packing):
         return self._up(self.segments[number].rings[name] * self.buffers.geometry(name).line)
 
     def _strips(self) -> list[tuple[int, int]]:
-        """The operators of each strip: [first, end)."""
+        """Return the operators of each strip: [first, end)."""
         at = {op.output: number for number, op in enumerate(self.ops)}
         found = []
         for op in self.buffers.problem.ops:
@@ -144,26 +148,26 @@ class StreamPacking(Packing):
         return found
 
     def _alike(self) -> list[list[int]]:
-        """The numbers of all segments, those whose rings share their bytes together."""
+        """Return the indices of all segments, grouped by shared line buffers."""
         numbers = range(len(self.segments))
         if not self.shared:
             return [[number] for number in numbers]
         return [list(each) for _, each in groupby(numbers, lambda number: self._layers(self.segments[number]))]
 
     def _layers(self, segment: Segment) -> list[tuple[str, int, int, int]]:
-        """Shared by strips of the same layers."""
+        """Return a key that strips of the same layers share."""
         ops, tensors = self.ops[segment.begin : segment.end], self.buffers.problem.tensors
         outputs = [tensors[op.output] for op in ops]
         return [(op.layer, y.height, y.channels, segment.rings.get(y.name, 0)) for op, y in zip(ops, outputs, strict=True)]
 
     def cost(self, number: int) -> int:
-        """Cost when segment `number` stores its lines in order: nothing where it runs row by row anyway."""
+        """Return the cost of storing the rows of segment `number` in order: none if it runs row by row anyway."""
         segment = self.segments[number]
         op = self.ops[segment.begin]
         return 0 if segment.rows is not None or isinstance(op.access, Arrival) else op.work(self.buffers.problem.tensors)
 
     def _segments(self, buffer: Buffer) -> tuple[int, int]:
-        """First and last segment of a buffer; inputs that do not stream are there from the start."""
+        """Return first and last segment of a buffer; inputs that do not stream exist from the start."""
         at = [self._segment(p[buffer]) for p in (self.cutter.born, self.cutter.written, self.cutter.read)]
         return at[0], max(at)
 
@@ -201,7 +205,7 @@ class StreamPacking(Packing):
         return self.ring_of[name], self.segments[birth].rings[name]
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:
-        """Lines of a segment that follow each other in one step."""
+        """Return the schedule, with consecutive rows of a segment in one step."""
         steps: list[ScheduleStep] = []
         for number, segment in enumerate(self.segments):
             ops = self.ops[segment.begin : segment.end]
@@ -223,7 +227,7 @@ class StreamPacking(Packing):
         return tuple(self._with_views(steps))
 
     def _with_views(self, steps: list[ScheduleStep]) -> list[ScheduleStep]:
-        """Views as soon as what they see is complete."""
+        """Add each view as soon as its source is complete."""
         problem = self.buffers.problem
         waiting = [op for op in problem.ops if op.name in self.buffers.views]
         last = {step.op: i for i, step in enumerate(steps)}

@@ -1,4 +1,4 @@
-"""Which segments are cut into strips, or slices of channels: the least memory for a given share of work that is done twice."""
+"""Search of the segments to cut into strips, or slices of channels: the least memory for a given share of repeated work."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from n2d2py.memory.strips import (
 
 MOST_STRIPS = 12
 _WIDER = (*product(range(3), repeat=2), (3, 3))
-"""Columns that the first and the last strip, which have one halo only, may have more than the others."""
+"""Additional columns that the first and last strip, which have only one halo, may have."""
 _OTHERS = (*_WIDER, *((first, first + more) for first in range(3, 7) for more in (0, 1, -1) if (first, more) != (3, 0)))
-"""The same, of strips that are tried after the best ones by estimate."""
+"""The same for strips that are tried after the estimated best ones."""
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """Choices from an operator on: the operators up to `end`, in strips of these columns of the last output (() for none), or in
-    slices of these channels; live bytes, and the multiply-accumulates that are done twice. A slice after the first counts as one of
-    these, so that there are no more than it takes."""
+    """Choices from an operator on: the operators up to `end`, in strips of these columns of the last output (() for none) or in
+    slices of these channels, with live bytes and repeated multiply-accumulates. A slice after the first counts as one, to
+    avoid needless slices."""
 
     end: int
     bytes: int
@@ -52,20 +52,21 @@ class _Choice:
 
 @dataclass(frozen=True)
 class StripPoint:
-    """A point of the curve: bytes that live at the peak, as estimated, what is done twice (`_Choice`), and the segments in strips."""
+    """A point of the curve: estimated peak bytes, repeated work (`_Choice`), and the segments in strips."""
 
     bytes: int
     extra: int
     cuts: tuple[Cut, ...]
 
     @property
-    def twice(self) -> int:
-        """Multiply-accumulates that are done twice."""
+    def repeated_work(self) -> int:
+        """Multiply-accumulates that are computed repeatedly."""
         return self.extra - sum(cut.count - 1 for cut in self.cuts if isinstance(cut, SliceCut))
 
 
 def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
-    """True if the operator can make some columns of its output alone: windows, and sums and functions of operands of one shape."""
+    """True if the operator can compute some columns of its output alone: windows, and element-wise operators on operands of one
+    shape."""
     tensors = problem.tensors
     if not streamable(op, problem) or op.accumulates(tensors) or op.scratch_bytes:
         return False
@@ -75,8 +76,11 @@ def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
 
 
 class StripSearch:
-    """The cuts of a problem into segments with strips; the operators in their order, inputs whole. `fits`: whether an operator can make
-    some columns of its output alone; `slices`: some channels. `work`: multiply-accumulates of the network, where they are known."""
+    """The cuts of a problem into segments with strips.
+
+    `fits`: an operator can compute some columns of its output alone; `slices`: some channels. `work`: multiply-accumulates of
+    the network, if known.
+    """
 
     def __init__(
         self,
@@ -104,8 +108,8 @@ class StripSearch:
         self._choices = [_undominated(each) for each in self._choices]
 
     def curve(self, most_extra: int) -> list[StripPoint]:
-        """From the cut without strips to the smallest with at most `most_extra` multiply-accumulates done twice: each point needs less
-        memory and more work than the one before."""
+        """Return points from the cut without strips to the smallest with at most `most_extra` repeated multiply-accumulates;
+        each point needs less memory and more work than the one before."""
         found: list[StripPoint] = []
         point = self._least(0)
         sizes = sorted({choice.bytes for choices in self._choices for choice in choices}, reverse=True)
@@ -118,8 +122,8 @@ class StripSearch:
         return found
 
     def other_widths(self, point: StripPoint) -> list[StripPoint]:
-        """The same segments in as many strips, where the first and the last one are wider than the others by other numbers of columns;
-        those whose work is at most that of `point`."""
+        """Return the same segments in as many strips, with other widths of the first and last one, whose work is at most that
+        of `point`."""
         known, tensors, found = {op.name: op for op in self.problem.ops}, self.problem.tensors, []
         for wider in _OTHERS:
             cuts, extra = [], 0
@@ -142,7 +146,7 @@ class StripSearch:
         return found
 
     def _least(self, most_extra: int) -> StripPoint | None:
-        """The fewest bytes with so much more work at the most."""
+        """Return the point of fewest bytes with at most this repeated work."""
         sizes = sorted({choice.bytes for choices in self._choices for choice in choices})
         low, high, best = 0, len(sizes) - 1, None
         while low <= high:
@@ -155,7 +159,7 @@ class StripSearch:
         return best
 
     def _within(self, limit: int) -> StripPoint | None:
-        """The least work that is done twice where no segment holds more than `limit` bytes; None where none fits."""
+        """Return the point of least repeated work in which no segment exceeds `limit` bytes; None if none fits."""
         count = len(self._ops)
         rest: list[int | None] = [None] * count + [0]
         firsts: list[_Choice | None] = [None] * count
@@ -189,7 +193,7 @@ class StripSearch:
         return -(-size // self._step) * self._step
 
     def _add_strips(self, end: int) -> None:
-        """The segments that end at `end`, in strips."""
+        """Add the segments that end at `end`, in strips."""
         cutter, tensors = self._cutter, self.problem.tensors
         first = end - 1
         while first >= 0 and self._fits[first] and (first == end - 1 or not cutter.leaves(first, end)):
@@ -211,8 +215,8 @@ class StripSearch:
             widths = needed[op.output][:, 1] - needed[op.output][:, 0]
             size = np.maximum.reduceat(widths, begins) * (rings[op.output] * output.pixel_bytes)
             live += -(-size // self._step) * self._step
-            twice = np.add.reduceat(widths, begins) - output.width
-            extra += op.access.computed(tensors[op.inputs[0]], output) * twice // output.width
+            repeated_work = np.add.reduceat(widths, begins) - output.width
+            extra += op.access.computed(tensors[op.inputs[0]], output) * repeated_work // output.width
             if end in cutter.ends(position):
                 self._choices[position] += [
                     _Choice(end, cutter.crossing(position) + int(live[n]), int(extra[n]), divisions[n])
@@ -220,7 +224,7 @@ class StripSearch:
                 ]
 
     def _add_slices(self, end: int) -> None:
-        """The segment that ends at `end`, in slices."""
+        """Add the segment that ends at `end`, in slices."""
         cutter, tensors, pool = self._cutter, self.problem.tensors, self._ops[end - 1]
         first = sliced_from(self._ops[:end], tensors)
         if first is None or not all(self._sliced[first:end]) or end not in cutter.ends(first):
@@ -244,7 +248,7 @@ class StripSearch:
 
 
 def _undominated_numbers(sizes: np.ndarray, works: np.ndarray) -> list[int]:
-    """The numbers of choices that no other one beats, from few bytes to many, and of equal ones the first."""
+    """Return the indices of choices that no other beats, from few bytes to many; the first of equal ones."""
     order = np.lexsort((works, sizes))
     least = np.minimum.accumulate(works[order])
     kept = np.append(True, least[1:] < least[:-1])
@@ -252,7 +256,7 @@ def _undominated_numbers(sizes: np.ndarray, works: np.ndarray) -> list[int]:
 
 
 def _undominated(choices: Sequence[_Choice]) -> list[_Choice]:
-    """Of the choices with the same end those that no other one beats in bytes and in work."""
+    """Return the choices that no other with the same end beats in bytes and work."""
     kept: list[_Choice] = []
     for choice in sorted(choices, key=lambda each: (each.end, each.bytes, each.extra)):
         if not kept or kept[-1].end != choice.end or choice.extra < kept[-1].extra:

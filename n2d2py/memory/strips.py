@@ -1,15 +1,14 @@
-"""Segments of operators that are cut: into vertical strips, or into slices of channels, one after the other.
+"""Cut segments: vertical strips, or slices of channels, that run one after the other.
 
-The columns of the segment's last output are cut into ranges. Backwards from there each operator needs the columns of its inputs that its
-windows reach: what two strips both need is computed twice, the halo. Each strip runs all lines from the first to the last, and its line
-buffers are only as wide as the strip. What the segment reads is whole in memory, and so is what it leaves, which the strips
-write side by side.
+The columns of the segment's last output are cut into ranges. Backwards from there, each operator needs the columns of its
+inputs that its windows cover; columns that two strips need are computed twice (the halo). Each strip runs all rows from first
+to last, with line buffers only as wide as the strip. Inputs and outputs of the segment are whole in memory; the strips write
+their columns in place. A problem with strips has each operator of a segment once for each strip, and a view that joins the
+results.
 
-A problem with strips has each operator of a segment once for each strip, and a view that joins the strips of the result.
-
-Slices are for layers that end in a pool over the whole map: a convolution, functions of its elements and the pool make some channels from
-start to end, then the next ones. Nothing is computed twice, and the lines between them, and the sums of the pool, are as thin as a slice.
-Each slice is a convolution with its part of the weights; a concatenation joins what the pools leave, a vector.
+Slices serve layers that end in a pool over the whole feature map: a convolution, element-wise functions and the pool compute
+some channels from start to end, then the next ones. Nothing is computed twice, and line buffers and pool sums are as thin as a
+slice. Each slice is a convolution with its part of the weights; a concatenation joins the pooled vectors.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from n2d2py.memory.problem import MemoryProblem, OpSpec
 Channels = tuple[int, int]
 """Channels [first, stop) of a tensor."""
 _STEP = 16
-"""Channels of a slice are multiples of these, but for the last one: whole vectors of the kernels."""
+"""Slices are multiples of this many channels, except the last one: whole vectors of the kernels."""
 _MOST = 16
-"""Slices."""
+"""Largest number of slices."""
 
 
 def slice_name(name: str, number: int) -> str:
-    """The name of an operator, or tensor, in slice `number`."""
+    """Return the name of an operator or tensor in slice `number`."""
     return f"{name}.slice{number}"
 
 
 @dataclass(frozen=True)
 class SliceCut:
-    """A segment of operators that is cut into slices of channels.
+    """A segment of operators cut into slices of channels.
 
     Attributes:
-        ops: the names of its operators, which follow each other, each the only reader of the one before.
-        slices: the channels of each slice, which every tensor that they write has.
+        ops: names of its consecutive operators, each the only consumer of the one before.
+        slices: channels of each slice, which all tensors of the segment have.
     """
 
     ops: tuple[str, ...]
@@ -54,7 +53,7 @@ class SliceCut:
         return len(self.slices)
 
     def rewritten(self, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
-        """Its operators slice by slice, whose outputs are added to `tensors`, and what joins them."""
+        """Return the operators slice by slice, with their concatenation; outputs are added to `tensors`."""
         known = {op.name: op for op in problem.ops}
         members = [known[name] for name in self.ops]
         found, inner = [], {op.output for op in members}
@@ -69,15 +68,15 @@ class SliceCut:
 
 
 def divisions(channels: int) -> list[tuple[Channels, ...]]:
-    """The ways to cut so many channels, from few slices to many."""
+    """Return the ways to cut so many channels, from few slices to many."""
     sizes = dict.fromkeys(-(-channels // (count * _STEP)) * _STEP for count in range(2, _MOST + 1))
     ways = [tuple((at, min(at + size, channels)) for at in range(0, channels, size)) for size in sizes]
     return [way for way in ways if len(way) > 1]
 
 
 def sliced_from(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec]) -> int | None:
-    """The number of the convolution from which on operators, the last of which is a pool over its whole input, can be in slices; None
-    where there is none."""
+    """Return the index of the convolution from which operators that end in a pool over the whole input can be sliced; else
+    None."""
     if len(ops) < 2 or not ops[-1].accumulates(tensors):
         return None
     for number in reversed(range(len(ops) - 1)):
@@ -98,11 +97,11 @@ Columns = tuple[int, int]
 
 @dataclass(frozen=True)
 class StripCut:
-    """A segment of operators that is cut into strips.
+    """A segment of operators cut into strips.
 
     Attributes:
-        ops: the names of its operators, which follow each other.
-        strips: for each strip the columns of each tensor that the operators write, by the names of these.
+        ops: names of its consecutive operators.
+        strips: for each strip, the columns of each tensor that the operators write, by name.
     """
 
     ops: tuple[str, ...]
@@ -114,7 +113,7 @@ class StripCut:
         return len(self.strips)
 
     def rewritten(self, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
-        """Its operators strip by strip, whose outputs are added to `tensors`, and the view that joins them."""
+        """Return the operators strip by strip, with the view that joins them; outputs are added to `tensors`."""
         known = {op.name: op for op in problem.ops}
         members = [known[name] for name in self.ops]
         found = [
@@ -125,29 +124,29 @@ class StripCut:
 
 
 Cut = StripCut | SliceCut
-"""Of a segment."""
+"""The cut of a segment."""
 
 
 def strip_name(name: str, number: int) -> str:
-    """The name of an operator, or tensor, in strip `number`."""
+    """Return the name of an operator or tensor in strip `number`."""
     return f"{name}.strip{number}"
 
 
 def window_columns(window: Window, columns: tuple[Number, Number]) -> tuple[Number, Number]:
-    """The columns of the input, and of the padding next to it, that the windows of some columns of the output cover."""
+    """Return the columns of the input, padding included, that the windows of some output columns cover."""
     first, stop = columns
     stride, left = window.stride[1], window.pads[1]
     return first * stride - left, (stop - 1) * stride - left + (window.kernel[1] - 1) * window.dilation[1] + 1
 
 
 def read_columns(access: Access, columns: Columns, width: int) -> Columns:
-    """The columns of an input of `width` that some columns of the output read, at least one."""
+    """Return the columns of an input of `width` that some output columns read, at least one."""
     ((first, stop),) = ranges_read(access, np.array([columns]), width).tolist()
     return first, stop
 
 
 def ranges_read(access: Access, columns: np.ndarray, width: int) -> np.ndarray:
-    """As `read_columns`, of many ranges: int64[ranges, 2]."""
+    """Apply `read_columns` to many ranges: int64[ranges, 2]."""
     if not isinstance(access, Window):
         return columns
     first, stop = window_columns(access, (columns[:, 0], columns[:, 1]))
@@ -157,7 +156,8 @@ def ranges_read(access: Access, columns: np.ndarray, width: int) -> np.ndarray:
 
 
 def needed_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: np.ndarray) -> dict[str, np.ndarray]:
-    """The columns of each tensor that the operators write which ranges of columns of the last one's output need: int64[ranges, 2]."""
+    """Return, for each tensor that the operators write, the columns needed for ranges of columns of the last output:
+    int64[ranges, 2]."""
     inner = {op.output for op in ops}
     needed = {ops[-1].output: columns}
     for op in reversed(ops):
@@ -171,13 +171,13 @@ def needed_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], column
 
 
 def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
-    """As `needed_columns`, of one range."""
+    """Apply `needed_columns` to one range."""
     found = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
     return {name: (int(first), int(stop)) for name, ((first, stop),) in found.items()}
 
 
 def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Columns]:
-    """`width` columns in `count` ranges, even but for `before` more columns in the first one and `after` more in the last one."""
+    """Return `width` columns in `count` even ranges, with `before` more columns in the first and `after` more in the last."""
     share = (width - before - after) // count
     sizes = [share] * count
     sizes[0] += before
@@ -192,7 +192,7 @@ def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Col
 
 
 def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: Iterable[dict[str, Columns]]) -> int:
-    """Multiply-accumulates that strips make more than once."""
+    """Return the multiply-accumulates that strips repeat."""
     found, strips = 0, list(strips)
     for op in ops:
         output = tensors[op.output]
@@ -203,13 +203,13 @@ def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: It
 
 
 def multiply_accumulates(problem: MemoryProblem) -> int:
-    """Of all operators, strips counted each time they are made."""
+    """Return the multiply-accumulates of all operators; strips count each time they run."""
     return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
 
 
 def narrowed(access: Access, read: Sequence[Columns], columns: Columns, height: int) -> Access:
-    """`access` of an operator that makes only `columns` of its output: input number n holds the columns `read[n]` of what it
-    was, and `height` is that of the output."""
+    """Return `access` for an operator that computes only `columns` of its output: input n holds the columns `read[n]`, and
+    `height` is that of the output."""
     if isinstance(access, Window):
         return beginning_at(access, window_columns(access, columns), read[0])
     if all(each == columns for each in read):
@@ -218,13 +218,13 @@ def narrowed(access: Access, read: Sequence[Columns], columns: Columns, height: 
 
 
 def beginning_at(window: Window, covered: Columns, held: Columns) -> Window:
-    """`window` whose windows cover the columns `covered` of what was the input, which is the columns `held` of that."""
+    """Return `window` for an input that holds only the columns `held`, with windows that cover the columns `covered`."""
     top, _, bottom, _ = window.pads
     return replace(window, pads=(top, held[0] - covered[0], bottom, covered[1] - held[1]))
 
 
 def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Sequence[int], output: TensorSpec) -> Access:
-    """`access` of an operator each input of which is the columns of a source from `firsts` on."""
+    """Return `access` for an operator whose inputs are columns of sources, from `firsts` on."""
     if isinstance(access, Window):
         (first,), (source,) = firsts, sources
         begin, end = window_columns(access, (0, output.width))
@@ -233,14 +233,14 @@ def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Seque
 
 
 def _shifted(firsts: Sequence[int], height: int, width: int, access: Access) -> LineTable:
-    """Of an operator each element of which reads that of its operands in the same line, `firsts` columns further."""
+    """Return the access of an element-wise operator whose operands are shifted by `firsts` columns."""
     lines = tuple((y, y + 1) for y in range(height))
     columns = tuple(tuple((first + x, first + x + 1) for x in range(width)) for first in firsts)
     return LineTable((lines,) * len(firsts), columns, prefers_caller=access.prefers_caller)
 
 
 def with_strips(problem: MemoryProblem, cuts: Sequence[Cut]) -> MemoryProblem:
-    """The problem with the operators of `cuts` strip by strip, or slice by slice."""
+    """Return the problem with the operators of `cuts` strip by strip, or slice by slice."""
     last = {cut.ops[-1]: cut for cut in cuts}
     inside = {name for cut in cuts for name in cut.ops}
     gone = {op.output for op in problem.ops if op.name in inside and op.name not in last}
@@ -257,7 +257,7 @@ def with_strips(problem: MemoryProblem, cuts: Sequence[Cut]) -> MemoryProblem:
 def _strip(
     op: OpSpec, problem: MemoryProblem, strip: dict[str, Columns], number: int, tensors: dict[str, TensorSpec]
 ) -> OpSpec:
-    """An operator in one strip, whose output it adds to `tensors`."""
+    """Return an operator for one strip; its output is added to `tensors`."""
     output = problem.tensors[op.output]
     first, stop = columns = strip[op.output]
     name = strip_name(op.output, number)

@@ -1,7 +1,7 @@
-"""Sums that may be stored over one of their operands: where the order of the operators and the lifetimes of tensors allow it.
+"""Residual sums that can be stored over one of their operands, given the operator order and the lifetimes.
 
-Of the two operands of a sum the one that is computed later is a convolution's output that nothing else reads. A convolution that does
-the sum too stores it exactly over the other operand, which dies at it, and what it makes by itself is never in memory.
+The operand of a sum that is computed later must be the output of a convolution without other consumers. The convolution then
+adds the other operand in its epilogue and stores the sum exactly over it. Its own result is never in memory.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from n2d2py.memory.access import Pointwise, PoolWindow, Window
 from n2d2py.memory.problem import MemoryProblem
 
 Fits = Callable[[str, str], bool]
-"""True if the arithmetic of a convolution, by name, and of a sum can be that of one layer."""
+"""Predicate: the arithmetic of a convolution and a sum, by name, can be one layer."""
 
 
 @dataclass(frozen=True)
 class ResidualSum:
-    """A convolution and the sum that it does: layer names, the tensor that is added."""
+    """A convolution with its sum: layer names, and the added tensor."""
 
     conv: str
     sum: str
@@ -26,10 +26,10 @@ class ResidualSum:
 
 
 def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -> list[ResidualSum]:
-    """Every sum of two tensors of bytes that a convolution can do where it stores, of those that `fits` allows.
+    """Return every sum of two 8-bit tensors that a convolution can compute in its epilogue, of those that `fits` allows.
 
-    In the order of the operators, whatever else reads the residual runs before the convolution. Inputs and outputs of the network,
-    whose place is the caller's choice, and tensors that views share are left alone.
+    All other consumers of the residual run before the convolution. Network inputs and outputs, whose place the caller chooses,
+    and tensors shared by views are excluded.
     """
     made = {op.output: at for at, op in enumerate(problem.ops)}
     readers: dict[str, list[int]] = {}

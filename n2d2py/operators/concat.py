@@ -18,6 +18,7 @@ from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom
+from n2d2py.graph.quant import requantized
 from n2d2py.graph.shapes import Shape, channels, elements, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp
@@ -98,12 +99,11 @@ class Concat(ArrayOp):
         """Inputs of another type than the output's are rescaled, each by its factor; constants are stored in the type of the output."""
         if node.rescale is None:
             return self.run(inputs, node)
-        kind, (low, high) = graph.type(node.output), node.limits
+        kind = graph.type(node.output)
         parts = []
         for index, (name, x) in enumerate(zip(node.inputs, inputs, strict=True)):
-            centred = x.astype(np.int64) - graph.type(name).zero_point
-            scaled = node.rescale.only(index).apply(centred, low - kind.zero_point, high - kind.zero_point)
-            parts.append((scaled + kind.zero_point).astype(kind.dtype))
+            centred = np.subtract(x, graph.type(name).zero_point, dtype=np.int32 if x.itemsize < 4 else np.int64)
+            parts.append(requantized(centred, node.rescale.only(index), node.limits, kind))
         return self.run(parts, node)
 
 

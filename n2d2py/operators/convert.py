@@ -13,6 +13,7 @@ from n2d2py.exports.cpp.epilogue import converting_epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Real, Rescaled
+from n2d2py.graph.quant import requantized
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
@@ -54,8 +55,7 @@ class Convert(Op):
             exact = (x.astype(np.int64) - source.zero_point).astype(target.dtype)
             return [exact * target.dtype.type(source.scale)]
         values = np.where(np.isnan(x), 0, x) if source.is_float else x.astype(np.int64) - source.zero_point
-        low, high = (limit - target.zero_point for limit in node.limits)
-        return [(node.rescaling.apply(values, low, high) + target.zero_point).astype(target.dtype)]
+        return [requantized(values, node.rescaling, node.limits, target)]
 
 
 @onnx_emitter("Convert")

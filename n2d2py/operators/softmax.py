@@ -10,6 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic import FloatRescale, make_rescale
 from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shares, taken_of
+from n2d2py.arithmetic.exact import by_lines
 from n2d2py.arithmetic.functions import exp, log, sequential_sum
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
@@ -79,22 +80,29 @@ class Softmax(Op):
         return of_memory_order(np.moveaxis(values, 3, 2).reshape(len(like), -1), like.shape)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = self._in_rows(inputs[0]).astype(np.float64)
+        return [self._of_rows(by_lines(self._normalized, self._in_rows(inputs[0])), inputs[0])]
+
+    def _normalized(self, lines: np.ndarray) -> np.ndarray:
+        x = lines.astype(np.float64)
         with np.errstate(all="ignore"):
             shifted = x - x.max(-1, keepdims=True)
             powers = exp(shifted)
             total = sequential_sum(powers)[..., None]
-            values = shifted - log(total) if self.log else powers / total
-        return [self._of_rows(values, inputs[0]).astype(inputs[0].dtype)]
+            return (shifted - log(total) if self.log else powers / total).astype(lines.dtype)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """As `arithmetic/attention.py` says."""
         form, kind = node.form_as(Exponentials), graph.type(node.output)
         factor = node.rescale.factors[0] if isinstance(node.rescale, FloatRescale) else None
         low, high = (limit - kind.zero_point for limit in node.limits)
-        powers = powers_of(self._in_rows(inputs[0]), form.powers, self.taken(form, inputs[0].shape))
-        found = shares(powers, factor, int(form.numerator[0]), low, high) + kind.zero_point
-        return [self._of_rows(found, inputs[0]).astype(kind.dtype)]
+        taken = self.taken(form, inputs[0].shape)
+
+        def normalized(lines: np.ndarray) -> np.ndarray:
+            powers = powers_of(lines, form.powers, taken)
+            return (shares(powers, factor, int(form.numerator[0]), low, high) + kind.zero_point).astype(kind.dtype)
+
+        x = self._in_rows(inputs[0])
+        return [self._of_rows(normalized(x) if taken is not None else by_lines(normalized, x), inputs[0])]
 
     def taken(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
         """The elements that count, bool, (outer, 1, size); None where all do."""

@@ -1,14 +1,14 @@
-"""Sums and products of arrays have the integers of images.
+"""Element-wise sums and products of row-major arrays get the integer operators of images.
 
     ArrayMap Add or Sub of two arrays of one shape                         =>  ElemWise Sum
     ArrayMap Mul of two arrays of one shape                                =>  ElemWise Prod
     ArrayMap Mul, Add or Sub of an array and one with axes of length 1     =>  MemoryView(ElemWise(MemoryView of both))
-    ArrayMap Mul of (..., A, 1) and (..., 1, B)                            =>  ArrayMatMul of the same, sums of a single product
+    ArrayMap Mul of (..., A, 1) and (..., 1, B)                            =>  ArrayMatMul with sums of a single product
     ArrayMap Add or Sub of an array (..., *S) and constants (*S)           =>  AddConstants
 
-The memory of (H, W, C) is that of an image of C channels; axes side by side that repeat alike are one of these. Gates of rows (a weight
-of each element, row or line) are such products, and a vector of channels times a map of gates (focal modulation). Constants are the biases
-of attention and embeddings of positions; one for each channel or row is left to the layers that have gains too (`gains.py`).
+An array (H, W, C) has the memory order of an image with C channels. Neighbouring axes that broadcast alike become one axis.
+Examples are gates (one weight for each element, row or channel) and focal modulation. Added constants are biases of an
+attention and positional embeddings; a constant for each channel or row belongs to the layers with gains (`gains.py`).
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from n2d2py.passes.views import over_images
 
 _OPS = {"Mul": ("Prod", ()), "Add": ("Sum", ()), "Sub": ("Sum", (1.0, -1.0))}
 _LARGEST_SCORE = 128.0
-"""Larger constants in front of a softmax are a mask, whose 8-bit steps would be too coarse for the others."""
+"""Constants above this before a Softmax are a mask, which would leave the other scores too few 8-bit steps."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """The operator that a layer gets, its operands, and the shapes (H, W, C) of these as images; () where both have one shape."""
+    """The replacing operator, its operands, and their shapes (H, W, C) as images; () if both have one shape."""
 
     op: ElemWise | ArrayMatMul
     operands: tuple[str, str]
     shapes: tuple[tuple[int, int, int], ...] = ()
 
 
-def _map_of(node: Node, slots: list[int]) -> ArrayMap | None:
-    """The sum or product of real numbers that a layer is, of operands at `slots` in any order."""
+def _sum_or_product(node: Node, slots: list[int]) -> ArrayMap | None:
+    """Return the operator of a layer if it is a sum or product of real tensors at `slots`, in any order; else None."""
     op = node.op
     fits = isinstance(op, ArrayMap) and op.function in _OPS and not op.result and node.activation is None
     return op if fits and sorted(op.slots) == slots else None
 
 
-def _combined(node: Node) -> Replacement | None:
-    """Replacement of a layer that combines two arrays, one of which may repeat; None where they repeat in more ways than an image has axes."""
-    op = _map_of(node, [0, 1])
+def _find_replacement(node: Node) -> Replacement | None:
+    """Return the replacement of a layer that combines two arrays; None if they broadcast along more axes than an image has."""
+    op = _sum_or_product(node, [0, 1])
     shapes = None if op is None else images(op.dims, op.shapes)
     if op is None or shapes is None:
         return None
@@ -61,13 +61,13 @@ def _combined(node: Node) -> Replacement | None:
 
 
 class ArraySums(Pass):
-    """ArrayMap Add or Sub => ElemWise Sum, in front of a normalisation AddConstants; not in pre-quantized networks."""
+    """ArrayMap Add or Sub => ElemWise Sum, before a normalization AddConstants; not in pre-quantized networks."""
 
     name = "array-sums"
     summary = "sums of arrays turned into layers that have integers"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        found, constants = _combined(node), _constants(node)
+        found, constants = _find_replacement(node), _added_constants(node)
         if found is not None and not found.shapes and node.op.function != "Mul":
             return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(found)
         readers = graph.consumers(node.output)
@@ -84,14 +84,14 @@ class ArraySums(Pass):
 
 
 class ArrayElemWise(GivesIntegers):
-    """ArrayMap Mul, and Add or Sub with an operand that repeats => ElemWise."""
+    """ArrayMap Mul, and Add or Sub with broadcasting => ElemWise."""
 
     name = "array-elemwise"
     summary = "products of arrays, and sums with operands that repeat, turned into layers that have integers"
 
     @staticmethod
     def find(node: Node) -> Replacement | None:
-        found = _combined(node)
+        found = _find_replacement(node)
         return found if found is not None and (found.shapes or node.op.function == "Mul") else None
 
     def rewrite(self, graph: Graph, node: Node, found: Replacement) -> str:
@@ -104,14 +104,14 @@ class ArrayElemWise(GivesIntegers):
 
 
 class OuterProduct(GivesIntegers):
-    """ArrayMap Mul of two arrays, each repeated along the last axes of the other => ArrayMatMul."""
+    """ArrayMap Mul of two arrays, each broadcast along the last axes of the other => ArrayMatMul."""
 
     name = "outer-product"
     summary = "products of arrays that repeat each other turned into products of matrices"
 
     @staticmethod
     def find(node: Node) -> Replacement | None:
-        op = _map_of(node, [0, 1])
+        op = _sum_or_product(node, [0, 1])
         groups = axis_groups(op.dims, op.shapes) if op is not None and op.function == "Mul" else []
         ways = [repeats for _, repeats in groups]
         if op is None or len(ways) < 2 or sorted(ways[-2:]) != [(False, True), (True, False)]:
@@ -136,10 +136,10 @@ class AddedConstants(GivesIntegers):
 
     @staticmethod
     def find(node: Node) -> np.ndarray | None:
-        return _constants(node)
+        return _added_constants(node)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        constants = _constants(node)
+        constants = _added_constants(node)
         if constants is not None and np.abs(constants).max() > _LARGEST_SCORE:
             if any(isinstance(reader.op, Softmax) for reader in graph.consumers(node.output)):
                 return Match.no("its constants are a mask")
@@ -150,9 +150,9 @@ class AddedConstants(GivesIntegers):
         return "it is AddConstants"
 
 
-def _constants(node: Node) -> np.ndarray | None:
-    """The constants (C) that a layer adds to each C elements of its only input; None where it does something else."""
-    op = _map_of(node, [-1, 0])
+def _added_constants(node: Node) -> np.ndarray | None:
+    """Return the constants (C) that a layer adds to each C elements of its only input; else None."""
+    op = _sum_or_product(node, [-1, 0])
     if op is None or not (op.function == "Add" or (op.function == "Sub" and op.slots == (0, -1))):
         return None
     index = op.slots.index(-1)
@@ -166,10 +166,9 @@ def _constants(node: Node) -> np.ndarray | None:
 
 
 def images(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int, int], ...] | None:
-    """The operands as images (H, W, C), with axes of length 1 where they repeat; () where none does. None where that takes more axes, or
-    where each of them repeats somewhere.
+    """Return the operands as images (H, W, C) with length 1 where they broadcast; () without broadcasting.
 
-    `shapes` broadcast to `dims`, all of one rank.
+    None if that needs more axes, or if each operand broadcasts along some axis. `shapes` broadcast to `dims`, all of one rank.
     """
     groups = axis_groups(dims, shapes)
     if not any(any(repeats) for _, repeats in groups):
@@ -183,7 +182,7 @@ def images(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[
 
 
 def axis_groups(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[bool, ...]]]:
-    """(length, whether each operand repeats along it) of the axes, those side by side taken together that repeat alike."""
+    """Return (length, whether each operand broadcasts along it) of the axes; neighbours that broadcast alike are merged."""
     groups: list[tuple[int, tuple[bool, ...]]] = []
     for axis, size in enumerate(dims):
         repeats = tuple(shape[axis] != size for shape in shapes)

@@ -1,4 +1,4 @@
-"""The contract of a rewrite, its checks, and the report of what was done and why the rest was not."""
+"""The contract of a rewrite, its checks, and the report of what was rewritten and what was refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from n2d2py.graph import Graph, Node, Tensor
 
 @dataclass(frozen=True)
 class Match:
-    """The outcome of looking for a pattern at a node.
+    """Result of matching a pattern at a node.
 
     Attributes:
-        found: what the rewrite needs, in the pass's own terms; None when the pattern does not apply.
+        found: data for the rewrite; None if the pattern does not apply.
         reason: why it does not apply although the node is of the right kind.
     """
 
@@ -25,13 +25,13 @@ class Match:
 
     @staticmethod
     def no(reason: str) -> Match:
-        """A refusal: `reason` is a clause about the node."""
+        """Return a refusal; `reason` is a clause about the node."""
         return Match(None, reason)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the report: the pass, the layer, and what was done or the reason why not."""
+    """A line of the report: the pass, the layer, and the rewrite or the reason for its refusal."""
 
     rewrite: str
     layer: str
@@ -40,12 +40,12 @@ class Entry:
 
 @dataclass
 class FuseReport:
-    """Log of the passes, in order, with reasons for the rest.
+    """Log of the passes, in order.
 
     Attributes:
         done: rewrites.
-        refused: reasons that still hold for the final graph.
-        summaries: pass -> the words of its summary line.
+        refused: refusals that still hold for the final graph.
+        summaries: pass -> text of its summary line.
     """
 
     done: list[Entry] = field(default_factory=list)
@@ -54,7 +54,7 @@ class FuseReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of rewrites by pass, in order of the first one."""
+        """Return the number of rewrites by pass, in order of the first one."""
         counts: dict[str, int] = {}
         for entry in self.done:
             counts[entry.rewrite] = counts.get(entry.rewrite, 0) + 1
@@ -65,11 +65,11 @@ class FuseReport:
         self.refused = [entry for entry in self.refused if entry.rewrite != rewrite] + list(refusals)
 
     def lines(self) -> list[str]:
-        """One summary line for each pass that did something."""
+        """Return one summary line for each pass that changed something."""
         return [f"{self.summaries[rewrite]}: {count}" for rewrite, count in self.counts.items()]
 
     def dump(self) -> dict[str, Any]:
-        """The report as plain data."""
+        """Return the report as plain data."""
         lines = {
             what: [[entry.rewrite, entry.layer, entry.text] for entry in entries]
             for what, entries in (("done", self.done), ("refused", self.refused))
@@ -77,7 +77,7 @@ class FuseReport:
         return {"counts": self.counts, **lines}
 
     def publish(self) -> None:
-        """Logs the summary lines, and with -verbose every entry."""
+        """Log the summary lines, with -verbose every entry."""
         for line in self.lines():
             log.notice("fuse: %s", line)
         for entry in self.done:
@@ -91,18 +91,18 @@ class Pass:
 
     Attributes:
         name: short name for reports.
-        summary: what one rewrite does, for the summary line.
+        summary: description of one rewrite for the summary line.
     """
 
     name: str = ""
     summary: str = ""
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        """The pattern at `node`: a Match, a Match.no, or None when the node is of another kind."""
+        """Return a Match or Match.no for the pattern at `node`; None if the node is of another kind."""
         raise NotImplementedError
 
     def rewrite(self, graph: Graph, node: Node, found: Any) -> str:
-        """Changes the graph in place; returns what was done, as a clause about `node`.
+        """Change the graph in place; return a clause about `node` for the report.
 
         Parameter arrays may be shared with other nodes and graphs: they are replaced, never written to.
         """
@@ -112,7 +112,7 @@ class Pass:
         """Apply the rewrite until no node matches; return whether anything changed.
 
         Raises:
-            InternalError: when order, names and shapes of the graph are not consistent before or after.
+            InternalError: if the graph is inconsistent before or after.
         """
         graph.verify()
         report.summaries[self.name] = self.summary
@@ -139,12 +139,10 @@ class Pass:
 
 
 def drop(graph: Graph, node: Node) -> None:
-    """Remove a node that passes its only input on; the name of a network output is kept where possible.
-
-    The shape of what remains is that of the node's input.
+    """Remove a node that passes its only input on; a network output keeps its name where possible.
 
     Raises:
-        InternalError: when it joins two ends of the network, which are two buffers of its users.
+        InternalError: if two inputs or outputs of the network would become one tensor.
     """
     if graph.joins_ends(node):
         raise InternalError(f"{node.name} joins two ends of the network and cannot be dropped")
@@ -164,11 +162,11 @@ def drop(graph: Graph, node: Node) -> None:
 
 
 def recompute_shapes(graph: Graph) -> None:
-    """Set the shapes of all computed tensors from those of the inputs.
+    """Compute the shapes of all tensors from those of the inputs.
 
     Raises:
-        N2D2Error: when an operator cannot take its new input shapes.
-        InternalError: when an operator changes its number of outputs.
+        N2D2Error: if an operator cannot take its new input shapes.
+        InternalError: if an operator changes its number of outputs.
     """
     for node in graph.nodes:
         shapes = node.op.output_shapes([graph.shape(name) for name in node.inputs], node)

@@ -1,6 +1,6 @@
-"""A chain of layers, given by their kinds, that becomes one layer: the pass after what operators and plug-ins declare.
+"""Replacement of a chain of layers by one layer: the pass for chains that operators and plug-ins declare.
 
-a -> b -> c  =>  one layer, where each result of the chain has one reader and is not an output of the network
+a -> b -> c  =>  one layer, if each intermediate result has one consumer and is not a network output
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from n2d2py.passes.base import Match, Pass
 
 
 class ChainPass(Pass):
-    """A declared chain, replaced by the one layer that it becomes."""
+    """The pass of one declared chain."""
 
     def __init__(self, chain: Chain):
         self.name, self.summary = chain.name, chain.summary

@@ -1,17 +1,17 @@
-"""Products with constant matrices are convolutions of 1x1 over rows as pixels: what torch's Linear becomes.
+"""Products with constant matrices become 1x1 convolutions over rows as pixels, as torch's Linear exports them.
 
     ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1)
     ... of a single row (1, K)                        =>  Fc(x), weights (N, K): class tokens, steps of a sequence
     ... and an ArrayMap Add of a constant (N) after it  =>  its bias
     ... and an ArrayMap Mul by a constant (N) after it  =>  in its weights and its bias
-    ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N)  =>  Conv of 1x1 in G groups over T pixels of G K channels, rows turned
+    ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N)  =>  Conv 1x1 in G groups over T pixels of G K channels, rows transposed
                                                           from (G, T, K) to (T, G K) before it and back after it
     ArrayMatMul(W, x) of W (M, K) and x (..., K, N)   =>  (ArrayMatMul(x transposed, W transposed)) transposed
     ArrayMatMul(W, x) of W (M, K) and x (K, 1)        =>  ArrayMatMul(x, W transposed), x as a row
 
-A single number counts as such a constant, subtracted and divided by too. So products have the integers, the corrections and the kernels of
-convolutions; the views cost nothing. Groups are the heads of an attention with relative positions, and experts. A matrix on the left has the
-neighbours of a graph network's nodes, mixes the tokens of an MLP-Mixer, or resamples a line.
+A scalar counts as such a constant, also subtracted or as divisor. Products then have the integers, corrections and kernels of
+convolutions, and views cost nothing. Groups are the heads of an attention with relative positions, or experts. A left matrix is
+the adjacency of a graph network, mixes the tokens of an MLP-Mixer, or resamples a row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _ConstantProduct(Pass):
     slots: ClassVar[tuple[int, int]] = (0, -1)
 
     def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
-        """The match of a product with nothing after it in the layer."""
+        """Return the match of a product without other operations in the layer."""
         raise NotImplementedError
 
     def match(self, graph: Graph, node: Node) -> Match | None:
@@ -51,7 +51,7 @@ class _ConstantProduct(Pass):
 
 @dataclass(frozen=True)
 class Product:
-    """Weights (K, N) of a product, and the layers that add a constant `bias` (N) to its rows and multiply them by `gain`, if any."""
+    """Weights (K, N) of a product, and the layers that add a `bias` (N) to its rows and multiply them by `gain`, if any."""
 
     weights: np.ndarray
     added: Node | None
@@ -70,8 +70,8 @@ class MatMulToConv(_ConstantProduct):
         if prod(op.right[:-2]) != 1:
             return None
         weights = node.params["operand1"].reshape(op.right[-2:])
-        added, bias = _behind(graph, node, "Add", op.right[-1])
-        scaled, gain = _behind(graph, added or node, "Mul", op.right[-1])
+        added, bias = _combination_after(graph, node, "Add", op.right[-1])
+        scaled, gain = _combination_after(graph, added or node, "Mul", op.right[-1])
         return Match(Product(weights, added, bias, scaled, gain))
 
     def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
@@ -97,15 +97,15 @@ class MatMulToConv(_ConstantProduct):
         )
 
 
-def _behind(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:
-    """The layer that combines the rows of `node` alone with a constant, and that constant (N); two None where there is none."""
+def _combination_after(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:
+    """Return the only consumer of `node` that combines its rows with a constant, and the constant (N); else two None."""
     reader = graph.sole_consumer(node.output)
     constant = None if reader is None else _constant(reader, function, width)
     return (None, None) if reader is None or constant is None else (reader, constant)
 
 
 def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
-    """The constant (N) that a layer combines with every row, None where it does something else."""
+    """Return the constant (N) that a layer combines with every row; else None."""
     op, number = layer.op, scale_and_shift(layer)
     if number is not None and op.dims[-1] == width:
         gain, shift = number
@@ -120,8 +120,8 @@ def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
     return constant.reshape(-1) if alone and op.shapes[1 - index] == op.dims else None
 
 
-_SWAPPED = (0, 1, 3, 2)
-"""Lines and columns change places."""
+_SWAP_ROWS_COLUMNS = (0, 1, 3, 2)
+"""Permutation that swaps rows and columns."""
 
 
 class GroupedMatMul(_ConstantProduct):
@@ -149,7 +149,7 @@ class GroupedMatMul(_ConstantProduct):
         turned = source
         if rows > 1:
             turned = turn_rows(
-                graph, node, graph.nodes.index(node), source, (depth, groups, rows), _SWAPPED, f"{output}_operand"
+                graph, node, graph.nodes.index(node), source, (depth, groups, rows), _SWAP_ROWS_COLUMNS, f"{output}_operand"
             )
         node.inputs = [turned]
         text = f"products of {groups} matrices"
@@ -161,13 +161,13 @@ class GroupedMatMul(_ConstantProduct):
         node.outputs = [lines]
         over_images(graph, node, [(groups * depth, 1, rows)], (groups * width, 1, rows))
         at = graph.nodes.index(node) + 2
-        back = turn_rows(graph, node, at, lines, (width, rows, groups), _SWAPPED, f"{output}_back", rows=False)
+        back = turn_rows(graph, node, at, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back", rows=False)
         as_array(graph, back, output, node, at + 2)
         return f"{text} with {rows} rows each turned into a Conv of as many groups"
 
 
-_TURNED = (0, 3, 2, 1)
-"""Channels and columns change places."""
+_SWAP_CHANNELS_COLUMNS = (0, 3, 2, 1)
+"""Permutation that swaps channels and columns."""
 
 
 class LeftMatMul(_ConstantProduct):
@@ -194,10 +194,10 @@ class LeftMatMul(_ConstantProduct):
         if products * columns == 1:
             return text
         at, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
-        turned = turn_rows(graph, node, at, source, (columns, products, depth), _TURNED, f"{output}_operand")
+        turned = turn_rows(graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand")
         graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
         node.inputs, node.outputs = [turned], [product]
         at = graph.nodes.index(node) + 1
-        line = turn_rows(graph, node, at, product, (outputs, products, columns), _TURNED, product, rows=False)
+        line = turn_rows(graph, node, at, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False)
         as_array(graph, line, output, node, at + 2)
         return text

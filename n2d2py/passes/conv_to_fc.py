@@ -1,4 +1,4 @@
-"""A Conv whose window is the whole input, followed by a flattening, is an Fc.
+"""A Conv whose kernel covers the whole input, followed by a flattening, becomes an Fc.
 
 Reshape(Conv(x)) with one output position and no padding   =>  Fc(x) with W' = W as (O, C * KH * KW)
 """

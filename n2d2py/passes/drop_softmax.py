@@ -1,4 +1,4 @@
-"""A Softmax at an output is left out where that is asked for, and where the target has none: the output gives logits."""
+"""A Softmax at an output is dropped on request, and for targets without one: the output then holds logits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from n2d2py.passes.base import Match, Pass, drop
 
 
 class DropSoftmax(Pass):
-    """Softmax(x) at a network output, moved or not => x; a rounding of its result to integers goes with it.
+    """Softmax(x) at a network output => x; a Quantize of its result is dropped too.
 
     `every`: False drops only a LogSoftmax of a pre-quantized network, which has no integer form.
     """

@@ -1,4 +1,4 @@
-"""Edits of a float graph by hand: each gives a changed copy, whose shapes are computed again."""
+"""Manual edits of a float graph: each returns a changed copy with recomputed shapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from n2d2py.passes.base import FuseReport, Pass, drop, recompute_shapes
 from n2d2py.passes.fuse import late_passes, passes
 
 Operation = Op | FunctionRow | str
-"""An operator, a function of single values, or the name of such a function without attributes, such as "Tanh"."""
+"""An operator, an element-wise function, or the name of a function without attributes, such as "Tanh"."""
 
 _WIDTHS = {"bits": (None, 8, 16), "weight_bits": (None, *range(2, 9), 16), "quantize": (None, False, True)}
 
@@ -25,16 +25,16 @@ _WIDTHS = {"bits": (None, 8, 16), "weight_bits": (None, *range(2, 9), 16), "quan
 def insert_layer(
     graph: Graph, after: str, name: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None
 ) -> Graph:
-    """Return the graph with a layer of one input after a layer or an input: everything that read it reads the new one.
+    """Return the graph with a layer of one input inserted after a layer or input, before all its consumers.
 
     A network output keeps its name. `params` are the constants of the operator by role.
 
     Raises:
-        N2D2Error: E245 an unknown layer, a name that is in use, an operator that does not fit; E2xx shapes.
+        N2D2Error: E245 an unknown layer, a name in use, an operator that does not fit; E2xx shapes.
     """
     result, tensor = graph.copy(), graph.resolve(after)
     if tensor is None:
-        raise _unknown(graph, after)
+        raise _unknown_layer(graph, after)
     _check_free(graph, name)
     output, before = name, result.producer(tensor)
     if tensor in result.outputs and before is not None:
@@ -45,7 +45,7 @@ def insert_layer(
         node.inputs = [output if one == tensor else one for one in node.inputs]
     result.outputs = [output if one == tensor else one for one in result.outputs]
     at = 0 if before is None else result.nodes.index(before) + 1
-    return _fitted(result, Node(name, _operator(operation), [tensor], [output], dict(params or {})), at)
+    return _with_node(result, Node(name, _operator(operation), [tensor], [output], dict(params or {})), at)
 
 
 def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Graph:
@@ -68,19 +68,21 @@ def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mappin
     result.remove(node)
     for name in node.outputs:
         del result.tensors[name]
-    return _fitted(result, changed, at)
+    return _with_node(result, changed, at)
 
 
 def remove_layer(graph: Graph, layer: str) -> Graph:
-    """Return the graph without a layer of one output: what read it reads its first input.
+    """Return the graph without a layer of one output: its consumers read its first input.
 
     Raises:
-        N2D2Error: E245 an unknown layer, one that connects an input to an output; E2xx shapes.
+        N2D2Error: E245 an unknown layer, or one between a network input and output; E2xx shapes.
     """
     result = graph.copy()
     node = _layer(result, layer)
     if len(node.outputs) != 1 or result.joins_ends(node):
-        raise _unfit(f"layer '{layer}' has several outputs, or connects two ends of the network", "keep it, or replace it")
+        raise _unfit_operator(
+            f"layer '{layer}' has several outputs, or connects two ends of the network", "keep it, or replace it"
+        )
     drop(result, node)
     recompute_shapes(result)
     result.prune()
@@ -89,15 +91,15 @@ def remove_layer(graph: Graph, layer: str) -> Graph:
 
 
 def rename(graph: Graph, old: str, new: str) -> Graph:
-    """Return the graph with another name for a layer and the tensor of this name, which may be an input or an output.
+    """Return the graph with another name for a layer and its tensor, which may be an input or an output.
 
     Raises:
-        N2D2Error: E245 an unknown name, or a new one that is in use.
+        N2D2Error: E245 an unknown name, or a new name in use.
     """
     result = graph.copy()
     nodes = [node for node in result.nodes if node.name == old]
     if not nodes and old not in result.tensors:
-        raise _unknown(graph, old)
+        raise _unknown_layer(graph, old)
     _check_free(graph, new)
     for node in nodes:
         node.name, node.source = new, [new, *node.source]
@@ -129,12 +131,12 @@ def set_precision(
 
 
 def every_pass() -> list[Pass]:
-    """All rewrites of integer exports, in the order in which they run; `name` and `summary` say what each is."""
+    """Return all rewrites of integer exports in the order in which they run."""
     return [*passes(integer=True, logits=True), *late_passes()]
 
 
 def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
-    """Return the graph after one rewrite was applied wherever it fits, and the report of what was done and why the rest was not.
+    """Return the graph after applying one rewrite wherever it fits, and the report.
 
     Raises:
         N2D2Error: E245 an unknown rewrite.
@@ -142,7 +144,9 @@ def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
     names = list(dict.fromkeys(one.name for one in every_pass()))
     if name not in names:
         like = nearest(name, names)
-        raise _unfit(f"no pass is called '{name}'", f"did you mean {like}?" if like else f"use one of {', '.join(names)}")
+        raise _unfit_operator(
+            f"no pass is called '{name}'", f"did you mean {like}?" if like else f"use one of {', '.join(names)}"
+        )
     result, report = graph.copy(), FuseReport()
     for one in every_pass():
         if one.name == name:
@@ -151,15 +155,16 @@ def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
     return result, report
 
 
-def _fitted(graph: Graph, node: Node, at: int) -> Graph:
-    """The graph with a node at a place; E245 where its operator cannot take these inputs and constants, E2xx where others cannot."""
+def _with_node(graph: Graph, node: Node, at: int) -> Graph:
+    """Return the graph with a node inserted at an index; E245 if its operator cannot take the inputs and constants, E2xx for
+    other shape errors."""
     try:
         graph.add(node, at)
     except (InternalError, KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         shapes = " and ".join("x".join(map(str, graph.shape(name)[1:])) for name in node.inputs)
         given = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"
         remedy = "use another operator, or give its constants in params"
-        raise _unfit(f"{node.op.kind} does not fit into layer '{node.name}' with {given}", remedy) from problem
+        raise _unfit_operator(f"{node.op.kind} does not fit into layer '{node.name}' with {given}", remedy) from problem
     recompute_shapes(graph)
     graph.verify()
     return graph
@@ -175,14 +180,14 @@ def _operator(operation: Operation) -> Op:
         made = Activation(made)
     if not isinstance(made, Op):
         remedy = f"did you mean {like}, or an object of this class?" if like else "give one, or an object of n2d2py.operators"
-        raise _unfit(f"{operation!r} is neither an operator nor a function without attributes", remedy)
+        raise _unfit_operator(f"{operation!r} is neither an operator nor a function without attributes", remedy)
     return made
 
 
 def _layer(graph: Graph, name: str) -> Node:
     found = next((node for node in graph.nodes if node.name == name), None)
     if found is None:
-        raise _unknown(graph, name)
+        raise _unknown_layer(graph, name)
     return found
 
 
@@ -204,16 +209,18 @@ def _rename_tensor(graph: Graph, old: str, new: str) -> None:
 
 def _check_free(graph: Graph, name: str) -> None:
     if not name or name in graph.tensors or any(node.name == name for node in graph.nodes):
-        raise _unfit(f"the name '{name}' is empty or in use", f"use another one, such as {graph.fresh_name(name or 'layer')}")
+        raise _unfit_operator(
+            f"the name '{name}' is empty or in use", f"use another one, such as {graph.fresh_name(name or 'layer')}"
+        )
 
 
-def _unknown(graph: Graph, name: str) -> N2D2Error:
+def _unknown_layer(graph: Graph, name: str) -> N2D2Error:
     known = [*graph.inputs, *(node.name for node in graph.nodes)]
     like = nearest(str(name), known)
-    return _unfit(
+    return _unfit_operator(
         f"'{name}' is not a layer of {graph.name}", f"did you mean {like}?" if like else f"the layers are {listed(known)}"
     )
 
 
-def _unfit(what: str, remedy: str) -> N2D2Error:
+def _unfit_operator(what: str, remedy: str) -> N2D2Error:
     return N2D2Error("E245", what, remedy=remedy)

@@ -40,18 +40,19 @@ from n2d2py.passes.softplus_tail import RemoveSoftplusTail
 _ROUNDS = 20
 
 
-def _chains(*, integer: bool, last: bool) -> list[Pass]:
-    """The rewrites that operators and the recipes of plug-ins declare."""
+def _declared_passes(*, integer: bool, last: bool) -> list[Pass]:
+    """Return the rewrites that operators and plug-ins declare."""
     return [ChainPass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
 
 
 def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
-    """The rewrites in the order in which they run; some only for integer exports.
+    """Return the rewrites in the order in which they run; some only for integer exports.
 
-    With `logits` a Softmax at an output is dropped."""
+    With `logits`, a Softmax at an output is dropped.
+    """
     order: list[Pass] = [
         RemoveIdentity(),
-        *_chains(integer=integer, last=False),
+        *_declared_passes(integer=integer, last=False),
         MergeQuantize(),
         HoistQuantize(),
         ClipBeforeQuantize(),
@@ -90,22 +91,22 @@ def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
         order += [RemoveGain(), GainsOfParts(), DropSoftmax(every=logits), SplitActivation()]
     elif logits:
         order.append(DropSoftmax())
-    return order + _chains(integer=integer, last=True)
+    return order + _declared_passes(integer=integer, last=True)
 
 
 def late_passes() -> list[Pass]:
-    """The rewrites of integer exports that take what the others leave: parts of what those fuse would be lost to them."""
+    """Return the rewrites of integer exports that run last, because they would hide patterns of the others."""
     return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays(), ArrayElemWise(), OuterProduct(), AddedConstants()]
 
 
 def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False) -> tuple[Graph, FuseReport]:
-    """A rewritten copy of a float graph that computes the same, and the report of what was done.
+    """Return an equivalent rewritten copy of a float graph, and the report.
 
-    With `integer` activations that are not clamps become layers; without `rows` a Softmax of channels stays in floating point, with
-    `logits` one at an output is dropped. Tensors that vanish stay known as aliases.
+    `integer`: activations that are not clamps become layers. `rows`: False keeps a Softmax over channels in floating point.
+    `logits`: a Softmax at an output is dropped. Names of removed tensors remain as aliases.
 
     Raises:
-        InternalError: when a rewrite breaks the graph.
+        InternalError: if a rewrite breaks the graph.
     """
     fused, report = graph.copy(), FuseReport()
     order = passes(integer=integer, logits=logits)
@@ -126,8 +127,10 @@ def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False
 
 
 def keep_real(graph: Graph, *, rows: bool) -> None:
-    """Mark what the target computes in floating point over the channels of an image or of a vector: without `rows` each Softmax and each
-    division by a length, in pre-quantized networks the latter."""
+    """Mark layers over the channels of an image or vector that the target runs in floating point.
+
+    Without `rows` these are each Softmax and each division by a length; in pre-quantized networks, the divisions.
+    """
     kinds = (Softmax, Normalize) if not rows else (Normalize,) if is_quantized(graph) else ()
     for node in graph.nodes:
         op = node.op

@@ -1,11 +1,11 @@
-"""Activation layers that clamp become part of the layer before; others remain layers.
+"""Clamping activations become part of the layer before; other activations remain layers.
 
-Integer layers apply a clamp at no cost; other functions are looked up in a table by a separate layer.
+Integer layers clamp at no cost; other functions are lookup tables in a separate layer.
 
     Clip(layer(x))      =>  layer with activation Clip
     Clip2(Clip1(x))     =>  one Clip with low = Clip2(low1), high = Clip2(high1)
-    Clip(MaxPool(x))    =>  MaxPool(Clip(x)) where the layer before the pool can take the Clip: the largest
-                            clipped value is the clipped largest value (the same for Reshape, Transpose and MemoryView)
+    Clip(MaxPool(x))    =>  MaxPool(Clip(x)) if the layer before the pool can take the Clip: the largest
+                            clipped value is the clipped largest value (the same for Reshape, Transpose, MemoryView)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from n2d2py.passes.base import Match, Pass, drop
 
 
 def compose(first: Clip, second: Clip) -> Clip:
-    """The clamp that equals second(first(x))."""
+    """Return the clamp that equals second(first(x))."""
     low, high = (float(np.minimum(np.maximum(limit, second.low), second.high)) for limit in (first.low, first.high))
     return Clip(low, high)
 
@@ -74,7 +74,8 @@ class FuseActivation(Pass):
 
     @staticmethod
     def _target(graph: Graph, node: Node) -> Node | str:
-        """The layer that can take the clamp, looking through layers that only move values, or why none can."""
+        """Return the layer that can take the clamp, looking through layers that only move values, or the reason why none can.
+        Return the layer that can take the clamp, looking through layers that only move values, or the reason why none can."""
         reader = node
         while True:
             tensor = reader.inputs[0]
@@ -125,7 +126,7 @@ class RemoveUnlimited(Pass):
 class SplitActivation(Pass):
     """A layer whose activation is not a clamp => the layer, then an Activation (for integer exports).
 
-    The Activation keeps the tensor's name; the linear result is called after it, with "_linear".
+    The Activation keeps the tensor's name; the linear result gets the suffix "_linear".
     """
 
     name = "split-activation"

@@ -1,14 +1,14 @@
-"""Gains and shifts by constants on arrays become layers that have integers, where the layers next to them have integers too.
+"""Constant gains and shifts of row-major arrays become integer layers, if the layers next to them are integer too.
 
     ElemWise Sum(ArrayMap(x) that computes g x, y)               =>  ElemWise Sum with the weight g
     ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant
     (N), or a number                                             =>  MemoryView(Affine(MemoryView(x)))
     ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant
-    (C, 1, 1), after a group normalisation                      =>  Reshape(Affine(Reshape(x)))
-    ... by which nothing changes                                 =>  nothing
-    Affine(Concat(x, y))                                         =>  Concat(Affine(x), y) where gains of x and y differ
+    (C, 1, 1), after a group normalization                       =>  Reshape(Affine(Reshape(x)))
+    ... with gain 1 and shift 0                                  =>  nothing
+    Affine(Concat(x, y))                                         =>  Concat(Affine(x), y) if gains of x and y differ
 
-A layer between others that stay in floating point stays so: its result would be rounded for nothing.
+A layer between float layers stays in floating point, to avoid a needless quantization.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from n2d2py.passes.views import over_images
 
 
 class WeighSums(Pass):
-    """ArrayMap that multiplies by a number, in front of sums alone => weights of the sums."""
+    """ArrayMap that multiplies by a number, consumed by sums only => weights of the sums."""
 
     name = "weigh-sums"
     summary = "factors of arrays made weights of sums"
@@ -58,10 +58,10 @@ class WeighSums(Pass):
         return f"the factor {factor:g} is a weight of " + ", ".join(total.name for total in sums)
 
 
-_UNEQUAL = 4.0
-"""Gains of parts that differ by more are not those of one scale."""
-_WIDEST = 4096
-"""Elements of a row of several axes: each has a gain and a shift in the program."""
+_LARGEST_GAIN_RATIO = 4.0
+"""Ratio of gains above which the parts of a Concat need different scales."""
+_LONGEST_ROW = 4096
+"""Largest number of elements in a row of several axes: each has a gain and a shift in the program."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Gains:
 
     @property
     def params(self) -> dict[str, np.ndarray]:
-        """Those of an Affine."""
+        """Return the constants of an Affine."""
         return {"weights": self.gain.astype(np.float32), "bias": self.shift.astype(np.float32)}
 
     @property
@@ -83,18 +83,19 @@ class Gains:
         return bool((self.gain == 1).all() and not self.shift.any())
 
 
-def _combined(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
-    """`gains_and_shifts` of numbers that are finite."""
+def _finite_gains(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
+    """Return the finite `gains_and_shifts` of a layer, else None."""
     found = gains_and_shifts(node)
     return found if found is not None and np.isfinite(found[1]).all() and np.isfinite(found[2]).all() else None
 
 
 def gains_of_rows(node: Node) -> Gains | None:
-    """Function of a layer of its only input as a gain and a shift for each element of a row; None where it does something else.
+    """Return a layer's gain and shift for each element of a row; None if it computes something else.
 
-    The row is the last axis, or several last ones where the constants lie along an axis before it and no other layer has a form for them.
+    The row is the last axis, or several last axes if the constants vary along an earlier axis and no other layer has a form for
+    them.
     """
-    found = _combined(node)
+    found = _finite_gains(node)
     if found is None:
         return None
     shape, gain, shift = found
@@ -104,15 +105,15 @@ def gains_of_rows(node: Node) -> Gains | None:
     row = dims[min(first, len(dims) - 1) :]
     if len(row) > 1:
         added_alone = padded[first:] == row and (gain == 1).all()
-        if added_alone or prod(row) > _WIDEST or gains_of_channels(node) is not None:
+        if added_alone or prod(row) > _LONGEST_ROW or gains_of_channels(node) is not None:
             return None
     gain, shift = (np.broadcast_to(each.reshape(padded[first:]), row).reshape(-1) for each in (gain, shift))
     return Gains(gain, shift)
 
 
 def gains_of_channels(node: Node) -> Gains | None:
-    """Function of a layer of its only input as a gain and a shift for each of the parts (C) that it has in front of its pixels."""
-    found = _combined(node)
+    """Return a layer's gain and shift for each of the channels (C) before its pixels; None if it computes something else."""
+    found = _finite_gains(node)
     if found is None:
         return None
     shape, gain, shift = found
@@ -131,7 +132,7 @@ class RemoveGain(Pass):
     summary = "gains of 1 and shifts of 0 removed"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        found = _combined(node)
+        found = _finite_gains(node)
         if found is None or is_quantized(graph):
             return None
         return Match(True) if Gains(*found[1:]).changes_nothing else None
@@ -184,8 +185,8 @@ class GainsOfRows(GivesIntegers):
 
 
 class GainsOfParts(Pass):
-    """Affine after a Concat alone => an Affine of each part, where parts differ in their gains: joined first, parts would have one scale,
-    such as scores that of boxes in pixels; not in pre-quantized networks."""
+    """Affine after a Concat => an Affine of each part, if the parts differ in their gains. With one scale, scores would share
+    that of boxes in pixels. Not in pre-quantized networks."""
 
     name = "gains-of-parts"
     summary = "gains moved in front of Concats"
@@ -216,7 +217,7 @@ class GainsOfParts(Pass):
             return None
         ends = np.cumsum([size // pixels for size in sizes])[:-1]
         widest = [float(np.abs(part).max()) for part in np.split(gains, ends)]
-        return Match((join, ends)) if max(widest) > _UNEQUAL * min(widest) else None
+        return Match((join, ends)) if max(widest) > _LARGEST_GAIN_RATIO * min(widest) else None
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray]) -> str:
         join, ends = found

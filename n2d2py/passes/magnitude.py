@@ -1,8 +1,8 @@
-"""The magnitude of a complex spectrum is one layer: squares have twice the range, in decibels, of what they are made of.
+"""The magnitude of a complex spectrum becomes one layer, since squares have twice the dynamic range in decibels.
 
     ElemWise Sum of products of tensors with themselves, then a square root  =>  ElemWise EuclideanSum
 
-The parts disappear with the layers that nothing else reads.
+Its parts are removed if nothing else consumes them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class FuseMagnitude(Pass):
         if not (isinstance(node.op, Activation) and node.op.function == Sqrt()) or node.activation is not None:
             return None
         total = graph.producer(node.inputs[0])
-        if total is None or not _is(total, "Sum") or len(total.inputs) < 2:
+        if total is None or not _is_elemwise(total, "Sum") or len(total.inputs) < 2:
             return None
         squares = [graph.producer(name) for name in total.inputs]
-        if any(square is None or not _is(square, "Prod") or len(set(square.inputs)) > 1 for square in squares):
+        if any(square is None or not _is_elemwise(square, "Prod") or len(set(square.inputs)) > 1 for square in squares):
             return None
         if any(len(square.inputs) != 2 for square in squares if square is not None):
             return None
@@ -45,5 +45,5 @@ class FuseMagnitude(Pass):
         return "the magnitude of what was squared"
 
 
-def _is(node: Node, operation: str) -> bool:
+def _is_elemwise(node: Node, operation: str) -> bool:
     return isinstance(node.op, ElemWise) and node.op.operation == operation and node.activation is None

@@ -1,12 +1,12 @@
-"""Masks of attention: what a constant pushes far below the other scores of its line does not count in the softmax after it.
+"""Attention masks: scores that a constant pushes far below the others of their row are left out of the Softmax.
 
     Softmax(ArrayMap Add(x, constant))                        =>  MaskedSoftmax(x), or of x and the rest of the constant
     Softmax(ArrayMap Where(constant condition, x, constant))  =>  MaskedSoftmax(x)
-    Where(IsNaN(softmax), constant, softmax)                       =>  the softmax
+    Where(IsNaN(softmax), constant, softmax)                  =>  the softmax
 
-Exporters write minus infinity, the least float, -10000 or -100 there. As a tensor of integers such scores would leave no steps to the
-others. Less than `_FAR` below the largest constant of its line an element gets a share below e^-64 of scores that are equal otherwise.
-A line without any element that counts keeps its form: its softmax is of what the masked scores are.
+Exporters write minus infinity, the lowest float, -10000 or -100 as mask. As integers, such scores would leave no steps to the
+others. An element `_FAR` below the largest constant of its row gets a probability below e^-64 for otherwise equal scores. A row
+without any unmasked element keeps its form, since its Softmax is over the masked scores.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ _FAR = 64.0
 
 @dataclass(frozen=True)
 class Mask:
-    """Mask of what counts (outer, size), bool, and the rest to add to the scores (elements of the scores), None where nothing is."""
+    """Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores; None without one.
+    Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores; None without one."""
 
     counts: np.ndarray
     rest: np.ndarray | None
 
     @property
     def rows(self) -> np.ndarray:
-        """The lines that differ, where they come again and again; else all of them."""
+        """Return the different rows if they repeat, else all rows."""
         outer = len(self.counts)
         for rows in (n for n in range(1, outer) if outer % n == 0):
             if (self.counts.reshape(outer // rows, rows, -1) == self.counts[:rows]).all():
@@ -46,13 +47,13 @@ class Mask:
 
 
 def _operand(node: Node, index: int) -> np.ndarray:
-    """A constant operand in the dimensions of the result."""
+    """Return a constant operand broadcast to the result."""
     op = node.op
     return np.broadcast_to(node.params[f"operand{index}"].reshape(op.shapes[index]), op.dims)
 
 
-def _added(node: Node[ArrayMap]) -> tuple[np.ndarray, np.ndarray] | None:
-    """(constant, where it takes the place of the scores) of a layer that adds a constant to its only input, or puts one into places."""
+def _added_or_replacing(node: Node[ArrayMap]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the constant that a layer adds to its only input, and where it replaces the input; else None."""
     op = node.op
     if op.result or node.activation is not None or op.slots.count(0) != 1 or max(op.slots) > 0:
         return None
@@ -69,8 +70,8 @@ def _added(node: Node[ArrayMap]) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def mask_of(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
-    """The mask that a layer lays on its only input, scores of `outer` lines of `size` elements; None where it is none."""
-    found = _added(node)
+    """Return the mask that a layer applies to scores of `outer` rows with `size` elements; None if it applies none."""
+    found = _added_or_replacing(node)
     if found is None or prod(node.op.dims) != outer * size:
         return None
     constant, put = (part.reshape(outer, size) for part in found)
@@ -87,7 +88,7 @@ def mask_of(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
 
 
 class FuseMask(Pass):
-    """A mask in front of a Softmax => MaskedSoftmax; not in pre-quantized networks, nor where it is to stay in floating point."""
+    """A mask before a Softmax => MaskedSoftmax; not in pre-quantized networks, nor for a Softmax in floating point."""
 
     name = "masked-softmax"
     summary = "masks of attention taken into the softmax"
@@ -118,7 +119,7 @@ class FuseMask(Pass):
 
 
 class RemoveNanGuard(Pass):
-    """Where(IsNaN(y), constant, y) => y, of a softmax y: that of numbers is a number."""
+    """Where(IsNaN(y), constant, y) => y for a softmax y, which is never NaN here."""
 
     name = "remove-nan-guard"
     summary = "NaN guards removed after softmax"
@@ -149,11 +150,11 @@ class RemoveNanGuard(Pass):
 
 
 def _may_be_empty(graph: Graph, softmax: Node) -> bool:
-    """True if a constant that is minus infinity along a whole line is added in front of a softmax."""
+    """True if a constant added before a Softmax is minus infinity along a whole row."""
     source = graph.producer(softmax.inputs[0])
     if source is None or not isinstance(softmax.op, Softmax) or not isinstance(source.op, ArrayMap):
         return False
-    found = _added(source)
+    found = _added_or_replacing(source)
     if found is None or prod(source.op.dims) != elements(graph.shape(softmax.output)):
         return False
     constant = found[0].reshape(softmax.op.rows(graph.shape(softmax.output)))

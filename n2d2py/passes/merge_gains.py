@@ -1,12 +1,12 @@
-"""Gains g and shifts s are merged into the layers with weights that alone read them: W' = W g, b' = b + sum of W s.
+"""Gains g and shifts s are merged into their weighted consumers: W' = W g, b' = b + sum of W s.
 
     Affine, then Conv, Fc or a recurrent layer                         =>  that layer
     Normalize with gain and shift, then such layers                    =>  Normalize without, and these layers
     ArrayMap Mul, Div or Neg by constants, then such layers            =>  these layers
 
-Layers that move elements may lie between. A shift needs layers without padding, which adds zeros after it. Gains of arrays must not
-differ by more than a factor of two: the weights of an output share one scale, and wide gains would leave the others few steps. What
-evens out wide gains is the equalization of channels, which knows the ranges (quant/correct/channels.py).
+Layers that move elements may lie between. A shift needs consumers without padding, which adds zeros after it. Gains of arrays
+may differ by at most a factor of two, because the weights of an output share one scale; channel equalization handles wider
+gains (quant/correct/channels.py).
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass, drop
 
-_WIDEST = 2.0
-"""The largest gain of an array over the least one."""
+_LARGEST_RATIO = 2.0
+"""Largest ratio of the gains of an array."""
 
 
 @dataclass(frozen=True)
 class _Gains:
-    """A layer that gives gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...)."""
+    """A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...).
+    A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...)."""
 
     gain: np.ndarray
     shift: np.ndarray
@@ -37,25 +38,25 @@ class _Gains:
 
     @staticmethod
     def of(gain: np.ndarray, shift: np.ndarray, numbers: np.ndarray) -> _Gains:
-        """Return the gains with one number for those that are equal."""
+        """Return the gains with equal ones merged."""
         pairs, equal = np.unique(np.stack([gain, shift]), axis=1, return_inverse=True)
         return _Gains(pairs[0], pairs[1], equal.reshape(-1)[numbers])
 
     @property
     def is_wide(self) -> bool:
         sizes = np.abs(self.gain)
-        return not np.isfinite(sizes).all() or sizes.max() > _WIDEST * sizes.min()
+        return not np.isfinite(sizes).all() or sizes.max() > _LARGEST_RATIO * sizes.min()
 
 
-def _of_channels(graph: Graph, node: Node) -> _Gains:
+def _gains_of_affine(graph: Graph, node: Node) -> _Gains:
     gain, shift = gain_and_shift(node)
     shape = graph.shape(node.output)
     numbers = np.arange(len(gain)).reshape(1, -1, *(1,) * (len(shape) - 2))
     return _Gains.of(gain, shift, np.broadcast_to(numbers, shape))
 
 
-def _of_arrays(graph: Graph, node: Node) -> _Gains | None:
-    """The gains of a normalisation, or of a map that has no shift."""
+def _gains_of_array(graph: Graph, node: Node) -> _Gains | None:
+    """Return the gains of a normalization, or of a map without shift."""
     if isinstance(node.op, Normalize) and "gain" in node.params:
         gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
         return _Gains.of(gain, shift, node.op.channel_numbers(graph.shape(node.output)))
@@ -67,7 +68,7 @@ def _of_arrays(graph: Graph, node: Node) -> _Gains | None:
 
 
 class MergeGains(Pass):
-    """Gains, then layers with weights => layers with weights; with `arrays` those of arrays, else those of Affine layers."""
+    """Gains, then weighted layers => weighted layers; with `arrays` for gains of arrays, else for Affine layers."""
 
     summary = "constant gains and shifts merged into the weights after them"
 
@@ -76,15 +77,15 @@ class MergeGains(Pass):
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         if isinstance(node.op, Affine):
-            found = None if self.arrays else _of_channels(graph, node)
+            found = None if self.arrays else _gains_of_affine(graph, node)
         else:
-            found = _of_arrays(graph, node) if self.arrays and not is_quantized(graph) else None
+            found = _gains_of_array(graph, node) if self.arrays and not is_quantized(graph) else None
         if found is None:
             return None
         if node.activation is not None:
             return Match.no(f"it has the activation {node.activation.kind}")
         if self.arrays and found.is_wide:
-            return Match.no(f"its gains differ by more than a factor of {_WIDEST:g}")
+            return Match.no(f"its gains differ by more than a factor of {_LARGEST_RATIO:g}")
         readers = weighted_readers(graph, node.output, found.numbers)
         if isinstance(readers, str):
             return Match.no(readers)

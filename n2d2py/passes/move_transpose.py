@@ -70,7 +70,7 @@ class TransposeIntoFc(Pass):
 
     @staticmethod
     def _readers(graph: Graph, node: Node) -> list[Node] | str:
-        """The Fc layers after the node and its Reshapes, or why it has other readers."""
+        """Return the Fc layers after the node and its Reshapes, or the reason why it has other consumers."""
         found, waiting = [], [node]
         while waiting:
             layer = waiting.pop(0)

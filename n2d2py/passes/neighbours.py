@@ -1,4 +1,5 @@
-"""True if a layer on arrays may get integers: where the layers next to it have none, conversions would cost more than they save."""
+"""Rewrites of array layers that depend on their neighbours: next to float layers, conversions would cost more than integers
+save."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ _RULES: list[Callable[[Node], Any]] = []
 
 
 class GivesIntegers(Pass):
-    """A rewrite that gives layers on arrays integers, where those next to them have integers too; not in pre-quantized networks."""
+    """A rewrite to integer layers, applied only next to integer layers; not in pre-quantized networks."""
 
     @staticmethod
     def find(node: Node) -> Any:
-        """Return the replacement of the layer; None where the rewrite does not apply."""
+        """Return the replacement of the layer; None if the rewrite does not apply."""
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:
@@ -33,9 +34,8 @@ class GivesIntegers(Pass):
 
 
 def left_in_floats(graph: Graph, node: Node) -> str | None:
-    """Why a layer on arrays of real numbers gets no integers: it is asked not to, the network is pre-quantized, a layer next to it has none;
-    else None.
-    """
+    """Return the reason why an array layer stays in floating point: its precision, a pre-quantized network, a float neighbour;
+    else None."""
     if is_quantized(graph):
         return "it computes in integers of the file"
     if graph.precision(node).quantize is False:
@@ -50,7 +50,7 @@ def left_in_floats(graph: Graph, node: Node) -> str | None:
 
 
 def _has_integers(graph: Graph, node: Node) -> bool:
-    """True if a layer has an integer form, or gets one by a rewrite because those after it have."""
+    """True if a layer has an integer form, or gets one by a rewrite because its consumers have one."""
     if graph.precision(node).quantize is False:
         return False
     if any(find(node) is not None for find in _RULES):

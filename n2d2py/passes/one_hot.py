@@ -1,9 +1,9 @@
-"""A product of a one-hot code with a constant matrix picks a row of the matrix: an embedding without its products.
+"""A product of a one-hot code with a constant matrix becomes a lookup of its rows, an embedding without products.
 
     ArrayMatMul(ArrayMap Cast(ArrayMap Equal(x, counting numbers)), W)                  =>  ArrayGather(rows of W, x)
     ArrayMatMul(ArrayMap Where(ArrayMap Equal(x, counting numbers), on, off), W)        =>  ArrayGather(rows of on and off times W, x)
 
-An x that equals none of the numbers has a code without a one: the table has a row for it at both ends, where the gather holds what is outside.
+An x outside the numbers has a code without a one: the table has a row for it at both ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from n2d2py.passes.base import Match, Pass
 
 @dataclass(frozen=True)
 class OneHot:
-    """A code of the integers `x` by `size` numbers from `first`: `on` at the place of x, `off` elsewhere."""
+    """One-hot code of the integers `x` over `size` numbers from `first`: `on` at the index of x, `off` elsewhere."""
 
     x: str
     first: int
@@ -42,7 +42,7 @@ class OneHotMatMul(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or op.views or prod(op.right[:-2]) != 1:
             return None
-        code = _one_hot(graph, graph.producer(node.inputs[0]))
+        code = _find_one_hot(graph, graph.producer(node.inputs[0]))
         if code is None or code.size != op.right[-2]:
             return None
         return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(code)
@@ -70,8 +70,8 @@ class OneHotMatMul(Pass):
         return f"product of {count} codes of {found.size} numbers turned into picked rows"
 
 
-def _one_hot(graph: Graph, node: Node | None) -> OneHot | None:
-    """The code that a layer gives, None where it gives something else."""
+def _find_one_hot(graph: Graph, node: Node | None) -> OneHot | None:
+    """Return the code that a layer computes; None for other layers."""
     if node is None or not isinstance(node.op, ArrayMap) or node.op.result or node.activation is not None:
         return None
     op, on, off = node.op, 1.0, 0.0

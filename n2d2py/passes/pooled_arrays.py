@@ -1,10 +1,10 @@
-"""Reductions of arrays that have integers: pools of images whose channels are what lies after the reduced axes.
+"""Reductions of row-major arrays become pools of images whose channels are the axes after the reduced ones.
 
     ArrayReduce Mean or Max of (A, R, C) over R   =>  MemoryView(Pool 1xR(MemoryView(x)))
     ArrayReduce Sum                               =>  the mean, times R
-    ... over axes with others between them        =>  IndexSelect first, which brings them together
+    ... over axes with others between them        =>  IndexSelect first, which makes them adjacent
 
-The memory of (A, R, C) is that of an image of C channels, one line and A * R columns.
+An array (A, R, C) has the memory order of an image with C channels, one row and A * R columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
 @dataclass(frozen=True)
 class Axes:
-    """The array as (A, R, C) with the reduced elements in the middle; the order of its axes that brings them there, () if they are."""
+    """The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () if it is the order in memory.
+    The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () if it is the order in memory."""
 
     outer: int
     reduced: int

@@ -1,10 +1,10 @@
-"""Products of two activations read and write where the data lie: what only moves or scales their matrices disappears.
+"""Products of two activations read and write through views, so layers that only move or scale their matrices disappear.
 
-ArrayMatMul(IndexSelect(x), y)   =>  ArrayMatMul(x, y) with a view of x, where the order is one of steps
-IndexSelect(ArrayMatMul(x, y))   =>  ArrayMatMul with a view of its result
-ArrayMatMul(c * x, y), c * (x y)      =>  ArrayMatMul(x, y) times c, c a number above 0
+    ArrayMatMul(IndexSelect(x), y)   =>  ArrayMatMul(x, y) with a view of x, if the order has constant steps
+    IndexSelect(ArrayMatMul(x, y))   =>  ArrayMatMul with a view of its result
+    ArrayMatMul(c * x, y), c * (x y) =>  ArrayMatMul(x, y) times c, c a number above 0
 
-So heads of attention need no transposition, and their temperature is part of the rescale.
+Heads of an attention then need no transposition, and their temperature is part of the rescale.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from n2d2py.passes.base import Match, Pass
 
 
 def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
-    """The view (size, first, steps) of an array whose elements lie at `places`; None where they follow no steps."""
+    """Return the view (size, first, steps) of an array whose elements lie at `places`; None without constant steps."""
     first = int(places.reshape(-1)[0])
     steps = []
     for axis, length in enumerate(places.shape):
@@ -32,8 +32,8 @@ def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
     return view if min(steps) >= 0 and np.array_equal(positions(view, places.shape), places) else None
 
 
-def _moves(node: Node | None) -> bool:
-    """True if a layer only changes the order of elements, or repeats or leaves out some."""
+def _only_moves(node: Node | None) -> bool:
+    """True if a layer only reorders, repeats or drops elements."""
     return node is not None and isinstance(node.op, IndexSelect) and node.activation is None and not node.op.fills
 
 
@@ -66,7 +66,7 @@ class ProductOperand(Pass):
             scaled = scale_and_shift(producer)
             if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
                 return Match(Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}"))
-            if _moves(producer):
+            if _only_moves(producer):
                 places = producer.op.positions()[0][positions(view, dims)]
                 taken = steps_of_order(places, graph.shape(producer.inputs[0])[1])
                 if taken is not None:
@@ -98,7 +98,7 @@ class ProductResult(Pass):
         scaled = scale_and_shift(reader)
         if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
             return Match((reader, replace(op, scale=op.scale * scaled[0])))
-        if not _moves(reader):
+        if not _only_moves(reader):
             return None
         order = reader.op.positions()[0]
         if len(order) != op.output_size() or len(np.unique(order)) != len(order):

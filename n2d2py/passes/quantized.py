@@ -1,9 +1,9 @@
-"""Rounding to integers (Quantize) is brought to the layers that compute, in pre-quantized networks.
+"""Quantize layers of pre-quantized networks are moved to the layers that compute.
 
     Quantize(x) of values that are such integers already               =>  nothing
     two Quantize of one type of one tensor                             =>  one
-    Quantize(Quantize(x)) to fewer of the same integers                =>  the second one
-    Quantize(Move(x)), x not rounded                                   =>  Move(Quantize(x)), the same for a Concat
+    Quantize(Quantize(x)) to a subset of the integers                  =>  the second one
+    Quantize(Move(x)), x not quantized                                 =>  Move(Quantize(x)), the same for a Concat
     Quantize(Clip(Quantize(x))), both of one type                      =>  Quantize(Clip(x))
 
 The last is exact because rounding is monotonic. A padded zero is an integer of every type.
@@ -22,7 +22,7 @@ from n2d2py.passes.base import Match, Pass, drop
 
 
 class MergeQuantize(Pass):
-    """A Quantize that changes nothing, or that another one of the same tensor does too, disappears."""
+    """A Quantize that changes nothing, or repeats another of the same tensor, is removed."""
 
     name = "merge-quantize"
     summary = "repeated roundings merged"
@@ -63,7 +63,7 @@ class MergeQuantize(Pass):
 
 
 def _narrows(first: Node, second: Quantize) -> bool:
-    """True if `first` rounds to the integers of `second`, and to others beyond."""
+    """True if the integers of `second` are a subset of those of `first`."""
     if not isinstance(first.op, Quantize) or first.activation is not None:
         return False
     wide, narrow = first.op.type, second.type
@@ -72,7 +72,7 @@ def _narrows(first: Node, second: Quantize) -> bool:
 
 
 class HoistQuantize(Pass):
-    """Values are rounded before they are moved."""
+    """Values are quantized before they are moved."""
 
     name = "hoist-quantize"
     summary = "roundings moved before layers that move values"
@@ -94,7 +94,7 @@ class HoistQuantize(Pass):
         return Match(mover)
 
     def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        """The mover takes over the name of what it gives now; each of its inputs is rounded."""
+        """Quantize each input of the mover, which takes over the name of the quantized result."""
         at = graph.nodes.index(found)
         graph.absorb(found, node)
         for index, source in enumerate(dict.fromkeys(found.inputs)):
@@ -105,7 +105,7 @@ class HoistQuantize(Pass):
 
 
 class ClipBeforeQuantize(Pass):
-    """A clamp between two roundings of one type comes before both."""
+    """A clamp between two Quantize layers of one type moves before both."""
 
     name = "clip-before-quantize"
     summary = "clamps moved before the rounding"

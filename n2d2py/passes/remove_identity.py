@@ -1,4 +1,4 @@
-"""Identity and Dropout disappear: y = x."""
+"""Identity and Dropout are removed: y = x."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from n2d2py.passes.base import Match, Pass, drop
 
 
 class RemoveIdentity(Pass):
-    """y = Identity(x) or Dropout(x) => x. One that joins a network output and an input or another output stays."""
+    """y = Identity(x) or Dropout(x) => x, unless a network output would become an input or another output."""
 
     name = "remove-identity"
     summary = "Identity and Dropout layers removed"

@@ -1,10 +1,10 @@
-"""Reshapes and transpositions that only restate a layout disappear.
+"""Reshapes and transpositions that do not change the memory order are removed.
 
 Reshape to its input's shape, Transpose that moves nothing    =>  nothing
 Reshape(Reshape(x)), Transpose(Transpose(x))                  =>  one
 Transpose that moves axes of size 1 only                      =>  Reshape
 Fc(Reshape(x))                                                =>  Fc(x), which flattens in C, H, W order itself
-Reshape between (C, 1, 1) and (C)                             =>  nothing where no network output changes its shape
+Reshape between (C, 1, 1) and (C)                             =>  nothing, if no network output changes its shape
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from n2d2py.passes.base import Match, Pass, drop, recompute_shapes
 
 
 def _producer(graph: Graph, node: Node, kind: type) -> Node | None:
-    """The producer of the node's input if it is of `kind` and carries no activation."""
+    """Return the producer of the node's input if it is of `kind` and has no activation."""
     producer = graph.producer(node.inputs[0])
     return producer if producer is not None and isinstance(producer.op, kind) and producer.activation is None else None
 
@@ -47,7 +47,7 @@ class RemoveReshape(Pass):
 
     @staticmethod
     def _restatement(graph: Graph, node: Node) -> Match:
-        """(C, 1, 1) <-> (C): whether the layers after it can do with the other form."""
+        """Return a match if the consumers of (C, 1, 1) <-> (C) accept the other form."""
         before, after = graph.shape(node.inputs[0]), graph.shape(node.output)
         if max((*before[2:], *after[2:]), default=1) > 1:
             text = " to ".join("x".join(map(str, shape[1:])) for shape in (before, after))
@@ -79,7 +79,7 @@ class RemoveReshape(Pass):
 
 
 class MergeTranspose(Pass):
-    """Removes and merges Transposes; turns those that change no order in memory into Reshapes."""
+    """Remove and merge Transposes; those that keep the memory order become Reshapes."""
 
     name = "remove-transpose"
     summary = "Transpose layers removed or simplified"

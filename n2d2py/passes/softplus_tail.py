@@ -1,6 +1,6 @@
-"""PyTorch's softplus is linear above a threshold, which is what log(1 + exp(x)) is there within the precision of floats.
+"""PyTorch's softplus switches to x above a threshold, where log(1 + exp(x)) equals x in float32.
 
-Where(Greater(x, c), x, Softplus(x))   =>  Softplus(x), where c is large enough
+Where(Greater(x, c), x, Softplus(x))   =>  Softplus(x), if c is large enough
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
 
-_LEAST = 15.0
-"""Of the threshold: softplus(15) is 15 + 3.1e-7, the next float32 is 15 + 9.5e-7."""
-assert exp(-_LEAST) < _LEAST * 2.0**-24
+_LEAST_THRESHOLD = 15.0
+"""Smallest threshold: softplus(15) is 15 + 3.1e-7, the next float32 is 15 + 9.5e-7."""
+assert exp(-_LEAST_THRESHOLD) < _LEAST_THRESHOLD * 2.0**-24
 
 
 class RemoveSoftplusTail(Pass):
@@ -40,8 +40,8 @@ class RemoveSoftplusTail(Pass):
         read = {_source(graph, tensor) for tensor in (condition.inputs[0], node.inputs[1], value.inputs[0])}
         if len(read) > 1:
             return None
-        if condition.params["operand1"].min() < _LEAST:
-            return Match.no(f"the threshold is below {_LEAST:g}")
+        if condition.params["operand1"].min() < _LEAST_THRESHOLD:
+            return Match.no(f"the threshold is below {_LEAST_THRESHOLD:g}")
         return Match(node.inputs[2])
 
     def rewrite(self, graph: Graph, node: Node, found: str) -> str:
@@ -59,7 +59,7 @@ def _is_softplus(node: Node) -> bool:
 
 
 def _source(graph: Graph, tensor: str) -> str:
-    """The tensor whose elements `tensor` has, in the same order."""
+    """Return the tensor whose elements `tensor` has in the same order."""
     node = graph.producer(tensor)
     while node is not None and isinstance(node.op, Reshape) and node.activation is None:
         tensor = node.inputs[0]

@@ -1,4 +1,4 @@
-"""Layers of images on arrays: views of the same bytes stand before and after them."""
+"""Views that let image layers read and write row-major arrays without copies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from n2d2py.operators.view import MemoryView
 
 
 def over_images(graph: Graph, node: Node, sources: Sequence[Shape], result: Shape) -> None:
-    """Let a layer read its inputs, arrays, as images of the dims `sources` (C, H, W) and give one of `result`, seen as an array after it."""
+    """Let a layer read its inputs as images of the dims `sources` (C, H, W) and write one of `result`, viewed as an array
+    again."""
     output = node.output
     for number, dims in enumerate(sources):
         name = graph.fresh_name(f"{output}_operand{number}_rows" if len(sources) > 1 else f"{output}_rows")
@@ -26,7 +27,7 @@ def over_images(graph: Graph, node: Node, sources: Sequence[Shape], result: Shap
 
 
 def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> None:
-    """Add, for `node` and at position `at`, the view that gives the known tensor `output`."""
+    """Add, for `node` and at index `at`, the view that writes the known tensor `output`."""
     name = graph.fresh_name(f"{output}_view")
     view = Node(name, MemoryView(graph.shape(output)[1:]), [source], [output], location=node.location, helper=True)
     graph.nodes.insert(at, view)
@@ -35,8 +36,8 @@ def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> Non
 def turn_rows(
     graph: Graph, node: Node, at: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str, rows: bool = True
 ) -> str:
-    """Add, for `node` and at position `at`, layers that read the rows of `source` as an image of `shape` (C, H, W) and permute
-    its axes by `perm`; returns their result: rows again, or with `rows` False the image."""
+    """Add, for `node` and at index `at`, layers that view the rows of `source` as an image of `shape` (C, H, W) and permute its
+    axes by `perm`; return the result, as rows or, with `rows` False, as an image."""
     back = [("rows", MemoryView(graph.shape(source)[1:]))] if rows else []
     ops: list[tuple[str, Op]] = [("image", MemoryView(shape)), ("turned", Transpose(perm)), *back]
     for step, (label, op) in enumerate(ops):

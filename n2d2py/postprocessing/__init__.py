@@ -3,15 +3,5 @@
 A kind is a file here that adds itself to `KINDS`.
 """
 
-from n2d2py.postprocessing.contract import (
-    KINDS,
-    Detection,
-    Detector,
-    PostKind,
-    StridedValues,
-    files_of,
-    image_size,
-    parse_post,
-    recognized,
-    with_files,
-)
+from n2d2py.postprocessing.contract import KINDS, PostProcessor, files_of, parse_post, recognized, with_files
+from n2d2py.postprocessing.detector import Detection, Detector

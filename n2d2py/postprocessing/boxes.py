@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic.detections import LOGIT, ONE, STEP, SUBPIXELS, BoxDecoder, FixedScale
-from n2d2py.errors import N2D2Error
+from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
+from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, Detector, PostKind, StridedValues
+from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, require_small
+from n2d2py.postprocessing.detector import Detector
 
 _KEYS = keys(
     """
@@ -69,29 +70,111 @@ class _Family:
         return values - 4 - self.objectness - self.labelled - self.skipped
 
 
+@dataclass(frozen=True)
+class StridedValues:
+    """Values of the boxes in an output of the network: value v of box b is element first + b * box + v * value of its memory (HWC).
+
+    Attributes:
+        output: position of the output.
+    """
+
+    output: int
+    first: int
+    box: int
+    value: int
+
+    def take(self, outputs: Sequence[np.ndarray], boxes: int, values: int) -> np.ndarray:
+        """The stored values (boxes, values) in the outputs (C, ...) of one sample."""
+        memory = np.moveaxis(outputs[self.output], 0, -1).reshape(-1)
+        return memory[self.first + self.box * np.arange(boxes)[:, None] + self.value * np.arange(values)]
+
+
+@dataclass(frozen=True)
+class BoxDetector(Detector):
+    """A decoder of boxes that is bound to the outputs of a network.
+
+    Attributes:
+        decoder: its integers.
+        boxes, scores: where its values are.
+    """
+
+    decoder: BoxDecoder
+    boxes: StridedValues
+    scores: StridedValues
+
+    kernel: ClassVar = "detections"
+    kernel_class: ClassVar = "Detector"
+
+    @property
+    def config(self) -> KernelConfig:
+        """Numbers of the decoder, and where its values are."""
+        d, boxes, scores = self.decoder, self.boxes, self.scores
+        tables = {
+            "sigmoid": SIGMOID.tolist() if d.logits else (),
+            "powers": POWERS.tolist() if d.anchors else (),
+            "anchors": [value for anchor in d.anchors for value in anchor],
+        }
+        places = {
+            f"{part}{name}": value
+            for part, one in (("Box", boxes), ("Score", scores))
+            for name, value in (("First", one.first), ("Next", one.box), ("Step", one.value))
+        }
+        reads = {"BoxValue": boxes.output, "ScoreValue": scores.output}
+        return KernelConfig.of(d, reads, tables, Anchors=bool(d.anchors), Labelled=d.label is not None, **places)
+
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """`BoxDecoder.detect`."""
+        count = self.decoder.count
+        return self.decoder.detect(self.boxes.take(outputs, count, 4), self.scores.take(outputs, count, self.decoder.values))
+
+
 def _fits(family: _Family, outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
     """True for one output with a box for each anchor of the grids, in the layout of the exporters."""
     if not family.anchors or len(outputs) != 1 or len(outputs[0].shape) != 3 or any(side % 32 for side in size):
         return False
-    boxes = family.anchors * sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
+    boxes = family.anchors * _cells(size)
     values = outputs[0].shape[2 if family.by_box else 1]
     classes = family.classes(values)
     return outputs[0].shape[1 if family.by_box else 2] == boxes > values and classes == (len(names) or max(classes, 1))
 
 
+def _fits_anchors(outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
+    """True for boxes (N, 4) and scores (N, classes), more of them than transformers have, and not one or three for each cell of YOLO."""
+    shapes = sorted((info.shape[1:] for info in outputs if len(info.shape) == 3), key=lambda shape: shape[-1] != 4)
+    if len(outputs) != 2 or len(shapes) != 2:
+        return False
+    (count, four), (others, classes) = shapes
+    named = not names or classes in (len(names), len(names) + 1)
+    return (
+        four == 4
+        and count == others > max(300, classes)
+        and classes > 1
+        and named
+        and count not in (_cells(size), 3 * _cells(size))
+    )
+
+
+def _cells(size: tuple[int, int]) -> int:
+    """Cells of the grids of 8, 16 and 32 pixels."""
+    return sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
+
+
 def _bind(
-    family: _Family, values: Mapping[str, Any], outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]
-) -> Detector:
+    family: _Family,
+    values: Mapping[str, Any],
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    names: tuple[str, ...],
+) -> BoxDetector:
+    size = image_size(inputs)
     family = replace(family, skipped=int(values.get("background", False)))
-    for info in outputs:
-        if not info.type.is_float and (info.type.bits > 16 or info.type.plain):
-            raise _misfit(f"'{info.name}' has the type {info.type.name}", "export with -nbbits 8, 16 or -32")
+    require_small(outputs)
     tables = [_table(info) for info in outputs]
     if len(tables) == 2:
         boxes, scores = (0, 1) if 4 in tables[0].shape else (1, 0)
         count, coordinates = max(tables[boxes].shape), min(tables[boxes].shape)
         if coordinates != 4 or count not in tables[scores].shape:
-            raise _misfit(f"neither '{outputs[0].name}' nor '{outputs[1].name}' has 4 values for each box", _CUT)
+            raise misfit(f"neither '{outputs[0].name}' nor '{outputs[1].name}' has 4 values for each box", _CUT)
         first = tables[boxes] if tables[boxes].shape == (count, 4) else tables[boxes].T
         second = tables[scores] if tables[scores].shape[0] == count else tables[scores].T
     elif len(tables) == 1:
@@ -99,10 +182,10 @@ def _bind(
         whole = _by_box(tables[0], outputs[0], family, names)
         first, second = whole[:, :4], whole[:, 4:]
     else:
-        raise _misfit(f"the model has {len(tables)} outputs", _CUT)
+        raise misfit(f"the model has {len(tables)} outputs", _CUT)
     classes, second = family.classes(4 + second.shape[1]), second[:, family.skipped :]
     if classes < 1 or (family.labelled and classes != 1):
-        raise _misfit(f"a box of '{outputs[scores].name}' has {4 + second.shape[1]} values", "correct the kind of -post")
+        raise misfit(f"a box of '{outputs[scores].name}' has {4 + second.shape[1]} values", "correct the kind of -post")
     logits, relative = values["scores"] == "logits", values.get("units") == "relative"
     steps = SUBPIXELS / (2 if family.centered else 1)
     kind, score_kind = outputs[boxes].type, outputs[scores].type
@@ -130,7 +213,7 @@ def _bind(
         ONE if family.labelled else int(values["iou"] * ONE),
         values["max"],
     )
-    return Detector(decoder, _part(boxes, first), _part(scores, second), names)
+    return BoxDetector(names, size, values["max"], decoder, _part(boxes, first), _part(scores, second))
 
 
 def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) -> tuple[tuple[int, ...], ...]:
@@ -138,22 +221,18 @@ def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) ->
     try:
         found = read_npy(path)
     except (OSError, DamagedArray) as error:
-        raise _misfit(f"the anchors {path} cannot be read: {error}", "give an .npy file") from error
+        raise misfit(f"the anchors {path} cannot be read: {error}", "give an .npy file") from error
     if found.shape != (count, 4) or found.dtype.kind != "f" or not np.isfinite(found).all():
-        raise _misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
+        raise misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
     steps = np.rint(
         found[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64) * SUBPIXELS * np.array([*size, *size])
     )
     if abs(steps).max(initial=0) > 32767:
-        raise _misfit(f"the anchors {path} exceed 2047 pixels", "give them relative to the width and height of the image")
+        raise misfit(f"the anchors {path} exceed 2047 pixels", "give them relative to the width and height of the image")
     return tuple(map(tuple, steps.astype(int).tolist()))
 
 
 _CUT = "give the output with the decoded boxes by -outputs, or one of boxes and one of scores"
-
-
-def _misfit(what: str, remedy: str) -> N2D2Error:
-    return N2D2Error("E460", f"-post: {what}", remedy=remedy)
 
 
 def _table(info: TensorInfo) -> np.ndarray:
@@ -162,7 +241,7 @@ def _table(info: TensorInfo) -> np.ndarray:
     memory = np.moveaxis(np.arange(count).reshape(*info.stored[2:], info.stored[1]), -1, 0)
     table = (info.port or plain_port(info.stored)).array(memory[None], True).squeeze()
     if table.ndim != 2:
-        raise _misfit(f"the output '{info.name}' has the shape {'x'.join(map(str, info.shape))}", _CUT)
+        raise misfit(f"the output '{info.name}' has the shape {'x'.join(map(str, info.shape))}", _CUT)
     return table
 
 
@@ -170,12 +249,12 @@ def _by_box(table: np.ndarray, info: TensorInfo, family: _Family, names: tuple[s
     """The table with a row for each box: the axis of the values is that which fits the names of the classes, else the shorter one."""
     fitting = [axis for axis in (0, 1) if not names or family.labelled or family.classes(table.shape[axis]) == len(names)]
     if not fitting:
-        raise _misfit(
+        raise misfit(
             f"{len(names)} class names do not fit the output '{info.name}' of {'x'.join(map(str, info.shape))}",
             "correct -class-names or the kind of -post",
         )
     if len(fitting) == 2 and table.shape[0] == table.shape[1]:
-        raise _misfit(f"the output '{info.name}' is as long as wide", "give the names of the classes by -class-names")
+        raise misfit(f"the output '{info.name}' is as long as wide", "give the names of the classes by -class-names")
     axis = fitting[0] if len(fitting) == 1 else int(np.argmin(table.shape))
     return table if axis == 1 else table.T
 
@@ -188,7 +267,7 @@ def _part(output: int, table: np.ndarray) -> StridedValues:
     part = StridedValues(output, int(table[0, 0]), *steps)
     rows, columns = np.ogrid[: table.shape[0], : table.shape[1]]
     if not np.array_equal(table, part.first + part.box * rows + part.value * columns):
-        raise _misfit("the boxes are not evenly spaced in memory", _CUT)
+        raise misfit("the boxes are not evenly spaced in memory", _CUT)
     return part
 
 
@@ -217,6 +296,6 @@ KINDS.add(
         "Boxes relative to anchors, a score for each class: SSD without the operators after its heads.",
         tuple(key for key in _KEYS if key.name != "units") + _ANCHORED,
         partial(_bind, _Family(anchors=0)),
-        partial(_fits, _Family(anchors=0)),
+        _fits_anchors,
     ),
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic.detections import ONE, SUBPIXELS, BoxDecoder
+from n2d2py.arithmetic.fixed_scale import FixedScale
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.choices import read_settings
 from n2d2py.errors import Location, N2D2Error
@@ -18,76 +21,99 @@ from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.schema import REQUIRED, Key
 from n2d2py.registry import Registry
 
-
-class Detection(NamedTuple):
-    """An object in an image.
-
-    Attributes:
-        label: number of its class.
-        name: name of the class; "" where it has none.
-        score: 0 to 1.
-        x0, y0, x1, y1: left, top, right and bottom edge in pixels of the image.
-    """
-
-    label: int
-    name: str
-    score: float
-    x0: float
-    y0: float
-    x1: float
-    y1: float
+CCall = Callable[..., int]
+"""A call of the C interface of an export: the name of the function without prefix, then arrays (their memory) and integers."""
 
 
 @dataclass(frozen=True)
-class StridedValues:
-    """Values of the boxes in an output of the network: value v of box b is element first + b * box + v * value of its memory (HWC).
+class KernelConfig:
+    """The configuration of a C++ kernel.
 
     Attributes:
-        output: position of the output.
+        reads: positions of the outputs that it reads, by the name of the type of their values.
+        constants: its enum.
+        scales: conversions of stored values to fixed point.
+        tables: C++ type and entries of each table; no entries of one that is not used.
     """
 
-    output: int
-    first: int
-    box: int
-    value: int
+    reads: Mapping[str, int]
+    constants: Mapping[str, int]
+    scales: Mapping[str, FixedScale]
+    tables: Mapping[str, tuple[str, Sequence[int]]]
 
-    def take(self, outputs: Sequence[np.ndarray], boxes: int, values: int) -> np.ndarray:
-        """The stored values (boxes, values) in the outputs (C, ...) of one sample."""
-        memory = np.moveaxis(outputs[self.output], 0, -1).reshape(-1)
-        return memory[self.first + self.box * np.arange(boxes)[:, None] + self.value * np.arange(values)]
+    @staticmethod
+    def of(decoder: Any, reads: Mapping[str, int], tables: Mapping[str, Sequence[int]], **constants: int) -> KernelConfig:
+        """That of the fields of a decoder, and of the dataclasses in it: numbers (rows_first is RowsFirst) and conversions."""
+        found = dict(_fields_of(decoder))
+        numbers = {name.title().replace("_", ""): int(one) for name, one in found.items() if isinstance(one, int)}
+        scales = {name: one or FixedScale() for name, one in found.items() if one is None or isinstance(one, FixedScale)}
+        kinds = {name: ("std::int16_t" if name == "anchors" else "std::int32_t", one) for name, one in tables.items()}
+        return KernelConfig(reads, numbers | {name: int(one) for name, one in constants.items()}, scales, kinds)
+
+
+def _fields_of(decoder: Any) -> Iterator[tuple[str, Any]]:
+    for field in fields(decoder):
+        value = getattr(decoder, field.name)
+        if is_dataclass(value) and not isinstance(value, FixedScale):
+            yield from _fields_of(value)
+        else:
+            yield field.name, value
 
 
 @dataclass(frozen=True)
-class Detector:
-    """A decoder that is bound to the outputs of a network.
+class PostProcessor(ABC):
+    """A post-processing that is bound to the outputs of a network: its integers in Python, and all that its C++ code is made of.
 
     Attributes:
-        decoder: its integers.
-        boxes, scores: where its values are.
         names: of the classes; may be empty.
+        kernel, kernel_class: header in kernels/n2d2, and its class.
+        function: of the C interface, without prefix.
+        folder: its templates in export_templates/cpp/post: interface.h, source.cpp, app.h and README.md.
+        in_frame: whether C++ turns results to pixels of the frame (the template frame.cpp).
+        types: C types of its interface by their name in the configuration.
     """
 
-    decoder: BoxDecoder
-    boxes: StridedValues
-    scores: StridedValues
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...]
 
-    def stored(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """The detections in the stored outputs (C, ...) of one sample, as `BoxDecoder.detect` gives them."""
-        count = self.decoder.count
-        return self.decoder.detect(self.boxes.take(outputs, count, 4), self.scores.take(outputs, count, self.decoder.values))
+    kernel: ClassVar[str]
+    kernel_class: ClassVar[str]
+    function: ClassVar[str]
+    folder: ClassVar[str]
+    in_frame: ClassVar[bool] = False
+    types: ClassVar[Mapping[str, str]] = {}
 
-    def detections(
-        self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
-    ) -> list[Detection]:
-        """Stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
-        if frame is not None and source is not None:
-            boxes = source.to_frame(stored[:, 2:], frame, (self.decoder.width, self.decoder.height), SUBPIXELS)
-            stored = np.concatenate([stored[:, :2], boxes], 1)
-        return [
-            Detection(label, self.names[label] if label < len(self.names) else "", score / ONE, *(x / SUBPIXELS for x in box))
-            for label, score, *box in stored.tolist()
-        ]
+    @property
+    @abstractmethod
+    def config(self) -> KernelConfig:
+        """The configuration of the kernel."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> np.ndarray:
+        """Zeros, for the C function to write to."""
+
+    @abstractmethod
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """The result in integers for the stored outputs (C, ...) of a sample, the first one of a stream."""
+
+    @abstractmethod
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Any:
+        """A stored result in real numbers; positions of a `frame` (width, height) of the source in its pixels."""
+
+    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The result in integers for each sample of stored outputs (N, C, ...), which are a stream."""
+        return [self.decode(sample) for sample in zip(*outputs, strict=True)]
+
+    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        """`stored`, by the C interface: of each sample the outputs that it reads, in the order of their positions, as memory (HWC)."""
+        found = [self.memory for _ in samples]
+        for sample, memory in zip(samples, found, strict=True):
+            call(self.function, *sample, memory)
+        return found
+
+    def name(self, label: int) -> str:
+        """The name of a class; "" where it has none."""
+        return self.names[label] if 0 <= label < len(self.names) else ""
 
 
 @dataclass(frozen=True)
@@ -98,20 +124,22 @@ class PostKind:
         name: as in `-post NAME`.
         doc: a sentence.
         keys: its settings.
-        bind: the settings by name, the outputs of the network, width and height of its image and the names of the classes give
-            the detector. Raises E460 where the outputs do not fit.
-        fits: True if the outputs can only be of this kind, for the same arguments but the settings.
+        bind: the settings by name, inputs and outputs of the network and the names of the classes give the post-processor. Raises
+            E460 where they do not fit.
+        fits: True if the outputs can only be of this kind; of an image of width and height, and for names of the classes.
     """
 
     name: str
     doc: str
     keys: tuple[Key, ...]
-    bind: Callable[[Mapping[str, Any], Sequence[TensorInfo], tuple[int, int], tuple[str, ...]], Detector]
-    fits: Callable[[Sequence[TensorInfo], tuple[int, int], tuple[str, ...]], bool]
+    bind: Callable[[Mapping[str, Any], Sequence[TensorInfo], Sequence[TensorInfo], tuple[str, ...]], PostProcessor]
+    fits: Callable[[Sequence[TensorInfo], tuple[int, int], tuple[str, ...]], bool] = lambda *_: False
 
 
-KINDS: Registry[PostKind] = Registry("post-processing", "n2d2py.postprocessing.boxes")
-"""The kinds by name."""
+KINDS: Registry[PostKind] = Registry(
+    "post-processing", *(f"{__package__}.{one.name}" for one in iter_modules([str(Path(__file__).parent)]))
+)
+"""The kinds by name: each file of this folder may add some."""
 
 
 @dataclass(frozen=True)
@@ -121,21 +149,24 @@ class Post:
     kind: PostKind
     values: Mapping[str, Any]
 
-    def bind(self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> Detector:
-        """The detector for a network.
+    def bind(self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> PostProcessor:
+        """The post-processor of a network.
 
         Raises:
             N2D2Error: E460 where its input or its outputs do not fit.
         """
-        return self.kind.bind(self.values, outputs, image_size(inputs), names)
+        return self.kind.bind(self.values, inputs, outputs, names)
 
 
 def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> str | None:
-    """The only kind that outputs can be of; None where there is none, or more than one."""
+    """The text of -post for the only kind that outputs can be of; None where there is none, or more than one."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         return None
-    found = [kind.name for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
-    return found[0] if len(found) == 1 else None
+    found = [kind for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
+    if len(found) != 1:
+        return None
+    required = ",".join(f"{key.name}=..." for key in found[0].keys if key.default is REQUIRED)
+    return found[0].name + (f":{required}" if required else "")
 
 
 def parse_post(text: str, where: Location | None = None) -> Post:
@@ -182,6 +213,26 @@ def image_size(inputs: Sequence[TensorInfo]) -> tuple[int, int]:
         N2D2Error: E460 for a network without one image as its input.
     """
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
-        raise N2D2Error("E460", "-post requires a model with one input, an image", remedy="remove -post")
+        raise misfit("the model has not one input, an image", "choose it by -inputs, or remove -post")
     _, high, wide = (0, 1, 2) if inputs[0].port is None else inputs[0].port.image_axes
     return inputs[0].stored[1 + wide], inputs[0].stored[1 + high]
+
+
+def misfit(what: str, remedy: str) -> N2D2Error:
+    """E460: outputs that do not fit a kind."""
+    return N2D2Error("E460", f"-post: {what}", remedy=remedy)
+
+
+def require_small(outputs: Sequence[TensorInfo]) -> None:
+    """Raise E460 for outputs that have no fixed point: integers of more than 16 bits, or without a scale."""
+    for info in outputs:
+        if not info.type.is_float and (info.type.bits > 16 or info.type.plain):
+            raise misfit(f"'{info.name}' has the type {info.type.name}", "export with -nbbits 8, 16 or -32")
+
+
+def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
+    """The output of a model with one. Raises E460 for others, and as `require_small`."""
+    require_small(outputs)
+    if len(outputs) != 1:
+        raise misfit(f"the model has {len(outputs)} outputs", "choose one by -outputs")
+    return outputs[0]

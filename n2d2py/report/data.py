@@ -20,6 +20,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.bits import BitSearch
 from n2d2py.report.footprint import Footprint
+from n2d2py.report.pipeline import PipelineData
 from n2d2py.runtime import Latency
 from n2d2py.targets import Score
 
@@ -66,6 +67,7 @@ class ReportData:
         inputs: some calibration samples as the network reads them; empty unless these are images.
         contract: images that the network takes, and names of its classes.
         estimate: figures of the target's compiler by name; the first entry says whose, and of what.
+        stages: the pipeline of the export with samples; None where it is the network alone.
         command: the command line that gives these results again.
     """
 
@@ -99,6 +101,7 @@ class ReportData:
     inputs: Sequence[InputImage] = ()
     contract: InputContract = InputContract()
     estimate: Mapping[str, str] = field(default_factory=dict)
+    stages: PipelineData | None = None
 
     @property
     def typed(self) -> QuantGraph:

@@ -1,4 +1,4 @@
-"""The memory plan as SVG for the page: time to the right, address upwards, a buffer's facts on hovering."""
+"""The memory plan as SVG: time to the right, address upwards, a buffer's facts on hovering."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _tick_step(span: int, most: int) -> int:
     return step
 
 
-def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = ()) -> str:
-    """The SVG text, without its own colours. Wrapped parts have a dashed outline.
+def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = (), *, standalone: bool = False) -> str:
+    """The SVG text; `standalone` brings its own colours, else the page's style sheet gives them. Wrapped parts have a dashed outline.
 
     The buffer that layer k of `layers` writes is the element `buffer-k` of the page and leads to the element `layer-k`.
 
@@ -46,7 +46,7 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
     def y(address: float) -> float:
         return foot - address / peak * (foot - _TOP)
 
-    svg = Svg(_WIDTH, _HEIGHT, "memory", standalone=False, title="memory map" if layers else "")
+    svg = Svg(_WIDTH, _HEIGHT, "memory", standalone=standalone, title="memory map" if layers else "")
     rows, marked = {name: row for row, name in enumerate(layers)}, set()
     step = _tick_step(peak, 8)
     for address in range(0, peak + 1, step):

@@ -19,6 +19,7 @@ from n2d2py.report.layer_table import layer_table
 from n2d2py.report.layers import LayerRow, totals
 from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.overview import latency_bars, loss_bars, tiles
+from n2d2py.report.pipeline import shown_stages
 from n2d2py.report.svg import Svg
 from n2d2py.report.template import rendered
 from n2d2py.report.text import shorten
@@ -72,6 +73,7 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         levels=[(c, draw_levels(c.levels)) for c in data.comparisons if c.levels is not None],
         worst=_worst(data),
         inputs=[(one, inline_picture(data.contract.red_first(one.image))) for one in data.inputs],
+        stages=shown_stages(data.stages) if data.stages else [],
         drawing=draw_network(data.qgraph, standalone=False),
     )
     return page if page.endswith("\n") else page + "\n"

@@ -21,6 +21,13 @@ svg{font-family:system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 .k-dw{fill:#2f9275}.k-fc{fill:#7b57b8}.k-pool{fill:#d98a1f}.k-join{fill:#c4517f}.k-other{fill:#8a94a3}
 """
 """Light colours of all plots; the report's page holds its own, dark ones included."""
+_MEMORY_STYLE = """
+.grid{stroke:#dde2e9;stroke-width:1}.tag{font-size:9.5px;fill:#1d2530}
+.buffer{fill-opacity:.72;stroke:#fff;stroke-width:.8}.buffer.wrapped{stroke:#1d2530;stroke-dasharray:3 2}
+.scratch{fill:none;stroke:#d1443c;stroke-dasharray:2 2}
+.h0{fill:#4a7cc4}.h1{fill:#d98a1f}.h2{fill:#2f9d7c}.h3{fill:#cf5c8b}.h4{fill:#9070cf}.h5{fill:#5aa5b8}.h6{fill:#b0913a}.h7{fill:#8a94a3}
+"""
+"""Those of memory plots alone."""
 
 
 def _escaped(text: str) -> str:
@@ -44,7 +51,8 @@ class Svg:
         role = f'role="group" aria-label="{_escaped(title)}"' if title else 'role="img"'
         self._parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" {box} {size} {role}>']
         if standalone:
-            self._parts.append(f'<style>{STYLE.strip()}</style><rect width="100%" height="100%" fill="#fff"/>')
+            style = STYLE + _MEMORY_STYLE * (kind == "memory")
+            self._parts.append(f'<style>{style.strip()}</style><rect width="100%" height="100%" fill="#fff"/>')
 
     @contextmanager
     def link(self, target: str, mark: str, layer: int, title: str) -> Iterator[None]:
@@ -69,6 +77,10 @@ class Svg:
     def path(self, d: str, style: str, title: str = "") -> None:
         """A path in SVG's path language."""
         self._element(f'path class="{style}" d="{d}"', title)
+
+    def image(self, width: float, height: float, address: str) -> None:
+        """An image over the rectangle from the origin."""
+        self._parts.append(f'<image width="{number(width)}" height="{number(height)}" href="{address}"/>')
 
     def text(self, x: float, y: float, text: str, style: str, anchor: str = "middle") -> None:
         """One line of text with its baseline at y."""

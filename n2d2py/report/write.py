@@ -13,6 +13,7 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.in_float import float_layers_csv, float_layers_in, float_layers_text
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text
+from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
 
@@ -36,6 +37,7 @@ def write_report(data: ReportData, folder: Path) -> None:
     write_calibration(folder / "calibration", data, ranges)
     if data.problem is not None and data.plan is not None:
         write_memory_files(folder / "memory", data.problem, data.plan)
+        write_text(folder / "memory" / "memory_mapping.svg", draw_memory(data.problem, data.plan, standalone=True) + "\n")
     if packing := packing_text(data.qgraph):
         write_text(folder / "memory" / "packed_activations.txt", packing)
     write_text(folder / "graph" / "network.svg", draw_network(data.qgraph) + "\n")

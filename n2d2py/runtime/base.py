@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort, TensorInfo, plain_port
-from n2d2py.postprocessing import Detection, Detector
+from n2d2py.postprocessing import Detection, Detector, PostProcessor
 
 
 class ArrayError(N2D2Error, ValueError):
@@ -51,12 +53,12 @@ class Network:
     Attributes:
         info: its inputs, outputs and layers.
         contract: images that it takes, and names of its classes.
-        detector: its post-processing; None without -post.
+        post: its post-processing; None without -post.
     """
 
     info: NetworkInfo
     contract: InputContract = InputContract()
-    detector: Detector | None = None
+    post: PostProcessor | None = None
 
     def __repr__(self) -> str:
         ends = (
@@ -116,31 +118,115 @@ class Network:
         )
         return self._run_layers(stored)
 
-    def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
-        """The objects in each image of a batch, the highest score first, in pixels of the input.
+    def pipeline(self, raw: np.ndarray) -> Any:
+        """Return the result for one raw image or sound: that of -post, in pixels of the image; else the real outputs.
+
+        `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any size; with
+        -audio the samples (n,) of a sound, int16; of other networks the real input, as in a call.
+
+        Raises:
+            ArrayError: E804 as `from_frame`, `from_audio` and a call.
+        """
+        source, frame = self.contract.source, None
+        if isinstance(source, AudioSource):
+            stored = self.from_audio(raw)
+        elif isinstance(source, FrameSource):
+            if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)):
+                what = f"the image has shape {raw.shape} and type {raw.dtype}"
+                raise ArrayError(what, "give an array (height, width, 3) or (height, width) of uint8")
+            frame = raw.shape[1], raw.shape[0]
+            colors = raw if raw.ndim == 3 else np.repeat(raw[:, :, None], 3, 2)
+            stored = self.from_frame(source.layout.encode(colors), frame[0])
+        else:
+            return self.postprocess(raw)[0] if self.post is not None else self(raw)
+        if self.post is not None:
+            return self.postprocess(stored, frame)[0]
+        results = self._results(self._batches([stored])[0], self._chosen(None))
+        real = [info.type.dequantize(y) for info, y in zip(self.info.outputs, results, strict=True)]
+        return self._given(real, self._chosen(None), True)
+
+    def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
+        """The input for `run_raw` of a frame: its rows of memory (height, bytes), uint8, in the format of -input-format.
+
+        A frame of nv12 has its rows of Y, then those of U and V.
+
+        Raises:
+            ArrayError: E804 the network takes no frames, the lines are none, or the size is not possible.
+            N2D2Error: E407 the size is not possible, of a network that is simulated.
+        """
+        source = self.contract.source
+        if not isinstance(source, FrameSource):
+            raise ArrayError("this network does not convert frames", "export with -input-format")
+        if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.layout.line_bytes(width):
+            raise ArrayError(
+                f"the lines have shape {lines.shape} and type {lines.dtype}, but {width} pixels of {source.format} need "
+                f"{source.layout.line_bytes(width)} bytes",
+                "give an array (height, bytes) of uint8",
+            )
+        return _port(self.info.inputs[0]).array(self._framed(source, np.ascontiguousarray(lines), width), True)
+
+    def _framed(self, source: FrameSource, lines: np.ndarray, width: int) -> np.ndarray:
+        """The stored input (1, C, H, W) of a frame of the source."""
+        info, pixels = self.info.inputs[0], self.contract.pixels
+        assert pixels is not None  # a source of frames requires them
+        made = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
+        return info.type.quantize(pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1)))[None]
+
+    def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
+        """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.
+
+        `piece`: samples that a compiled export gets at a time; 0: all.
+
+        Raises:
+            ArrayError: E804 the network takes no sounds, or the samples are none.
+        """
+        source = self.contract.source
+        if not isinstance(source, AudioSource):
+            raise ArrayError("this network does not convert sounds", "export with -audio")
+        if samples.dtype != np.int16 or samples.ndim != 1:
+            raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
+        return _port(self.info.inputs[0]).array(self._heard(source, np.ascontiguousarray(samples), piece), True)
+
+    def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:
+        """The stored input (1, ...) after all samples of a sound."""
+        info = self.info.inputs[0]
+        frames, shape = source.frames_of(info.stored[1:]), info.stored[1:]
+        latest = source.real(source.latest(samples, frames.count))
+        return info.type.quantize(frames.stimulus(latest, shape))[None]
+
+    def postprocess(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[Any]:
+        """The result of -post for each sample of a batch, which is a stream: the post-processing begins with its first sample.
 
         Args:
-            x: real images as in a call, or stored ones as in `run_raw`.
+            x: real samples as in a call, or stored ones as in `run_raw`.
             frame: width and height of the frames that `from_frame` made the images of: the result is in their pixels.
 
         Raises:
             ArrayError: E804 an export without -post, a frame without -input-format, or arrays as in a call.
             N2D2Error: E407 a frame that cannot be converted.
         """
-        if self.detector is None:
+        if self.post is None:
             raise ArrayError("this network has no post-processing", "export with -post")
         source = self.contract.source if isinstance(self.contract.source, FrameSource) else None
         if frame is not None and source is None:
             raise ArrayError("this network takes no frames", "export with -input-format, or leave out the frame")
-        ((image,), _), (info,) = self._batches([x]), self.info.inputs
-        stored = self._stored([image]) if image.dtype == info.dtype else [info.type.quantize(image)]
-        outputs = self._run(stored)
-        found = (self._detected(self.detector, [y[index] for y in outputs]) for index in range(len(stored[0])))
-        return [self.detector.detections(one, source, frame) for one in found]
+        ((sample,), _), (info,) = self._batches([x]), self.info.inputs
+        stored = self._stored([sample]) if sample.dtype == info.dtype else [info.type.quantize(sample)]
+        return [self.post.result(one, source, frame) for one in self._processed(self.post, self._run(stored))]
 
-    def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
-        """Stored detections in the stored outputs (C, ...) of one sample."""
-        return detector.stored(outputs)
+    def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
+        """The objects in each image of a batch, the highest score first: `postprocess` of a detector.
+
+        Raises:
+            ArrayError: E804 an export that detects nothing, and as `postprocess`.
+        """
+        if self.post is not None and not isinstance(self.post, Detector):
+            raise ArrayError("this network detects no objects", "call postprocess()")
+        return self.postprocess(x, frame)
+
+    def _processed(self, post: PostProcessor, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Stored results for stored outputs (N, C, ...)."""
+        return post.stored(outputs)
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """`layers` for stored inputs in the axes of the graph."""

@@ -71,6 +71,10 @@ class Runner:
         """A processor, the instructions that one inference takes on it, and whether every input takes as many; None if not counted."""
         return None
 
+    def conversion_cost(self, inferences: int) -> str:
+        """Instructions, or the time where `inferences` are timed, of the conversion of a frame or a sound; empty where not measured."""
+        return ""
+
     def built_with(self) -> str:
         """Name of the compiler, such as the first line of `g++ --version`; empty without one."""
         return ""

@@ -184,8 +184,11 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
     _warn_without_effect(network)
     if network.options.post is not None:
         parse_post(network.options.post).bind(*ends(graph), network.data.classes)
-    elif kind := recognized(*ends(graph), network.data.classes):
-        log.notice("the output '%s' has the form of %s boxes: -post %s exports detections", graph.results[0], kind, kind)
+    elif post := recognized(*ends(graph), network.data.classes):
+        outputs = "', '".join(graph.results)
+        log.notice(
+            "'%s' %s the form of detections: -post %s exports them", outputs, "have" if len(graph.results) > 1 else "has", post
+        )
     return _in_calls(replace(network, graph=graph))
 
 
@@ -481,7 +484,7 @@ def _declared(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> Inp
     if len(graph.fed) > 1 or port.image_axes != (0, 1, 2):
         return InputContract(classes=names)
     how = preprocessing(options, shape, metadata, graph.name, bool(_integers(graph)), port.type, silent=True)
-    known = how.told or how.declared is not None or how.by_formula
+    known = how.told or how.declared is not None or how.by_formula or how.source is not None
     return how.contract(shape, names, options.bgr or metadata.bgr, known)
 
 

@@ -159,7 +159,7 @@ def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
         trial = trials.make(point)
         if trial is None or (lines and trial.bytes >= least):
             continue
-        least, extra = trial.bytes, point.twice / work
+        least, extra = trial.bytes, point.repeated_work / work
         counts = ", ".join(f"{cut.count}{' slices' * isinstance(cut, SliceCut)}" for cut in point.cuts) or "1"
         lines.append(f"{least:>12,}  {extra:6.2%}  {counts}")
     if len(lines) < 2:

@@ -16,6 +16,7 @@ from n2d2py.graph.inputs import InputContract
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.report import MISSES_SHOWN, Footprint, InputImage, ReportData, write_report
+from n2d2py.report.pipeline import PipelineData
 from n2d2py.runtime import Latency, Runner
 from n2d2py.stages.calibrate import set_to_calibrate
 from n2d2py.stages.compare import Comparison, Sensitivity
@@ -30,19 +31,21 @@ _EVERY = {True: "for every input", False: "for the first stimulus; other data ma
 
 @dataclass(frozen=True)
 class BuildMetrics:
-    """Bytes of a build by what they are for, what built it, its time where that was asked for, its instructions where they were counted."""
+    """Bytes of a build by what they are for, what built it, its time where that was asked for, its instructions where they were counted,
+    and the cost of its conversion of frames or sounds, as text."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     compiler: str = ""
     latency: Latency | None = None
     instructions: tuple[str, int, bool] | None = None
+    conversion: str = ""
 
 
 def measured(run: Runner, inferences: int) -> BuildMetrics:
     """Measure a build, its time over `inferences` (0: not at all), and say in a line each what came of it."""
     sizes = run.sizes()
     latency = run.latency(inferences) if inferences else None
-    counted = run.instructions()
+    counted, conversion = run.instructions(), run.conversion_cost(inferences)
     if sizes:
         log.notice("%s", Footprint.of_build(sizes, "").line())
     if counted is not None:
@@ -51,7 +54,9 @@ def measured(run: Runner, inferences: int) -> BuildMetrics:
         bound = "" if latency.bound is None else f", {latency.bound:.0f} % of the machine's limit"
         threads = f"{latency.threads} thread{'s' if latency.threads > 1 else ''}"
         log.notice("latency: %.4g us median, %.4g us minimum, %s%s", latency.median_us, latency.least_us, threads, bound)
-    return BuildMetrics(sizes, run.built_with() if sizes else "", latency, counted)
+    if conversion:
+        log.notice("conversion of the input: %s", conversion)
+    return BuildMetrics(sizes, run.built_with() if sizes else "", latency, counted, conversion)
 
 
 _INPUTS = 6
@@ -62,14 +67,13 @@ _MISSED_PIXELS = 96
 
 @dataclass(frozen=True)
 class Checked:
-    """Results of a written export: scores, the comparison layer by layer, cost of its layers, measurements of its build, and figures
-    that the target estimates.
-    """
+    """Results of a written export: scores, layer comparison, cost of its layers, measurements of its build, pipeline, target estimates."""
 
     scores: Scores = field(default_factory=Scores)
     compared: Comparison = field(default_factory=Comparison)
     sensitivity: Sensitivity = Sensitivity()
     built: BuildMetrics = BuildMetrics()
+    stages: PipelineData | None = None
     estimate: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -116,6 +120,7 @@ def report_stage(
         contract=network.data.contract,
         inputs=_input_images(network),
         estimate=checked.estimate,
+        stages=checked.stages,
     )
     write_report(data, folder / "statistics")
 

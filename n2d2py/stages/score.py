@@ -143,7 +143,7 @@ def _detection_scores(
     """`score_stage` for detections and labelled boxes."""
     engine, size = FloatEngine(graph, threads=1), stimuli.calls or batch_size(graph)
     graphs = {"float": graph} if quantized is None else {"float": graph, simulated_name(quantized.bits): quantized}
-    detectors = [detector_of(network, one) for one in graphs.values()]
+    detectors = [one for one in (detector_of(network, one) for one in graphs.values()) if one is not None]
 
     def run(batch: Batch) -> list[list[np.ndarray]]:
         values = [engine.run(batch[0])]
@@ -193,8 +193,7 @@ def compiled_scores(
                 remedy="run again with -compare to find the first layer, and report this defect",
             )
     stimuli, positions = tested
-    if stimuli.boxes is not None:
-        detector = detector_of(network, graph)
+    if (detector := detector_of(network, graph)) is not None and stimuli.boxes is not None:
         found = found_boxes(detector, [outputs[name] for name in graph.results])
         scores.add(project.label, detection_score(detector.names, found, stimuli.take(positions), positions))
         return

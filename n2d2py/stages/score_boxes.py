@@ -9,7 +9,8 @@ import numpy as np
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.postprocessing import Detector, parse_post
+from n2d2py.postprocessing import Detector, PostProcessor, parse_post
+from n2d2py.runtime import Network
 from n2d2py.runtime.simulator import ends
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.targets import Score
@@ -21,7 +22,7 @@ TARGET = "detections"
 
 def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:
     """Raise E452 for detections without labelled boxes, or labelled boxes without detections."""
-    if (network.options.post is None) == (stimuli.boxes is None):
+    if (detector_of(network, network.graph) is None) == (stimuli.boxes is None):
         return
     if stimuli.boxes is None:
         what, remedy = (
@@ -33,14 +34,27 @@ def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:
     raise N2D2Error("E452", what, where=network.place, remedy=remedy)
 
 
-def detector_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> Detector:
-    """The post-processing of the network with the types of `graph`."""
-    return parse_post(str(network.options.post)).bind(*ends(graph), network.data.classes)
+def detector_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> Detector | None:
+    """Return the detector of -post for the types of `graph`; None without one."""
+    post = post_of(network, graph)
+    return post if isinstance(post, Detector) else None
+
+
+def post_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> PostProcessor | None:
+    """Return the post-processing of -post for the types of `graph`; None without -post."""
+    text = network.options.post
+    return None if text is None else parse_post(text).bind(*ends(graph), network.data.classes)
+
+
+def with_pipeline(running: Network, network: LoadedNetwork, graph: Graph | QuantGraph) -> Network:
+    """`running`, which runs `graph`, with the conversion of its input and the post-processing of the network."""
+    running.contract, running.post = network.data.contract, post_of(network, graph)
+    return running
 
 
 def found_boxes(detector: Detector, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The detections of each sample of stored outputs (N, C, ...), as in `Boxes`."""
-    found = (detector.detections(detector.stored(sample)) for sample in zip(*outputs, strict=True))
+    found = map(detector.result, detector.stored(outputs))
     return [np.array([(one.label, *one[2:]) for one in each], np.float64).reshape(-1, 6) for each in found]
 
 

@@ -56,7 +56,7 @@ class StripTrials:
         plan = plan_strips(problem, self.settings, most, self.known)
         if plan is None:
             return None
-        extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}
+        extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.repeated_work / self.search.work, 2)}
         network = PlannedNetwork(narrow, problem, with_columns(narrow, replace(plan, options={**plan.options, **extra})))
         if 0 < self.budget < plan.arena_bytes:
             return StripTrial(point, network, plan.arena_bytes, False)
@@ -127,7 +127,7 @@ def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params) -> N2D2
     for point in trials.points():
         trial = trials.make(point, budget)
         if trial is not None and trial.fits:
-            most = ceil(1000 * point.twice / trials.search.work) / 10
+            most = ceil(1000 * point.repeated_work / trials.search.work) / 10
             remedy = f"use MaxExtraMacs={most:g}, whose strips need {trial.bytes:,} bytes; or {refused.remedy}"
             return N2D2Error(refused.code, refused.what, where=refused.where, remedy=remedy)
     return refused

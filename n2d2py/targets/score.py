@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from n2d2py.targets.boxes import Boxes
-from n2d2py.targets.metrics import Metrics, area_under_roc, mean_metrics
+from n2d2py.targets.metrics import Metrics, area_under_roc, class_metrics, mean_metrics
 from n2d2py.targets.pixels import Pixels
 
 
@@ -42,6 +42,7 @@ class Score:
         ranks: int64, how many outputs come before the label; -1 when ignored.
         errors: float64 mean squared error of each stimulus, for targets whose data are the target.
         pixels: counts over positions, for outputs with a label for each; `labels`, `best` and `ranks` say nothing then.
+        margins: float64, of two classes: value of class 1, less that of class 0 where there is one.
         boxes: detections and labelled boxes; `labels`, `best` and `ranks` say nothing then.
     """
 
@@ -57,6 +58,7 @@ class Score:
     errors: np.ndarray | None = None
     pixels: Pixels | None = None
     boxes: Boxes | None = None
+    margins: np.ndarray | None = None
 
     def __repr__(self) -> str:
         value = "" if self.percent is None else f"{'top-1' if self.boxes is None else 'mAP'} {self.percent:.2f} % of "
@@ -149,11 +151,20 @@ class Score:
 
     @property
     def auc(self) -> float | None:
-        """For auto-encoders: area under the ROC of the error as a detector of label 1 among labels 0 and 1."""
-        if self.errors is None or np.any(self.labels > 1):
+        """Area under the ROC of label 1 among labels 0 and 1: of the error of auto-encoders, or the margin of two classes."""
+        values = self.errors if self.errors is not None else self.margins
+        if values is None or np.any(self.labels > 1):
             return None
         counted = self.labels >= 0
-        return area_under_roc(self.errors[counted], self.labels[counted] == 1)
+        return area_under_roc(values[counted], self.labels[counted] == 1)
+
+    @property
+    def f1(self) -> float | None:
+        """F1 of class 1 of two, 0 to 1; None for others, and where nothing is or should be of it."""
+        if self.margins is None or not self.count:
+            return None
+        found = class_metrics(self.confusion)[1].f1
+        return None if np.isnan(found) else found
 
 
 def common(first: Score, second: Score) -> tuple[np.ndarray, np.ndarray]:

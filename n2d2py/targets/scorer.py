@@ -213,7 +213,7 @@ class Scorer:
         if channels == 1:
             best = (real > self.target.binary_threshold).astype(np.int64)
             ranks = np.where(labels < 0, -1, (best[:, 0] != labels).astype(np.int64))
-            return {"labels": labels, "best": best, "values": real, "ranks": ranks}
+            return {"labels": labels, "best": best, "values": real, "ranks": ranks, "margins": real[:, 0]}
         kept = min(self.target.top_n, channels)
         wide = stored.astype(np.int64 if stored.dtype.kind in "iu" else np.float64)
         best = np.argsort(-wide, axis=1, kind="stable")[:, :kept]
@@ -225,6 +225,7 @@ class Scorer:
             "best": best,
             "values": np.take_along_axis(real, best, axis=1),
             "ranks": np.where(labels < 0, -1, ranks),
+            "margins": real[:, 1] - real[:, 0],
         }
 
     def _segmented(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: Location | str) -> dict:
@@ -311,4 +312,5 @@ class Scorer:
             joined("ranks", numbers),
             errors,
             pixels,
+            margins=joined("margins", np.zeros(0)) if errors is None and pixels is None and len(self._classes()) == 2 else None,
         )

@@ -45,6 +45,10 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}%"
 
 
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
 def score_lines(score: Score) -> list[str]:
     """The final lines of a test, as N2D2 words them.
 
@@ -71,7 +75,11 @@ def score_lines(score: Score) -> list[str]:
         "IU": m.iu,
     }
     texts = [f"{name}: " + ("-" if np.isnan(share) else f"{100 * share:.2f}%") for name, share in shares.items()]
-    return [*lines, "    each class against the others, mean: " + " / ".join(texts)]
+    lines.append("    each class against the others, mean: " + " / ".join(texts))
+    if score.margins is not None:
+        f1 = _percent(score.f1 and 100 * score.f1)
+        lines.append(f"    {score.classes[1]}: area under the ROC: {_share(score.auc)} / F1-score: {f1}")
+    return lines
 
 
 def _difference(base: Score, other: Score) -> str:
@@ -108,7 +116,7 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
                     row.label,
                     str(row.score.stimuli),
                     "-" if row.score.mse is None else f"{row.score.mse:.6g}",
-                    "-" if row.score.auc is None else f"{row.score.auc:.4f}",
+                    _share(row.score.auc),
                     "" if row is rows[0] else _difference(base, row.score),
                 ]
                 for row in rows
@@ -135,6 +143,7 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
         *([f"top-{base.top_n}"] if ranked else []),
         f"agrees with {rows[0].label}",
         "points",
+        *(["AUC", "F1"] if base.margins is not None else []),
     ]
     body = []
     for row in rows:
@@ -147,6 +156,7 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
                 *([_percent(score.topn)] if ranked else []),
                 "" if first else _percent(agreement(base, score)),
                 "" if first else _difference(base, score),
+                *([_share(score.auc), _share(score.f1)] if base.margins is not None else []),
             ]
         )
     return header, body, _shared(rows)

@@ -379,8 +379,7 @@ def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Te
 
 
 def _flatten_positions(outputs: Tensor, expected: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    """Return outputs (n, C, P) and correct outputs (n, P), P = 1, or P = h * w for outputs (n, C, h, w) and labels (n, H,
-    W)."""
+    """Return outputs (n, C, P) and correct outputs (n, P): P = 1, or P = h * w for (n, C, h, w) and labels (n, H, W)."""
     if expected.ndim == 1:
         return outputs.flatten(1)[:, :, None], expected[:, None]
     height, width = outputs.shape[2:]

@@ -58,6 +58,7 @@ COMMANDS = [
             "-input-bits 16 -output-bits 16",
             "-mixed-precision",
             "-sequential-calibration -wt-rounding adaptive",
+            "-post scores:average=2",
         )
     ),
 ]

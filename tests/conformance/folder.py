@@ -30,6 +30,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,8 @@ class Examined:
             given = iter(sample)
             found = peer.run([states[name] if name in states else next(given) for name in peer.names])
             states = {name: found[at] for name, at in self.states.items()}
-            results.append([found[at] for at in self.outputs])
+            infos = self.model.info.outputs
+            results.append([_filled(found[at], prod(info.shape)) for at, info in zip(self.outputs, infos, strict=True)])
         return [np.stack(each) for each in zip(*results, strict=True)]
 
     def _first_states(self) -> dict[str, np.ndarray]:
@@ -274,6 +276,12 @@ class Examined:
                 return decibels(self.by(open_onnx(made)), self.wanted)
             except Exception as error:  # its quantizer does not take every file
                 return type(error).__name__
+
+
+def _filled(values: np.ndarray, size: int) -> np.ndarray:
+    """A result of fewer lines than there may be, such as those of NonMaxSuppression, completed with -1."""
+    missing = size - values.size
+    return values if missing <= 0 else np.concatenate([values.reshape(-1), np.full(missing, -1, values.dtype)])
 
 
 def load(path: Path, size: int) -> tuple[Model, str]:

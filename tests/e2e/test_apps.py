@@ -21,6 +21,7 @@ from support.kernel_arm import CLANG
 from support.onnx_models import text_model
 from support.programs import need
 
+import n2d2py
 from n2d2py import load_export
 from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
@@ -222,6 +223,28 @@ def same_lines(got: str, wanted: str) -> bool:
     return all(a[:-1] == b[:-1] and abs(float(a[-1]) - float(b[-1])) < 0.0011 for a, b in pairs)
 
 
+def test_results_of_the_api(home, tmp_path):
+    """`pipeline` in Python's integers is that of the compiled export, for images and sounds of any size; the float model takes them too."""
+    need("g++", "make")
+    for model, data, words, raw in (
+        ("detector.onnx", "pictures", {"input_format": "yuyv", "post": CAMERA[-8]}, np.asarray(Image.open("pictures/1.ppm"))),
+        ("words.onnx", "sounds", {"audio": AUDIO}, read_wav(Path("sounds/4.wav"))),
+    ):
+        options = n2d2py.LoadOptions(**words)
+        result = n2d2py.export(model, "CPP", data=data, folder=tmp_path / data, load_options=options)
+        compiled, floats = load_export(result.folder), n2d2py.load(model, options=options)
+        parts = [raw[: len(raw) * n // 4] for n in (2, 4)]
+        assert all(np.array_equal(result.pipeline(part), compiled.pipeline(part)) for part in parts)
+        assert 'id="pipeline"' in result.report.read_text(encoding="utf-8")
+        real, integers = floats.pipeline(raw), result.pipeline(raw)
+        if model == "words.onnx":
+            assert abs(real - integers).max() < 0.05 * np.ptp(real)
+        else:
+            assert integers and [one.label for one in real][:1] == [one.label for one in integers][:1]
+    with pytest.raises(ArrayError, match="does not convert frames"):
+        compiled.from_frame(np.zeros((2, 3), np.uint8), 1)
+
+
 def test_sounds(home):
     """A line where the class changes, with the time; the same from a WAV file and from raw samples."""
     folder, files = built(home, "microphone", *MICROPHONE), [Path("sounds") / f"{number}.wav" for number in (0, 3, 7)]
@@ -248,6 +271,75 @@ def test_samples_of_a_sensor(home):
     scores = [float(line.split()[1]) for line in printed.splitlines()]
     np.testing.assert_allclose(scores, np.asarray(export(x)).max(-1).ravel(), atol=0.00051)
     assert "line 2 has 3 numbers instead of 6" in app(folder, given=b"1 2 3 4 5 6\n1;2;3\n", status=1)
+
+
+DECIDE = ["-post", "scores:activation=softmax,top=3,threshold=0.7,release=0.5,average=2,hold=1"]
+
+
+def test_decisions_of_a_sensor(home):
+    """The library and the programs, on a board too, decide what Python does; probabilities are those of float64."""
+    need_core("cortex-m4")
+    (home / "states.txt").write_text("idle\nwalk\nrun\nfall\n")
+    words = [*SENSOR, *DECIDE, "-class-names", "states.txt"]
+    folder, x = built(home, "decided", *words), np.load("x.npy")
+    export = load_export(folder)
+    stored, found = np.asarray(export.run_raw(export.info.inputs[0].type.quantize(x))), export.postprocess(x)
+    assert found == [export.post.result(one) for one in export.post.stored([stored])]
+    terms = np.exp(export.info.outputs[0].type.dequantize(stored).astype(np.float64))
+    shares = terms / terms.sum(1, keepdims=True)
+    means = np.concatenate([shares[:1], (shares[1:] + shares[:-1]) / 2])
+    for one, mean in zip(found, means, strict=True):
+        for values in ([each.score for each in one.top], mean[[each.label for each in one.top]]):
+            np.testing.assert_allclose(values, np.sort(mean)[:0:-1], atol=1e-4)
+    names = ["none" if one.label < 0 else one.name for one in found]
+    assert {"none", "idle", "run"} <= set(names) and export.pipeline(x[:1]).label == found[0].label
+    pairs = [[(one.name, one.score) for one in each.top if one.label != each.label] for each in found]
+    firsts = [(name, one.score) for name, one in zip(names, found, strict=True)]
+    lines = [" ".join(f"{name} {number(score, 3)}" for name, score in [a, *b]) for a, b in zip(firsts, pairs, strict=True)]
+    printed = app(folder, given="".join(" ".join(map(str, row)) + "\n" for row in x.tolist()).encode())
+    assert printed.splitlines() == lines
+    board = exported(home, "decided_mcu", *words, "-export", "CPP_MCU")
+    export.info.inputs[0].type.quantize(x).tofile("x.bin")
+    assert make_board(board, "cortex-m4", "-s", "OPT=-O0", f"INPUT={home / 'x.bin'}", "run_app") == printed
+
+
+@pytest.mark.parametrize("post", ["keypoints", pytest.param("segmentation", marks=pytest.mark.slow)])
+def test_maps_of_a_camera(home, post):
+    """Points in pixels of the frame and shares of classes, in the programs as in the library."""
+    need_core("cortex-m4")
+    weights = {"w": np.random.default_rng(3).normal(0, 1, (3, 3, 3, 3)).astype(np.float32)}
+    body = "a = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w)\n y = Sigmoid(a)"
+    onnx.save(text_model("float[1,3,24,32] x => float[1,3,12,16] y", body, weights), "maps.onnx")
+    words = ["maps.onnx", *CAMERA[1:9], "-crop", "32x24", "-post", post, *COMMON]
+    folder, board = built(home, post, *words), exported(home, post + "_mcu", *words, "-export", "CPP_MCU")
+    export, picture = load_export(folder), Path("pictures/2.ppm")
+    found = export.pipeline(np.asarray(Image.open(picture)))
+    if post == "keypoints":
+        lines = [f"{one.name} {number(one.score, 3)} {number(one.x, 1)} {number(one.y, 1)}" for one in found]
+    else:
+        counts = np.bincount(found.ravel(), minlength=3)
+        names = ("cat", "dog", "bird")
+        lines = [
+            f"{name} {number(65536 * count // 192 / 65536, 3)}" for name, count in zip(names, counts, strict=True) if count
+        ]
+    assert app(folder, str(picture)).splitlines() == lines
+    printed = make_board(board, "cortex-m4", "-s", "OPT=-O0", f"INPUT={home / picture}", "run_app")
+    assert printed.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    "post, code, text",
+    [
+        ("scores:top=5", "E460", "top=5 exceeds the 4 scores"),
+        ("scores:release=0.5", "E460", "release is above the threshold"),
+        ("scores:threshold=2,activation=tanh", "E003", "activation=tanh"),
+        ("scores:average=0", "E003", "average=0 is below 1"),
+    ],
+)
+def test_decisions_that_are_refused(post, code, text, capsys):
+    assert main([*SENSOR, "-export", "CPP", "-post", post, "-o", "none"]) != 0
+    printed = capsys.readouterr().err
+    assert code in printed and text in printed and not Path("none").exists()
 
 
 @pytest.mark.parametrize("kind, core", ON_BOARDS)

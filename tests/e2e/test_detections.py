@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from PIL import Image
 from support.board_export import SHARED, make, need_core
 from support.detection_cases import reference, save_detector
 from support.e2e_run import run
+from support.onnx_models import text_model
 from support.programs import need
 
 from n2d2py import load_export
@@ -52,11 +54,11 @@ def test_a_library_detects(home, order, two, sigmoid, bits):
     save_detector("net.onnx", order, two, sigmoid)
     post = "yolov8:threshold=0.6,iou=0.3,units=relative" + ("" if sigmoid else ",scores=logits")
     export = load_export(run("net.onnx", "-export", "CPP", "-nbbits", str(bits), *WORDS, "-post", post, out=home))
-    x, detector = np.load("x.npy"), export.detector
+    x, detector = np.load("x.npy"), export.post
     found, outputs = export.detect(x), export._run([export.info.inputs[0].type.quantize(x)])
     assert detector is not None and detector.decoder.overlap == int(0.3 * 65536)
     for index, each in enumerate(found):
-        assert each == detector.detections(detector.stored([y[index] for y in outputs]))
+        assert each == detector.result(detector.decode([y[index] for y in outputs]))
         assert [one.score for one in each] == sorted((one.score for one in each), reverse=True)
         assert all(one.score > 0.6 and one.name in ("cat", "dog", "bird") and one.x1 <= 32 and one.y1 <= 24 for one in each)
     assert sum(map(len, found)) > 24
@@ -86,16 +88,56 @@ def test_boxes_relative_to_anchors(home, target):
         return
     Path("heads.npy").unlink()
     export, x = load_export(folder), np.load("x.npy")
-    found, detector = export.detect(x), export.detector
+    found, detector = export.detect(x), export.post
     outputs = export._run([export.info.inputs[0].type.quantize(x)])
     assert detector is not None and detector.decoder.classes == 2
     wrong = 0
     for index, (each, boxes, scores) in enumerate(zip(found, *export(x), strict=True)):
-        assert each == detector.detections(detector.stored([y[index] for y in outputs]))
+        assert each == detector.result(detector.decode([y[index] for y in outputs]))
         wanted = reference(detector.decoder, boxes.T, scores.T[:, 1:])
         near = [any(one.label == w[0] and abs(w[2] - one[3:]).max() < 1 / 8 for w in wanted) for one in each]
         wrong += near.count(False) + len(wanted) - near.count(True)
     assert sum(map(len, found)) > 24 and wrong <= 0.02 * sum(map(len, found))
+
+
+MAPS = {
+    "keypoints:refine=quadratic": ("float[1,4,12,16] y", "y = Sigmoid(a)"),
+    "centernet:threshold=0.5,offsets=second": (
+        "float[1,4,12,16] y, float[1,2,12,16] o, float[1,2,12,16] z",
+        "y = Sigmoid(a)\n o = Sigmoid(b)\n z = Exp(b)",
+    ),
+    "segmentation": ("float[1,4,12,16] y", "y = Softmax<axis=1>(a)"),
+}
+
+
+@pytest.mark.parametrize("post", [*MAPS])
+def test_outputs_that_are_maps(home, post):
+    """The library gives the definition's results, which are near those of the formulas for the real outputs."""
+    need("g++", "make")
+    outputs, body = MAPS[post]
+    rng = np.random.default_rng(7)
+    weights = {"w": rng.normal(0, 1, (4, 3, 3, 3)), "v": rng.normal(0, 0.5, (2, 3, 3, 3))}
+    convolutions = "".join(f"{y} = Conv<pads=[1,1,1,1], strides=[2,2]>(x, {w})\n" for y, w in (("a", "w"), ("b", "v")))
+    weights = {name: one.astype(np.float32) for name, one in weights.items()}
+    onnx.save(text_model(f"float[1,3,24,32] x => {outputs}", convolutions + body, weights), "net.onnx")
+    export, x = load_export(run("net.onnx", "-export", "CPP", *WORDS[:-2], "-post", post, out=home)), np.load("x.npy")
+    stored = export._run([export.info.inputs[0].type.quantize(x)])
+    found = export.postprocess(x)
+    for one, wanted in zip(found, map(export.post.result, export.post.stored(stored)), strict=True):
+        np.testing.assert_array_equal(one, wanted)
+    (maps, *others) = real if isinstance(real := export(x), tuple) else (real,)
+    if post == "segmentation":
+        assert all(
+            (np.take_along_axis(each, one[None].astype(int), 0) == each.max(0)).all()
+            for one, each in zip(found, maps, strict=True)
+        )
+    elif others:
+        assert sum(map(len, found)) > 24 and all(0 <= one.x0 < one.x1 <= 32 for each in found for one in each)
+    else:
+        for each, points in zip(maps, found, strict=True):
+            rows, columns = np.unravel_index(each.reshape(4, -1).argmax(1), (12, 16))
+            assert (abs(np.array([one.x for one in points]) - 2 * columns) <= 1.07).all() and len(points) == 4
+            assert (abs(np.array([one.y for one in points]) - 2 * rows) <= 1.07).all()
 
 
 INI = """[database]
@@ -162,7 +204,7 @@ def test_a_board_detects(home):
     folder = run("net.onnx", "-export", "CPP_MCU", *WORDS, "-post", "yolov8:units=relative,max=8", out=home)
     assert "identical" in make(folder, "cortex-m4", "test")
     assert "net_DETECTIONS = 8" in (folder / "include" / "net.h").read_text()
-    assert "RealScale x()" not in (folder / "dnn" / "src" / "detections.cpp").read_text()
+    assert "RealScale x()" not in (folder / "dnn" / "src" / "post.cpp").read_text()
 
 
 @pytest.mark.parametrize(
@@ -176,6 +218,9 @@ def test_a_board_detects(home):
         ("ssd", "E003", "anchors is missing; add anchors=..."),
         ("ssd:anchors=x.npy,background=0", "E460", "the anchors x.npy are not 48x4 real numbers"),
         ("yolov5", "E460", "3 class names do not fit the output 'y' of 1x7x48"),
+        ("scores", "E460", "has not one score for each class"),
+        ("keypoints", "E460", "the output 'y' of 1x7x48 has no maps"),
+        ("centernet", "E460", "the model has 1 outputs instead of heat maps, sizes and offsets"),
     ],
 )
 def test_what_is_refused(home, post, code, text, capsys):
@@ -204,6 +249,24 @@ def test_heads_that_are_recognized(shape, names, kind):
     assert recognized(*ends, names) == kind
 
 
+@pytest.mark.parametrize(
+    "shapes, names, post",
+    [
+        ([(1, 1917, 4), (1, 1917, 91)], (), "ssd:anchors=..."),
+        ([(1, 400, 3), (1, 400, 4)], ("a", "b"), "ssd:anchors=..."),
+        ([(1, 400, 3), (1, 400, 4)], ("a",), None),
+        ([(1, 300, 4), (1, 300, 80)], (), None),  # a transformer
+        ([(1, 84, 4), (1, 84, 80)], (), None),  # the grids of YOLO
+        ([(1, 400, 4), (1, 399, 3)], (), None),
+        ([(1, 80, 16, 16), (1, 2, 16, 16), (1, 2, 16, 16)], (), "centernet"),
+        ([(1, 80, 16, 16), (1, 2, 16, 16), (1, 2, 8, 8)], (), None),
+    ],
+)
+def test_heads_of_several_outputs(shapes, names, post):
+    outputs = [TensorInfo(f"y{at}", shape, FLOAT32) for at, shape in enumerate(shapes)]
+    assert recognized([TensorInfo("x", (1, 3, 64, 64), FLOAT32)], outputs, names) == post
+
+
 def test_a_network_without_detections(home):
     need("g++", "make")
     save_detector("net.onnx")
@@ -225,9 +288,9 @@ def test_the_digits_of_a_trained_detector(tmp_path):
     export = load_export(run(str(folder / "yolo.ts.onnx"), "-export", "CPP", *words, out=tmp_path))
     x = np.load(folder / "eval.npz")["x"]
     found = export.detect(x)
-    detector, outputs = export.detector, export._run([export.info.inputs[0].type.quantize(x)])
+    detector, outputs = export.post, export._run([export.info.inputs[0].type.quantize(x)])
     assert detector is not None
-    assert found == [detector.detections(detector.stored([y[index] for y in outputs])) for index in range(len(x))]
+    assert found == [detector.result(detector.decode([y[index] for y in outputs])) for index in range(len(x))]
     real = onnxruntime.InferenceSession(str(folder / "yolo.ts.onnx")).run(None, {"input": x})[0]
     best = real[:, 4] * real[:, 5:].max(1)
     hits = 0
@@ -258,9 +321,7 @@ def test_the_score_of_a_detector(home, capsys):
     for name in "abcd":
         x = np.asarray(Image.open(f"images/{name}.png"), np.float32).transpose(2, 0, 1)[None] / 255
         y = FloatEngine(network.graph).run(x)["y"][0]
-        found[f"{name}.png"] = [
-            (one.label, one.x0, one.y0, one.x1, one.y1) for one in detector.detections(detector.stored([y]))
-        ]
+        found[f"{name}.png"] = [(one.label, one.x0, one.y0, one.x1, one.y1) for one in detector.result(detector.decode([y]))]
     assert sum(map(len, found.values())) > 4
     Path("boxes.json").write_text(json.dumps(of_coco(found)))
     folder = run("net.onnx", "-export", "CPP", *words, *post, "-labels", "boxes.json", "-test", out=home)

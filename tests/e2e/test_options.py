@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import e2e_run
-from support.e2e_run import ROOT, assert_compiled_is_simulated, export, needs_compiler, summary
+from support.e2e_run import ROOT, assert_compiled_is_simulated, command, export, needs_compiler, summary
 from support.tables import few_fast
 
 import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
+from n2d2py.cli import main
 from n2d2py.memory.strategies import PLANNERS
 from n2d2py.quant.observe.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 
@@ -100,6 +101,26 @@ def test_a_reduced_range_makes_products_of_bytes_exact(tmp_path):
     assert_compiled_is_simulated(folder)
     assert "sums of two products may exceed 16 bits" in texts[0] and "may exceed 16 bits" not in texts[1]
     assert "sums of four products fit 16 bits" in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "options", "recommended"),
+    [
+        ("sse4_1 avx2", "", True),
+        ("sse4_1", "", True),
+        ("sse4_1 avx2", "-wt-reduce-range", False),
+        ("sse4_1 avx2", "-nbbits 16", False),
+        ("sse4_1 avx2 avx_vnni", "", False),
+        ("asimd", "", False),
+    ],
+)
+def test_a_reduced_range_is_recommended_where_bytes_have_no_dot_product(
+    flags, options, recommended, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("n2d2py.exports.cpp.runner._cpu_info", lambda field: flags)
+    words = command("branches", tmp_path, "-calib", "4", "-quality", "fast", *options.split())
+    assert main([word for word in words if word != "-quiet"]) == 0
+    assert ("times faster" in capsys.readouterr().err) == recommended
 
 
 @pytest.mark.parametrize("network", ["LeNet", "branches"])

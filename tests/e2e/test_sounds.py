@@ -130,7 +130,7 @@ def test_sounds_that_are_none(net):
     )
     with pytest.raises(ArrayError, match="shape \\(2, 3\\)"):
         export.from_audio(np.zeros((2, 3), np.int16))
-    with pytest.raises(ArrayError, match="does not convert frames"):
+    with pytest.raises(ArrayError, match="network does not convert frames"):
         export.from_frame(np.zeros((2, 3), np.uint8), 1)
     assert (export.from_audio(np.zeros(0, np.int16)) == export.from_audio(np.zeros(2000, np.int16))).all()
 

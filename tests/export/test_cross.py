@@ -13,7 +13,7 @@ from support.kernel_arm import CLANG
 from support.programs import need, needs
 
 from n2d2py.cli import main
-from n2d2py.exports.cpp.isa import TARGETS
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.quant.simulator import simulate
 
 pytestmark = needs("make")

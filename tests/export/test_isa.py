@@ -18,6 +18,7 @@ from n2d2py.exports.cpp import isa
 from n2d2py.exports.cpp.forms.contract import FORMS
 from n2d2py.exports.cpp.headers import needed_headers
 from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +37,8 @@ BOUND = {
     isa.LANES: "CONVOLUTION",
     isa.CHANNEL_PAIRS: "CONVOLUTION",
     isa.PAIRS: "DEPTHWISE",
+    isa.ROW_PAIRS: "DEPTHWISE",
+    isa.TWO_BYTES: "ELEMWISE",
     isa.DOTS: "CONVOLUTION",
     isa.TAPS: "DEPTHWISE",
     isa.PIXELS: "CONVOLUTION",
@@ -120,7 +123,9 @@ def test_nothing_else_names_an_instruction_set():
     )
     named = re.compile(rf"(?<![a-z])(?<!__arm_feature_)({words})(?![a-z])|-m(avx|sse4|fpu=neon)", re.IGNORECASE)
     places = [*(ROOT / "n2d2py").rglob("*.py"), *(ROOT / "export_templates").rglob("*.j2")]
-    exempt = {ROOT / "n2d2py" / "exports" / name for name in ("cpp/isa.py", "mcu/boards.py", "mcu/stack.py")}
+    exempt = {
+        ROOT / "n2d2py" / "exports" / name for name in ("cpp/isa.py", "cpp/processors.py", "mcu/boards.py", "mcu/stack.py")
+    }
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in places
@@ -162,7 +167,7 @@ def test_the_export_s_headers_are_those_of_the_kernels(tmp_path):
     for path in (folder / "kernels").rglob("*.hpp"):
         assert path.read_bytes() == (KERNELS / path.relative_to(folder / "kernels")).read_bytes()
     listed = subprocess.run(["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True).stdout
-    assert [line.split()[0] for line in listed.splitlines()] == [target.name for target in isa.TARGETS]
+    assert [line.split()[0] for line in listed.splitlines()] == [target.name for target in TARGETS]
 
 
 CLASS = '''"""Rows from their last weight to their first."""

@@ -576,6 +576,24 @@ def test_gathered(shape, axis, chosen, tmp_path):
     _one(tmp_path, "GATHER", shape, made, [*chosen, last], options="GatherOptions", axis=axis)
 
 
+@every("cast", [True, False])
+@every(("table", "axis", "places"), [((9, 4), 0, (1, 5)), ((9, 4), 0, (2, 3)), ((2, 9, 3), 1, (1,)), ((9, 3), 0, (1, 2, 3))])
+def test_embedded(table, axis, places, cast, tmp_path):
+    """Rows of a table whose numbers are real inputs, as Keras converts an Embedding, or integers."""
+    m = Small(places, None)
+    words = np.random.default_rng(3).integers(0, 9, places).astype(np.float32)
+    if cast:
+        chosen = m.file.tensor("chosen", places, np.int32)
+        m.file.operator("CAST", [m.x], chosen)
+    else:
+        m.x = chosen = m.file.tensor("words", places, np.int32)
+        words = words.astype(np.int32)
+    rows = m.tensor("rows", table, values=numbers(*table))
+    made = (*table[:axis], *places, *table[axis + 1 :])
+    y = m.add("GATHER", [rows, chosen], made, None, "GatherOptions", name="y", axis=axis)
+    compare(written(m, tmp_path, y), [words], real=True)
+
+
 PRODUCTS = shapes(
     "4x6>6x5 2x4x6>2x6x5 2x4x6>1x6x5 1x4x6>3x6x5 2x3x4x6>2x3x6x5 2x1x4x6>1x3x6x5 1x3x4x6>2x3x6x5 2x2x3x4x6>2x2x3x6x5"
 )

@@ -12,7 +12,8 @@ from support.kernel_harness import ROOT, WARNINGS
 from support.programs import need
 
 from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.detections import ONE, STEP, BoxDecoder, FixedScale, half_grown
+from n2d2py.arithmetic.detections import STEP, BoxDecoder, half_grown
+from n2d2py.arithmetic.fixed_scale import ONE, FixedScale
 
 
 def in_float64(case: DetectionCase) -> list[Found]:

@@ -94,7 +94,7 @@ def test_points_of_the_curve_hold_less_and_compute_more(seed):
     for point in points:
         for each in (point, *search.other_widths(point)[:3]):
             narrow = with_strips(problem, each.cuts)
-            assert multiply_accumulates(narrow) - multiply_accumulates(problem) == each.twice
+            assert multiply_accumulates(narrow) - multiply_accumulates(problem) == each.repeated_work
             _look_at_strips(problem, each)
     for most in (0, search.work // 50, search.work // 5):
         assert search.curve(most) == [] or search.curve(most)[-1] == next(p for p in reversed(points) if p.extra <= most)

@@ -15,7 +15,7 @@ from support.memory_referee import referee
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
-from n2d2py.memory.files import write_memory_files
+from n2d2py.memory.files import plan_figure, write_memory_files
 from n2d2py.memory.format import graph_json, in_known_terms, map_json, read_graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.problem import MemoryProblem
@@ -27,7 +27,7 @@ from n2d2py.memory.stream import StreamPlanner
 def test_the_files_prove_the_plan(tmp_path):
     problem = networks.mobilenet_v2(0.35, 128)
     plan = plan_memory(problem, strategy=networks.N2D2)
-    write_memory_files(tmp_path, problem, plan, picture=False)
+    write_memory_files(tmp_path, problem, plan)
     graph = json.loads((tmp_path / "memory_graph.json").read_text())
     memory_map = json.loads((tmp_path / "memory_map.json").read_text())
     assert memory_map["arena_size"] == plan.arena_bytes == 200_704
@@ -63,7 +63,7 @@ def test_the_mapping_log(tmp_path):
     net.conv(net.input, 16, 3)
     problem = net.done()
     plan = plan_memory(problem, strategy=networks.N2D2)
-    write_memory_files(tmp_path, problem, plan, picture=False)
+    write_memory_files(tmp_path, problem, plan)
     assert (
         (tmp_path / "memory_mapping.log").read_text()
         == """\
@@ -80,18 +80,16 @@ conv0
 
 
 def test_two_writings_are_identical(tmp_path):
-    pytest.importorskip("matplotlib")
     problem = networks.googlenet()
     for name in ("one", "two"):
         write_memory_files(tmp_path / name, problem, plan_memory(problem, Settings(alignment=4)))
-    names = ["memory_graph.json", "memory_map.json", "memory_mapping.log", "memory_mapping.png"]
+    names = ["memory_graph.json", "memory_map.json", "memory_mapping.log"]
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == names
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert (tmp_path / "one" / "memory_mapping.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_picture_has_what_the_plan_has(monkeypatch, tmp_path):
+def test_the_picture_has_what_the_plan_has(monkeypatch):
     """One rectangle per contiguous part of every written tensor; the wrapped ones hatched; views
     left out.
     """
@@ -103,7 +101,7 @@ def test_the_picture_has_what_the_plan_has(monkeypatch, tmp_path):
     monkeypatch.setattr(Axes, "add_patch", lambda self, patch: (drawn.append(patch), original(self, patch))[1])
     problem = networks.squeezenet11()
     plan = plan_memory(problem, strategy=networks.N2D2)
-    write_memory_files(tmp_path, problem, plan)
+    plan_figure(problem, plan)
     views = {problem.op(name).output for name in plan.views}
     planes = [plane for name, plane in plan.planes.items() if name not in views]
     hatched = [patch for patch in drawn if getattr(patch, "get_hatch", lambda: None)()]
@@ -118,14 +116,13 @@ def test_files_are_written_where_they_are_wanted(tmp_path):
     problem = net.done()
     plan = plan_memory(problem)
     folder = tmp_path / "statistics" / "memory"
-    write_memory_files(folder, problem, plan, picture=False)
+    write_memory_files(folder, problem, plan)
     texts = ["memory_graph.json", "memory_map.json", "memory_mapping.log"]
     assert sorted(path.name for path in folder.iterdir()) == texts
     written = [(folder / name).read_bytes() for name in texts]
     assert b"\r" not in b"".join(written)
     assert json.loads(written[0]) == graph_json(problem) and json.loads(written[1]) == map_json(plan)
-    write_memory_files(folder, problem, plan)  # over the old ones, with the picture
-    assert sorted(path.name for path in folder.iterdir()) == [*texts, "memory_mapping.png"]
+    write_memory_files(folder, problem, plan)  # over the old ones
     assert [(folder / name).read_bytes() for name in texts] == written
 
 

@@ -99,7 +99,7 @@ def test_the_curve_gives_memory_for_work():
     for point in curve:
         names = [name for cut in point.cuts for name in cut.ops]
         known = {op.name: op for op in search.problem.ops}
-        assert point.twice == sum(
+        assert point.repeated_work == sum(
             extra_work([known[name] for name in cut.ops], search.problem.tensors, cut.strips)
             for cut in point.cuts
             if isinstance(cut, StripCut)

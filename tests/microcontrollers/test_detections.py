@@ -1,8 +1,9 @@
-"""Detections on boards: the kernel against the definition."""
+"""Post-processing on boards: the kernels against their definitions."""
 
 from __future__ import annotations
 
 import pytest
+from support import decision_cases, heat_map_cases
 from support.board_export import board_program, need_core
 from support.detection_cases import detection_cases, program
 
@@ -19,6 +20,13 @@ from support.detection_cases import detection_cases, program
 def test_kernels_on_a_board(small, name, tmp_path):
     """Without a C++ library; unaligned accesses fault."""
     need_core(name)
-    cases = list(detection_cases(50, seed=9))
-    printed = board_program(small, name, program(cases, "semihosting_write(text)"), tmp_path)
+    cases, write = list(detection_cases(50, seed=9)), "semihosting_write(text)"
+    printed = board_program(small, name, program(cases, write), tmp_path)
     assert list(map(int, printed.split())) == [value for case in cases for value in case.wanted]
+    for module, drawn in (
+        (decision_cases, decision_cases.decision_cases(48, seed=9)),
+        (heat_map_cases, heat_map_cases.heat_map_cases(84, seed=9)),
+    ):
+        given = list(drawn)
+        printed = board_program(small, name, module.program(given, write), tmp_path)
+        assert list(map(int, printed.split())) == module.wanted(given)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.onnx_models import text_model
 
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -118,6 +120,13 @@ def mask(rng) -> tuple[Graph, np.ndarray]:
     return graph, np.exp(rng.normal(-1, 2, (256, 12))) * rng.choice([-1, 1], (256, 12))
 
 
+def edges(rng) -> tuple[Graph, np.ndarray]:
+    """Truth values of distances, as a graph network makes its edges."""
+    nodes = "g = Greater (x, half)\n c = Cast <to = 1> (g)\n y = MatMul (c, w)"
+    constants = {"half": np.float32(0.5), "w": rng.normal(size=(24, 6)).astype(np.float32)}
+    return import_onnx(text_model("float[1,24] x => float[1,6] y", nodes, constants)), rng.exponential(size=(256, 24))
+
+
 def decibels(graph: Graph, samples: np.ndarray, x: np.ndarray) -> float:
     """Signal to error of the integers against float64."""
     samples = samples.astype(np.float32)
@@ -137,6 +146,7 @@ NETWORKS = {
     "turned": turned,
     "mask": mask,
     "plain mask": plain_mask,
+    "edges": edges,
 }
 
 

@@ -17,6 +17,7 @@ import pytest
 from support import report_networks as networks
 
 from n2d2py.graph.inputs import InputContract, PixelMap
+from n2d2py.postprocessing import Detection
 from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report import Footprint, InputImage, write_report
@@ -24,6 +25,7 @@ from n2d2py.report.comparison import inline_picture
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.layout import lay_out
 from n2d2py.report.memory_plot import draw_memory
+from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage
 from n2d2py.runtime import Latency, LayerTime
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -77,7 +79,7 @@ def test_files_of_a_report(written):
         *"layers.csv layers.txt summary.json report.html compare.txt compare.csv compare_levels.csv".split(),
         *"compare_stimuli.csv calibration/weights_range.dat calibration/outputs_range.dat".split(),
         *"graph/network.svg graph/graph.json memory/memory_graph.json memory/memory_map.json".split(),
-        *"memory/memory_mapping.log memory/memory_mapping.png".split(),
+        *"memory/memory_mapping.log memory/memory_mapping.svg".split(),
         *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg")),
     }
 
@@ -224,6 +226,25 @@ def test_a_float_export_without_data_has_a_page(tmp_path):
     page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "#calibration" not in page.links and "#memory" not in page.links and "#layers" in page.links
     assert "not run: add -test" in page.text and "float32" in page.text and "6 layers" in page.text
+
+
+def test_the_pipeline_has_its_stages_and_boxes(tmp_path, written):
+    """Nothing of it without one; else figures after each stage, also of silence and of an image without objects."""
+    _data, folder = written
+    assert 'id="pipeline"' not in (folder / "report.html").read_text(encoding="utf-8")
+    stages = [PipelineStage(title, "") for title in ("Frame", "Conversion", "Network", "Decision")]
+    photo, small = np.full((20, 30, 3), 90, np.uint8), np.zeros((4, 6), np.uint8)
+    cat = Detection(1, "<cat>", 0.75, 3.0, 2.0, 13.0, 12.0)
+    samples = [PipelineSample("a.png", photo, small, [cat]), PipelineSample("b.png", photo, small, [])]
+    write_report(networks.report_data(networks.small(), stages=PipelineData(stages, samples)), tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page, (found,) = parsed(text), re.findall(r'<rect class="found d1" ([^>]*)>', text)
+    assert "#pipeline" in page.links and "<cat> 0.75" in page.text and "nothing" in page.text
+    assert found == 'x="3" y="2" width="10" height="10"' and page.tags.count("image") == 6
+    sounds = [PipelineSample("s.wav", np.zeros(size, np.int16), small, np.array([[0.0, 2.0]])) for size in (0, 3, 9000)]
+    write_report(networks.report_data(networks.small(), stages=PipelineData(stages, sounds, ("no", "yes"))), tmp_path)
+    page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.text.index("yes") < page.text.index("no") and page.tags.count("image") == 3
 
 
 def test_a_difference_of_the_compiled_export_is_shown_first(tmp_path):

@@ -146,8 +146,8 @@ struct Case{number} {{
     enum : int {{ {constants} }};
 {access}    static Value value(std::int32_t feature) {{
         int found = 0;
-        while (found < 255 && feature >= thresholds{number}[found])
-            ++found;
+        for (int step = 128; step > 0; step >>= 1)
+            found += feature >= thresholds{number}[found + step - 1] ? step : 0;
         return static_cast<Value>(found);
     }}
 }};

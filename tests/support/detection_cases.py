@@ -9,8 +9,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from n2d2py.arithmetic import FLOAT32, NumType
-from n2d2py.arithmetic.detections import LOGIT, ONE, POWERS, SIGMOID, STEP, SUBPIXELS, BoxDecoder, FixedScale
+from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
+from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, FixedScale
+from n2d2py.postprocessing.boxes import BoxDetector, StridedValues
+from support import post_cases
+from support.post_cases import TYPES
 
 SHAPES = ("plain", "none", "all", "ties", "outside", "one class", "many classes", "full")
 """Kinds of cases, by what their scores and boxes are like."""
@@ -32,64 +36,12 @@ class DetectionCase:
         found = self.decoder.detect(self.boxes, self.scores)
         return [len(found), *found.ravel().tolist()]
 
-    def config(self, number: int) -> str:
-        """Its configuration and data."""
-        d = self.decoder
-        enums = {"Count": d.count, "Classes": d.classes, "Width": d.width, "Height": d.height, "Centered": int(d.centered)}
-        enums |= {"Logits": int(d.logits), "Objectness": int(d.objectness), "Labelled": int(d.label is not None)}
-        enums |= {
-            "RowsFirst": int(d.rows_first),
-            "Anchors": int(bool(d.anchors)),
-            "Threshold": d.threshold,
-            "Overlap": d.overlap,
-        }
-        strides = [(1, d.count) if self.planar else (x.shape[1], 1) for x in (self.boxes, self.scores)]
-        enums |= {"BoxNext": strides[0][0], "BoxStep": strides[0][1], "ScoreNext": strides[1][0], "ScoreStep": strides[1][1]}
-        scales = {
-            "x": d.x,
-            "y": d.y,
-            "growth": d.growth if d.anchors else d.x,
-            "score": d.score,
-            "label": d.label or FixedScale(),
-        }
-        types = [_c_type(x) for x in (self.boxes, self.scores)]
-        arrays = "".join(
-            f"static const {kind} {name}{number}[] = {{{', '.join(_literals(values.T if self.planar else values))}}};\n"
-            for kind, name, values in zip(types, ("boxes", "scores"), (self.boxes, self.scores), strict=True)
-        )
-        anchors = ", ".join(str(value) for anchor in d.anchors for value in anchor)
-        arrays += f"static const std::int16_t anchors{number}[] = {{{anchors or 0}}};\n"
-        functions = "".join(f"    {_scale(name, one)}\n" for name, one in scales.items())
-        return f"""{arrays}struct Case{number} {{
-    typedef {types[0]} BoxValue;
-    typedef {types[1]} ScoreValue;
-    typedef Found Detection;
-    enum : std::int32_t {{ {", ".join(f"{name} = {value}" for name, value in enums.items())} }};
-{functions}    static const std::int32_t* sigmoid() {{ return knots; }}
-    static const std::int32_t* powers() {{ return powerKnots; }}
-    static const std::int16_t* anchors() {{ return anchors{number}; }}
-}};
-"""
-
-
-def _c_type(values: np.ndarray) -> str:
-    return "float" if values.dtype.kind == "f" else f"std::{values.dtype}_t"
-
-
-def _literals(values: np.ndarray) -> list[str]:
-    names = {"nan": "NAN", "inf": "HUGE_VALF", "-inf": "-HUGE_VALF"}
-    if values.dtype.kind != "f":
-        return [str(one) for one in values.ravel().tolist()]
-    return [
-        names.get(text, f"{text}f") for text in (f"{one:.9e}" for one in values.ravel().tolist()) for text in [text.strip()]
-    ]
-
-
-def _scale(name: str, scale: FixedScale) -> str:
-    if scale.factor:
-        return f"static n2d2::RealScale {name}() {{ return n2d2::RealScale{{{scale.factor!r}}}; }}"
-    values = f"{scale.multiplier}, {scale.shift}, {scale.zero_point}"
-    return f"static n2d2::FixedScale {name}() {{ return n2d2::FixedScale{{{values}}}; }}"
+    @property
+    def post(self) -> BoxDetector:
+        """The decoder with outputs of boxes and scores."""
+        strides = ((1, self.decoder.count) if self.planar else (one.shape[1], 1) for one in (self.boxes, self.scores))
+        parts = (StridedValues(output, 0, *steps) for output, steps in enumerate(strides))
+        return BoxDetector((), (self.decoder.width, self.decoder.height), self.decoder.most, self.decoder, *parts)
 
 
 Found = tuple[int, float, np.ndarray]
@@ -119,14 +71,6 @@ def reference(d: BoxDecoder, boxes: np.ndarray, values: np.ndarray) -> list[Foun
 def _iou(a: np.ndarray, b: np.ndarray) -> float:
     shared = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0).prod()
     return shared / ((a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod() - shared)
-
-
-TYPES = (
-    lambda scale: NumType(8, signed=False, scale=scale, zero_point=3),
-    lambda scale: NumType(8, signed=True, scale=scale, zero_point=-20),
-    lambda scale: NumType(16, signed=True, scale=scale / 128),
-    lambda scale: FLOAT32,
-)
 
 
 def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
@@ -185,47 +129,32 @@ def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
         yield DetectionCase(decoder, kind.quantize(real), score_kind.quantize(values), (kind, score_kind), planar)
 
 
+FOUND = """struct Found {
+    std::int32_t label, score, x0, y0, x1, y1;
+};
+template <class Detector, class... Values>
+static void run(int most, const Values*... values) {
+    Found found[101];
+    const int count = Detector::run(values..., found, most);
+    number(count);
+    for (int i = 0; i < count; ++i) {
+        const std::int32_t all[6] = {found[i].label, found[i].score, found[i].x0, found[i].y0, found[i].x1, found[i].y1};
+        for (const std::int32_t value : all)
+            number(value);
+    }
+}
+"""
+
+
 def program(cases: list[DetectionCase], write: str) -> str:
     """The C++ text; `write` is the statement that prints `text`."""
-    configs = "".join(case.config(number) for number, case in enumerate(cases))
-    calls = "".join(f"    run<Case{n}>(boxes{n}, scores{n}, {case.decoder.most});\n" for n, case in enumerate(cases))
-    return f"""#include "n2d2/detections.hpp"
-#if !defined(ON_BOARD)
-#include <cstdio>
-#else
-extern "C" {{
-#include "semihosting.h"
-}}
-#endif
-struct Found {{
-    std::int32_t label, score, x0, y0, x1, y1;
-}};
-static const std::int32_t knots[257] = {{{", ".join(map(str, SIGMOID.tolist()))}}};
-static const std::int32_t powerKnots[257] = {{{", ".join(map(str, POWERS.tolist()))}}};
-static void print(const char* text) {{ {write}; }}
-static void number(std::int32_t value) {{
-    char text[13] = "           \\n";
-    int at = 11;
-    do text[--at] = static_cast<char>('0' + value % 10);
-    while (value /= 10);
-    print(text + at);
-}}
-{configs}template <class Cfg>
-static void run(const typename Cfg::BoxValue* boxes, const typename Cfg::ScoreValue* scores, int most) {{
-    Found found[101];
-    const int count = n2d2::Detector<Cfg>::run(boxes, scores, found, most);
-    number(count);
-    for (int i = 0; i < count; ++i) {{
-        const std::int32_t values[6] = {{found[i].label, found[i].score, found[i].x0, found[i].y0, found[i].x1, found[i].y1}};
-        for (const std::int32_t value : values)
-            number(value);
-    }}
-}}
-
-int main() {{
-{calls}    return 0;
-}}
-"""
+    configs, calls = FOUND, ""
+    for number, case in enumerate(cases):
+        arrays = [values.T if case.planar else values for values in (case.boxes, case.scores)]
+        configs += post_cases.array(f"boxes{number}", arrays[0]) + post_cases.array(f"scores{number}", arrays[1])
+        configs += post_cases.config(f"Case{number}", case.post, arrays, {"Detection": "Found"})
+        calls += f"    run<n2d2::Detector<Case{number}>>({case.decoder.most}, boxes{number}, scores{number});\n"
+    return post_cases.program("detections", configs, "", calls, write)
 
 
 def save_detector(path: str, order: str = "boxes last", two: bool = False, score_activation: bool = True) -> None:

@@ -72,8 +72,8 @@ def litert(path: Path, given: Sequence[np.ndarray], real: bool = False) -> list[
     interpreter = reference.interpreter
     for port, values in zip(reference.inputs, given, strict=True):
         stored = values
-        if port["dtype"] != np.float32:
-            scale, zero = port["quantization"]
+        scale, zero = port["quantization"]
+        if scale and port["dtype"] != np.float32:
             info = np.iinfo(port["dtype"])
             stored = np.clip(np.rint(values / np.float32(scale)) + zero, info.min, info.max).astype(port["dtype"])
         interpreter.set_tensor(port["index"], stored)

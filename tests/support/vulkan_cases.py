@@ -68,8 +68,8 @@ def _words(case: Case, made: list[Dispatch], dot: bool) -> list[np.ndarray]:
     length = 4
     for one in made:
         places = []
-        for values, unit in ((one.weights, 4 if one.shader == "conv" else 1), (one.parameters.reshape(-1), 4)):
-            places.append(length // unit)
+        for values in (one.weights.reshape(-1), one.parameters.reshape(-1)):
+            places.append(length // 4)
             filled = np.zeros(-(-values.size // 4) * 4, np.int32)
             filled[: values.size] = values
             constants.append(filled)

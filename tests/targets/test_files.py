@@ -89,21 +89,21 @@ def test_the_table_compares_on_shared_stimuli():
     compiled = scored(OUTPUTS[:1], LABELS[:1], indices=[0])
     table = score_table([ScoreRow("float", base), ScoreRow("simulated int8", base), ScoreRow("compiled", compiled)])
     rows = [line.split() for line in table.splitlines()]
-    assert rows[0] == ["stimuli", "top-1", "agrees", "with", "float", "points"]
-    assert rows[2] == ["float", "4", "50.00%"]
-    assert rows[3] == ["simulated", "int8", "4", "50.00%", "100.00%", "+0.00"]
-    assert rows[4] == ["compiled", "1", "100.00%", "100.00%", "+0.00"]
+    assert rows[0][:6] == ["stimuli", "top-1", "agrees", "with", "float", "points"]
+    assert rows[2][:3] == ["float", "4", "50.00%"]
+    assert rows[3][:6] == ["simulated", "int8", "4", "50.00%", "100.00%", "+0.00"]
+    assert rows[4] == ["compiled", "1", "100.00%", "100.00%", "+0.00", "-", "1.0000"]
     assert "on the stimuli shared with float" in table
 
 
 def test_the_table_shows_a_loss_in_points():
     worse = scored(OUTPUTS[:, ::-1].copy())
     rows = score_table([ScoreRow("float", scored(top_n=2)), ScoreRow("int8", worse)]).splitlines()
-    assert rows[3].split() == ["int8", "4", "50.00%", "-", "0.00%", "+0.00"]
+    assert rows[3].split()[:6] == ["int8", "4", "50.00%", "-", "0.00%", "+0.00"]
     flipped = OUTPUTS.copy()
     flipped[0] = [9.0, 0.0]
     rows = score_table([ScoreRow("float", scored()), ScoreRow("int8", scored(flipped))]).splitlines()
-    assert rows[3].split() == ["int8", "4", "25.00%", "75.00%", "-25.00"]
+    assert rows[3].split()[:5] == ["int8", "4", "25.00%", "75.00%", "-25.00"]
 
 
 def test_auto_encoders_have_their_own_table(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
-from n2d2py.targets import Scorer, class_metrics
+from n2d2py.targets import Scorer, ScoreRow, class_metrics, score_columns, score_lines
 from n2d2py.targets.metrics import area_under_roc
 from n2d2py.targets.target import ScoreTarget
 
@@ -123,6 +123,35 @@ def test_auto_encoders_have_an_error_and_a_detection():
     assert score.mse == pytest.approx(1.75)
     assert score.auc == 1.0
     assert score.top1 is None and score.confusion.size == 0
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_two_classes_have_an_area_and_an_f1(outputs):
+    """Against the definitions: pairs of a positive and a negative, ties half; 2 TP / (2 TP + FP + FN). Label -1 does not count."""
+    rng = np.random.default_rng(outputs)
+    values, labels = rng.integers(0, 9, (60, outputs)) / 8, rng.integers(-1, 2, 60)
+    scorer = Scorer(ScoreTarget("t", "y"))
+    for part in (slice(0, 25), slice(25, 60)):
+        scorer.add(values[part], labels[part])
+    score, margins = scorer.result(), values[:, -1] - (values[:, 0] if outputs == 2 else 0)
+    positive, negative = margins[labels == 1], margins[labels == 0]
+    pairs = [float(a > b) + 0.5 * float(a == b) for a in positive for b in negative]
+    found = margins > (0.5 if outputs == 1 else 0)
+    true = np.count_nonzero(found & (labels == 1))
+    wrong = np.count_nonzero((found & (labels == 0)) | (~found & (labels == 1)))
+    assert score.auc == pytest.approx(np.mean(pairs)) and score.f1 == pytest.approx(2 * true / (2 * true + wrong))
+    assert score_columns([ScoreRow("float", score)])[0][-2:] == ["AUC", "F1"]
+    (only,) = (one for one in score_lines(score) if "ROC" in one)
+    assert f"{np.mean(pairs):.4f}" in only
+
+
+def test_one_label_alone_has_no_area():
+    scorer = Scorer(ScoreTarget("t", "y"))
+    scorer.add(np.array([[0.2, 0.8], [0.9, 0.1]]), np.array([0, 0]))
+    assert scorer.result().auc is None and scorer.result().f1 == 0
+    many = Scorer(ScoreTarget("t", "y"))
+    many.add(np.eye(3), np.array([0, 1, 1]))
+    assert many.result().auc is None and many.result().f1 is None
 
 
 def test_area_under_roc_counts_ties_half():

@@ -53,22 +53,15 @@ public:
     }
 
 private:
-    enum : int { Features = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, Half = Cfg::Size / 2 };
+    enum : int { Features = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, HalfBits = audioLog2(Cfg::Size / 2) };
 
     std::int32_t words_[Cfg::Size + 2];                       // pairs of values, then powers: the low and the high word
     std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];  // and the estimates of noise
     std::int32_t filled_;                                     // negative: samples to skip
     std::int16_t samples_[Cfg::Window];
 
-    // The largest j with value << j <= 2^bits; 0 for 0.
-    static int headroom(std::uint32_t value, int bits) {
-        int needed = 0;
-        while (value > std::uint32_t{1} << needed)
-            ++needed;
-        return value == 0 ? 0 : bits - needed;
-    }
-
-    static std::uint32_t magnitude(std::int32_t value) { return static_cast<std::uint32_t>(value < 0 ? -value : value); }
+    // Bits of the magnitude, for the sum of those of many values; of a negative value one less than its magnitude.
+    static std::uint32_t magnitude(std::int32_t value) { return static_cast<std::uint32_t>(value ^ (value >> 31)); }
 
     static std::int32_t level(std::int32_t logarithm) {
         const std::int32_t floor = Cfg::Floor;
@@ -84,19 +77,18 @@ private:
         return static_cast<std::int32_t>((std::int64_t{sum} * scale + above * Cfg::Window) / Cfg::Window - above);
     }
 
-    // The same in 16 bits, for a source that adapts.
+    // Write the windowed samples in 16 bits, in the order of the transform, for a source that adapts. Return the scale, a power of two.
     int loadShort() {
-        std::uint32_t peak = 0;
+        std::int32_t peak = 0;
         int shift = 15;
         std::memset(words_, 0, sizeof words_);
         for (int pass = 0; pass < 2; ++pass) {
             for (int n = 0, place = 0; n < Cfg::Window; ++n) {
-                const int mirrored = Cfg::WindowLast - n;
-                const std::int32_t value = (samples_[n] * Cfg::window(n < mirrored ? n : mirrored)) >> 12;
-                peak = magnitude(value) > peak ? magnitude(value) : peak;
+                const std::int32_t value = (samples_[n] * Cfg::window(least(n, Cfg::WindowLast - n))) >> 12;
+                peak = value > peak ? value : -value > peak ? -value : peak;
                 words_[2 * place + (n & 1)] = value * (std::int32_t{1} << (pass == 0 ? 0 : shift));
                 if (n & 1)
-                    place = audioReversedNext(place, Half);
+                    place = audioReversedNext(place, HalfBits);
             }
             while (shift > 0 && peak >> (15 - shift) != 0)
                 --shift;
@@ -104,54 +96,83 @@ private:
         return shift;
     }
 
+    // Samples of the frame from `at` on, one after the other: scaled, without their mean, with pre-emphasis.
+    struct Scaled {
+        const std::int16_t* at;
+        std::int32_t scale, less, before;
+
+        N2D2_INLINE std::int32_t next() {
+            const std::int32_t x = *at++ * scale - less,
+                               value = Cfg::Emphasis > 0 ? x - 2 * audioHigh(before, Cfg::Emphasis) : x;
+            before = x;
+            return value;
+        }
+    };
+
     // Write the scaled and windowed samples in the order of the transform. Return the scale, a power of two.
     int load() {
         if (Cfg::Adapts)
             return loadShort();
-        std::uint32_t peak = 0;
+        std::uint32_t bits = 0;
         for (int n = 0; n < Cfg::Window; ++n)
-            peak = magnitude(samples_[n]) > peak ? magnitude(samples_[n]) : peak;
-        const int shift = headroom(peak, 28);
-        const std::int32_t scale = std::int32_t{1} << shift, less = Cfg::RemovesMean ? mean(scale) : 0;
-        const bool filters = Cfg::RemovesMean || Cfg::Emphasis > 0;
-        int more = peak > 0 && !filters ? 2 : 0;
-        std::memset(words_, 0, sizeof words_);
-        for (int pass = filters ? 0 : 1; pass < 2; ++pass) {  // the first one finds the peak of what the second one writes
-            const std::int32_t factor = std::int32_t{1} << more;
-            std::int32_t before = samples_[0] * scale - less;
-            int place = 0;
-            peak = 0;
-            for (int n = 0; n < Cfg::Window; ++n) {
-                const std::int32_t x = samples_[n] * scale - less;
-                const std::int32_t value = Cfg::Emphasis > 0 ? x - 2 * audioHigh(before, Cfg::Emphasis) : x;
-                before = x;
-                if (pass == 0) {
-                    peak = magnitude(value) > peak ? magnitude(value) : peak;
-                    continue;
-                }
-                const int mirrored = Cfg::WindowLast - n;
-                words_[2 * place + (n & 1)] = audioHigh(value * factor, Cfg::window(n < mirrored ? n : mirrored));
-                if (n & 1)
-                    place = audioReversedNext(place, Half);
-            }
-            more = pass == 0 ? headroom(peak, 30) : more;
+            bits |= magnitude(samples_[n]);
+        int shift = 28 - audioBits(bits), more = 2;
+        Scaled scaled = {samples_, std::int32_t{1} << shift, 0, 0};
+        if (Cfg::RemovesMean || Cfg::Emphasis > 0) {
+            scaled.less = Cfg::RemovesMean ? mean(scaled.scale) : 0;
+            scaled.before = samples_[0] * scaled.scale - scaled.less;
+            Scaled first = scaled;
+            bits = 0;
+            for (int n = 0; n < Cfg::Window; ++n)
+                bits |= magnitude(first.next());
+            more = 30 - audioBits(bits);
+            window(scaled, std::int32_t{1} << more);
+        } else {
+            scaled.scale *= 4;
+            window(scaled, 1);
         }
         return shift + more;
+    }
+
+    // Write the samples times the window, which rises, then falls, and zeros after them.
+    void window(Scaled scaled, std::int32_t factor) {
+        const int middle = Cfg::WindowLast / 2 + 1, whole = Cfg::Window & ~1, last = Cfg::WindowLast;
+        int n = 0, place = 0;
+        for (; n < (middle & ~1); n += 2)
+            place = pair(place, scaled, factor, n, n + 1);
+        for (; n < least((middle + 1) & ~1, whole); n += 2)
+            place = pair(place, scaled, factor, least(n, last - n), least(n + 1, last - n - 1));
+        for (; n < whole; n += 2)
+            place = pair(place, scaled, factor, last - n, last - n - 1);
+        for (; n < Cfg::Size; n += 2) {
+            words_[2 * place] = n < Cfg::Window ? audioHigh(scaled.next() * factor, Cfg::window(least(n, last - n))) : 0;
+            words_[2 * place + 1] = 0;
+            place = audioReversedNext(place, HalfBits);
+        }
+    }
+
+    N2D2_INLINE int pair(int place, Scaled& scaled, std::int32_t factor, int first, int second) {
+        words_[2 * place] = audioHigh(scaled.next() * factor, Cfg::window(first));
+        words_[2 * place + 1] = audioHigh(scaled.next() * factor, Cfg::window(second));
+        return audioReversedNext(place, HalfBits);
     }
 
     // The features of the samples: logarithms of the bands.
     N2D2_NOINLINE void frame() {
         const int shift = load();
-        audioFourier<Cfg>(words_);
+        AudioTransforms<Cfg, Cfg::Size / 2>::run(words_);
         audioPowers<Cfg>(words_);
         int at = 0;
         for (int m = 0; m < Cfg::Mels; ++m) {
             std::uint64_t energy = 0;
+            std::uint32_t above = 0;
             const std::int32_t* power = words_ + 2 * Cfg::first(m);
             for (int i = Cfg::count(m); i > 0; --i, power += 2) {
-                const std::uint32_t weight = Cfg::weight(at++), high = static_cast<std::uint32_t>(power[1]) * weight;
-                energy += std::uint64_t{static_cast<std::uint32_t>(power[0])} * weight + (std::uint64_t{high} << 32);
+                const std::uint32_t weight = Cfg::weight(at++);
+                energy += std::uint64_t{static_cast<std::uint32_t>(power[0])} * weight;
+                above += static_cast<std::uint32_t>(power[1]) * weight;
             }
+            energy += std::uint64_t{above} << 32;
             if (Cfg::Adapts) {
                 std::uint32_t estimate = static_cast<std::uint32_t>(levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)]);
                 levels_[m] = audioAdapted<Cfg>(audioRoot(energy) >> shift, (m & 1) != 0, estimate);

@@ -7,14 +7,20 @@ N2D2_KERNEL(Convolution, TileConvolution<Cfg>)
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
-#include "n2d2/mcu/pair_depthwise.hpp"
-N2D2_KERNEL(Depthwise, PairDepthwise<Cfg>)
+#include "n2d2/mcu/row_pair_depthwise.hpp"
+N2D2_KERNEL(Depthwise, RowPairDepthwise<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/mcu/lane_fullyconnected.hpp"
 N2D2_KERNEL(FullyConnected, LaneFullyConnected<Cfg>)
+#endif
+
+#if defined(N2D2_BIND_ELEMWISE)
+#undef N2D2_BIND_ELEMWISE
+#include "n2d2/mcu/lane_elemwise.hpp"
+N2D2_KERNEL(Elemwise, LaneElemwise<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_ROW_DOTS)

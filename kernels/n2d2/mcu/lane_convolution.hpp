@@ -7,6 +7,7 @@
 
 #include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/lanes.hpp"
+#include "n2d2/mcu/pixel_walk.hpp"
 #include "n2d2/parallel.hpp"
 
 namespace n2d2 {
@@ -24,49 +25,82 @@ N2D2_INLINE void copyRun(unsigned char* to, const unsigned char* from, int bytes
     }
 }
 
-// One pixel of the input, of the bytes of a window: kernelWidth * channels for each line.
-N2D2_INLINE void gather(const Shape& s, const unsigned char* in, int y, int x, unsigned char* window) {
-    const int left = x * s.strideWidth - s.padLeft, run = s.kernelWidth * s.channels;
-    int from = y * s.strideHeight - s.padTop;
-    for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight, window += run) {
-        if (from < 0 || from >= s.in.height) {
-            std::memset(window, s.padding, static_cast<std::size_t>(run));
-            continue;
-        }
-        const unsigned char* const line = in + s.in.at(from);
-        if (s.packed && left >= 0 && left + s.kernelWidth <= s.in.width) {
-            copyRun(window, line + left * s.channels, run);
-            continue;
-        }
-        for (int v = 0; v < s.kernelWidth; ++v) {
-            const int column = left + v * s.dilationWidth;
-            unsigned char* const to = window + v * s.channels;
-            if (column >= 0 && column < s.in.width)
-                copyRun(to, line + column * s.in.stride, s.channels);
-            else
-                std::memset(to, s.padding, static_cast<std::size_t>(s.channels));
+N2D2_INLINE unsigned char* fillRun(unsigned char* to, unsigned char value, int bytes) {
+    for (; bytes > 0; --bytes) {
+        *to++ = value;
+        __asm__("" : "+r"(to));  // else GCC calls memset
+    }
+    return to;
+}
+
+// The bytes of the window of a pixel: kernelWidth * channels for each line.
+N2D2_INLINE void gather(const Shape& s, const Place& place, unsigned char* window) {
+    const int left = place.left, run = s.kernelWidth * s.channels;
+    const int begin = largest(left, 0), end = least<int>(left + s.kernelWidth, s.in.width);  // of a line that is a run
+    for (int u = 0; u < s.kernelHeight; ++u) {
+        const unsigned char* const line = place.lines[u];
+        if (!line || (s.packed && begin >= end)) {
+            window = fillRun(window, s.padding, run);
+        } else if (s.packed) {
+            window = fillRun(window, s.padding, (begin - left) * s.channels);
+            copyRun(window, line + begin * s.channels, (end - begin) * s.channels);
+            window = fillRun(window + (end - begin) * s.channels, s.padding, (left + s.kernelWidth - end) * s.channels);
+        } else {
+            for (int v = 0; v < s.kernelWidth; ++v, window += s.channels) {
+                const int column = left + v * s.dilationWidth;
+                if (column >= 0 && column < s.in.width)
+                    copyRun(window, line + column * s.in.stride, s.channels);
+                else
+                    fillRun(window, s.padding, s.channels);
+            }
         }
     }
 }
 
+// A window of three lines of nine bytes, 3 x 3 pixels of three channels, to every other word of the window of two pixels.
+template <bool Signed>
+N2D2_MCU_FAST void spreadNines(const unsigned char* a, const unsigned char* b, const unsigned char* c, std::uint32_t* to) {
+    const auto pair = [](unsigned char low, unsigned char high) N2D2_INLINE_LAMBDA { return pairOf<Signed>(low, high); };
+    to[0] = pair(a[0], a[2]), to[2] = pair(a[1], a[3]), to[4] = pair(a[4], a[6]), to[6] = pair(a[5], a[7]);
+    to[8] = pair(a[8], b[1]), to[10] = pair(b[0], b[2]), to[12] = pair(b[3], b[5]), to[14] = pair(b[4], b[6]);
+    to[16] = pair(b[7], c[0]), to[18] = pair(b[8], c[1]), to[20] = pair(c[2], c[4]), to[22] = pair(c[3], c[5]);
+    to[24] = pair(c[6], c[8]), to[26] = pair(c[7], 0);
+}
+
+// The window of a pixel, to every other word of that of two; `bytes`: those of a window.
+template <bool Signed>
+N2D2_MCU_FAST void spreadAny(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
+    gather(s, place, bytes);
+    for (int i = 0; i < s.inputs; i += 4, bytes += 4, window += 4)
+        window[0] = pairOf<Signed>(bytes[0], bytes[2]), window[2] = pairOf<Signed>(bytes[1], bytes[3]);
+}
+
+// The same of layers whose channels are not words.
+template <bool Signed>
+N2D2_INLINE void spreadBytes(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
+    const unsigned char* const* const lines = place.lines;
+    const int left = 3 * place.left;
+    if (s.nines && left >= 0 && place.left + 3 <= s.in.width && lines[0] && lines[1] && lines[2])
+        spreadNines<Signed>(lines[0] + left, lines[1] + left, lines[2] + left, window);
+    else
+        spreadAny<Signed>(s, place, bytes, window);
+}
+
 // The windows of two pixels, of layers whose pixels are words. `padded`: a run of kernelWidth * channels zero points.
 template <bool Signed>
-N2D2_INLINE void spreadBoth(const Shape& s, const unsigned char* in, int y, int x, int y2, int x2, const unsigned char* padded,
+N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, const unsigned char* padded,
                             std::uint32_t* window) {
-    const int left = x * s.strideWidth - s.padLeft, left2 = x2 * s.strideWidth - s.padLeft;
     const int quads = s.channels >> 2, last = s.in.width - s.kernelWidth;
-    const bool inside = s.packed && left >= 0 && left <= last && left2 >= 0 && left2 <= last;
-    int from = y * s.strideHeight - s.padTop, from2 = y2 * s.strideHeight - s.padTop;
-    for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight, from2 += s.dilationHeight) {
-        const unsigned char* const line = from < 0 || from >= s.in.height ? nullptr : in + s.in.at(from);
-        const unsigned char* const line2 = from2 < 0 || from2 >= s.in.height ? nullptr : in + s.in.at(from2);
+    const bool inside = s.packed && a.left >= 0 && a.left <= last && b.left >= 0 && b.left <= last;
+    for (int u = 0; u < s.kernelHeight; ++u) {
+        const unsigned char *const line = a.lines[u], *const line2 = b.lines[u];
         if (inside) {
-            window = spread<Signed>(line ? line + left * s.channels : padded, line2 ? line2 + left2 * s.channels : padded,
+            window = spread<Signed>(line ? line + a.left * s.channels : padded, line2 ? line2 + b.left * s.channels : padded,
                                     quads * s.kernelWidth, window);
             continue;
         }
-        for (int v = 0; v < s.kernelWidth; ++v) {
-            const int column = left + v * s.dilationWidth, column2 = left2 + v * s.dilationWidth;
+        int column = a.left, column2 = b.left;
+        for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth, column2 += s.dilationWidth) {
             const bool there = line && column >= 0 && column < s.in.width;
             const bool there2 = line2 && column2 >= 0 && column2 < s.in.width;
             window = spread<Signed>(there ? line + column * s.in.stride : padded,
@@ -75,13 +109,13 @@ N2D2_INLINE void spreadBoth(const Shape& s, const unsigned char* in, int y, int 
     }
 }
 
-// `window`: inputs words. `bytes`: 2 * inputs bytes where pixels are not words, else kernelWidth * channels.
-// `results`: two pixels of outputs, rounded up to four, where these are not words.
+// `window`: inputs words. `bytes`: inputs bytes where pixels are not words, else kernelWidth * channels.
+// `results`: two pixels of outputs, rounded up to four, where these are not words. `lines`: 2 * kernelHeight.
 template <bool Signed, int Rounding>
 N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                               std::uint32_t* window, unsigned char* bytes, unsigned char* results, int begin, int end) {
+                               std::uint32_t* window, unsigned char* bytes, unsigned char* results, const unsigned char** lines,
+                               int begin, int end) {
     const bool quads = s.quads, point = quads && s.point, whole = s.whole;
-    const int pixels = s.out.width, count = (end - begin) * pixels, columns = s.outputs;
     Work work;
     work.window = window;
     work.stream = stream;
@@ -91,55 +125,35 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
     work.mask = s.mask;
     work.low = s.low;
     work.room = s.room;
+    enter(work, s.inputs);
     if (quads)
         std::memset(bytes, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
     else
-        std::memset(bytes, 0, static_cast<std::size_t>(2 * s.inputs));
+        std::memset(bytes, 0, static_cast<std::size_t>(s.inputs));
     for (int i = 0; i < s.inputs; ++i)
         window[i] = 0;
-    const int step = s.reverse ? -1 : 1;
-    int y = s.reverse ? s.out.height - 1 - begin : begin, x = s.reverse ? pixels - 1 : 0;
-    for (int i = 0; i < count; i += 2) {
-        const bool both = i + 1 < count;
-        int y2 = y, x2 = x;
-        if (both) {
-            x2 += step;
-            if (x2 < 0 || x2 == pixels) {
-                x2 = s.reverse ? pixels - 1 : 0;
-                y2 += step;
-            }
-        }
+    Place places[2];
+    PixelWalk<2> walk(s, in, out, lines, begin, end);
+    for (bool both = walk.count > 1; walk.next(places); both = walk.count > 1) {
+        const Place &a = places[0], &b = places[1];
         if (point) {
-            spread<Signed>(in + s.in.at(y * s.strideHeight) + x * s.strideWidth * s.in.stride,
-                           in + s.in.at(y2 * s.strideHeight) + x2 * s.strideWidth * s.in.stride, s.channels >> 2, window);
+            spread<Signed>(a.lines[0] + a.left * s.in.stride, b.lines[0] + b.left * s.in.stride, s.channels >> 2, window);
         } else if (quads) {
-            spreadBoth<Signed>(s, in, y, x, y2, x2, bytes, window);
+            spreadBoth<Signed>(s, a, b, bytes, window);
         } else {
-            gather(s, in, y, x, bytes);
-            gather(s, in, y2, x2, bytes + s.inputs);
-            spread<Signed>(bytes, bytes + s.inputs, s.inputs >> 2, window);
+            spreadBytes<Signed>(s, a, bytes, window);
+            spreadBytes<Signed>(s, b, bytes, window + 1);
         }
-        unsigned char* const first = out + s.out.at(y) + x * s.out.stride;
-        unsigned char* const second = out + s.out.at(y2) + x2 * s.out.stride;
-        work.first = whole ? first : results;
-        work.second = whole ? second : results + 4 * work.blocks;
+        work.first = whole ? a.out : results;
+        work.second = whole ? b.out : results + 4 * work.blocks;
         if (both)
             Kernels<Rounding>::template two<>(&work);
         else
             Kernels<Rounding>::template one<>(&work);
         if (!whole) {
-            const unsigned char* const other = results + 4 * work.blocks;
-            for (int o = 0; o < columns; ++o)
-                first[o] = results[o];
+            copyBytes(a.out, results, static_cast<std::size_t>(s.outputs));
             if (both)
-                for (int o = 0; o < columns; ++o)
-                    second[o] = other[o];
-        }
-        x = x2 + step;
-        y = y2;
-        if (x < 0 || x == pixels) {
-            x = s.reverse ? pixels - 1 : 0;
-            y += step;
+                copyBytes(b.out, results + 4 * work.blocks, static_cast<std::size_t>(s.outputs));
         }
     }
 }
@@ -158,7 +172,7 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         C = Input::Channels,
         O = Output::Channels,
         K = (Cfg::KernelHeight * Cfg::KernelWidth * C + 7) / 8 * 8,
-        Bytes = !Cfg::WordInput || C % 4 ? 2 * K : int(Cfg::KernelWidth) * C
+        Bytes = !Cfg::WordInput || C % 4 ? int(K) : int(Cfg::KernelWidth) * C
     };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
@@ -167,9 +181,10 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         std::uint32_t window[K];
         std::uint32_t bytes[(Bytes + 3) / 4];
         std::uint32_t results[!Cfg::WordOutput || O % 4 ? 2 * ((O + 3) / 4) : 1];
+        const unsigned char* lines[2 * Cfg::KernelHeight];
         lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
             shape, in, out, elementsOf<std::uint32_t>(weights), window, reinterpret_cast<unsigned char*>(bytes),
-            reinterpret_cast<unsigned char*>(results), rows.begin, rows.end);
+            reinterpret_cast<unsigned char*>(results), lines, rows.begin, rows.end);
     }
 };
 

@@ -18,6 +18,11 @@ namespace lanes {
 // ties below 0 count, once.
 enum Rounding : int { HighWord, Twice, TwiceSigned, Once };
 
+// How results are stored.
+struct Results {
+    std::int32_t zero, low, high;
+};
+
 // Where the lines of a plane of bytes lie.
 struct Lines {
     std::int32_t offset, wrapOffset, lines, pitch, stride, height, width;
@@ -53,6 +58,7 @@ struct Shape {
     unsigned char padding;  // the input's zero point
     bool reverse, packed;
     bool point;         // 1 x 1 without padding
+    bool nines;         // 3 x 3 windows of three channels, whose lines are runs of bytes
     bool quads, whole;  // pixels of the input, of the output are words
 };
 
@@ -82,6 +88,8 @@ constexpr Shape shapeOf(int inputs) {
                  Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&
                      (int(Cfg::Output::Height) - 1) * Cfg::StrideHeight < int(Cfg::Input::Height) &&
                      (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width),
+                 static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1 &&
+                     Cfg::DilationHeight == 1 && Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::Input::Channels == 3,
                  Cfg::WordInput != 0 && Cfg::Input::Channels % 4 == 0,
                  Cfg::WordOutput != 0 && Cfg::Output::Channels % 4 == 0};
 }

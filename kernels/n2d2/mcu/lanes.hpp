@@ -40,7 +40,18 @@ struct Work {
     std::uint32_t mask;           // 28
     std::uint32_t low;            // 32: the least result in each byte
     std::uint32_t room;           // 36: 255 less the largest one
+    std::int32_t skip;            // 40: bytes of a window of two pixels that `two` skips in its first turn
+    std::int32_t entry;           // 44: of the code of these steps, odd
 };
+
+enum : int { Turn = 16, StepBytes = 52 };  // steps in a turn of the loop of `two`, of two inputs each; bytes of code for one
+
+// Where `two` begins with windows of so many inputs.
+N2D2_INLINE void enter(Work& work, int inputs) {
+    const int skipped = (Turn - inputs / 2 % Turn) % Turn;
+    work.skip = 8 * skipped;
+    work.entry = StepBytes * skipped + 1;
+}
 
 // clang-format off
 #define N2D2_SCALED(x, m, zero) "smmlar " x ", " x ", " m ", " zero "\n\t"
@@ -50,23 +61,25 @@ struct Work {
 #define N2D2_AWAY(x) "add " x ", " x ", " x ", asr #31\n\t"
 #define N2D2_AS_IT_IS(x)
 
-// Of two outputs, a and c, of two pixels.
-#define N2D2_LANES_STEP_OF2(scaled, a, b, c, d)   \
-    "ldrd   r2, r3, [r1], #8\n\t"                 \
-    scaled(a, "r2", "r0")                         \
-    scaled(b, "r2", "r0")                         \
-    scaled(c, "r3", "r0")                         \
-    scaled(d, "r3", "r0")
-#define N2D2_LANES_SCALED2(a, b, c, d) N2D2_LANES_STEP_OF2(N2D2_SCALED, a, b, c, d)
-#define N2D2_LANES_DOUBLED2(doubled, away, a, b, c, d)  \
-    "ldrd   r2, r3, [r1], #8\n\t"                 \
+// Of four outputs of two pixels, in r4 to r11; of two outputs, whose first words are in r2 and r3.
+#define N2D2_LANES_STEP_OF2(scaled, first, second, a, b, c, d)  \
+    scaled(a, first, "r0")                        \
+    scaled(b, first, "r0")                        \
+    scaled(c, second, "r0")                       \
+    scaled(d, second, "r0")
+#define N2D2_LANES_SCALED2                        \
+    "ldm    r1!, {r2, r3, r12, lr}\n\t"           \
+    N2D2_LANES_STEP_OF2(N2D2_SCALED, "r2", "r3", "r4", "r5", "r6", "r7")       \
+    N2D2_LANES_STEP_OF2(N2D2_SCALED, "r12", "lr", "r8", "r9", "r10", "r11")
+#define N2D2_LANES_HALF2(doubled, away, a, b, c, d)  \
+    "ldm    r1!, {r2, r3, r12, lr}\n\t"           \
     doubled(a, "r2") doubled(b, "r2")             \
     doubled(c, "r3") doubled(d, "r3")             \
     away(a) away(b) away(c) away(d)               \
-    N2D2_LANES_STEP_OF2(N2D2_SHIFTED, a, b, c, d)
-#define N2D2_LANES_TWICE2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AS_IT_IS, a, b, c, d)
-#define N2D2_LANES_TWICE_SIGNED2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AWAY, a, b, c, d)
-#define N2D2_LANES_ONCE2(a, b, c, d) N2D2_LANES_DOUBLED2(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS, a, b, c, d)
+    N2D2_LANES_STEP_OF2(N2D2_SHIFTED, "r12", "lr", a, b, c, d)
+#define N2D2_LANES_DOUBLED2(doubled, away)                       \
+    N2D2_LANES_HALF2(doubled, away, "r4", "r5", "r6", "r7")      \
+    N2D2_LANES_HALF2(doubled, away, "r8", "r9", "r10", "r11")
 
 // Of four outputs of one pixel, in r4, r6, r8, r10.
 #define N2D2_LANES_SCALED1                        \
@@ -85,9 +98,12 @@ struct Work {
     N2D2_LANES_HALF1(doubled, away, "r4", "r6")   \
     N2D2_LANES_HALF1(doubled, away, "r8", "r10")
 
-#define N2D2_LANES_STEP2              \
-    "ldrd   r2, r3, [r0], #8\n\t"     \
-    "ldrd   r12, lr, [r1], #8\n\t"    \
+// Two inputs of both pixels, `at` bytes on. Four loads in a row take five cycles on Cortex-M4, where no base is updated.
+#define N2D2_LANES_STEP2(at)          \
+    "ldr.n  r2, [r0, #" #at "]\n\t"   \
+    "ldr    r12, [r1, #" #at "]\n\t"  \
+    "ldr.n  r3, [r0, #" #at "+4]\n\t" \
+    "ldr    lr, [r1, #" #at "+4]\n\t" \
     "smlad  r6, r2, r12, r6\n\t"      \
     "smlad  r7, r3, r12, r7\n\t"      \
     "sxtb16 r12, r12\n\t"             \
@@ -98,54 +114,71 @@ struct Work {
     "smlad  r5, r3, r12, r5\n\t"      \
     "smlad  r8, r2, lr, r8\n\t"       \
     "smlad  r9, r3, lr, r9\n\t"
+#define N2D2_LANES_STEPS2(at)                             \
+    N2D2_LANES_STEP2(at) N2D2_LANES_STEP2(at+8)           \
+    N2D2_LANES_STEP2(at+16) N2D2_LANES_STEP2(at+24)
 
-// All outputs of two pixels. A template, so that a program has it once wherever it is included.
+// All outputs of two pixels. A template, so that a program has it once wherever it is included. The loop is entered in the middle. On the
+// stack: 0 results of both pixels, 8 whether they are clamped or turned, 12 the end of the first one's; 16 the window and 20 the way
+// back of the stream, for the steps that are skipped; 24 the entry; 28 the end of the window; 32 Work::zero and what follows it.
 #define N2D2_LANES_TWO(scaled)                                                                     \
-    template <int FrameBytes = 72>                                                                 \
-    __attribute__((naked, noinline)) static void two(Work*) {                                      \
+    template <int FrameBytes = 84>                                                                 \
+    __attribute__((naked, noinline, aligned(4))) static void two(Work*) {                          \
         __asm__ volatile(                                                                          \
             ".syntax unified\n\t"                                                                  \
             "push   {r4-r11, lr}\n\t"                                                              \
-            "sub    sp, sp, #36\n\t"                                                               \
-            "ldr    r1, [r0, #4]\n\t"                                                              \
-            "ldr    r2, [r0, #0]\n\t"                                                              \
-            "ldr    r3, [r0, #8]\n\t"                                                              \
-            "strd   r2, r3, [sp, #0]\n\t"                                                          \
-            "ldrd   r2, r3, [r0, #16]\n\t"                                                         \
-            "strd   r2, r3, [sp, #8]\n\t"                                                          \
-            "ldrd   r2, r3, [r0, #24]\n\t"                                                         \
+            "sub    sp, sp, #48\n\t"                                                               \
+            "ldm    r0, {r2-r9}\n\t"                                                               \
+            "mov    r1, r3\n\t"                                                                    \
+            "add    r5, r6, r5, lsl #2\n\t"                                                        \
+            "strd   r6, r7, [sp, #0]\n\t"                                                          \
+            "strd   r4, r8, [sp, #28]\n\t"                                                         \
+            "ldrd   r6, r7, [r0, #32]\n\t"                                                         \
+            "strd   r6, r7, [sp, #40]\n\t"                                                         \
+            "str    r9, [sp, #36]\n\t"                                                             \
+            "orr    r4, r6, r7\n\t"                                                                \
+            "orr    r4, r4, r9\n\t"                                                                \
+            "strd   r4, r5, [sp, #8]\n\t"                                                          \
+            "ldrd   r3, r6, [r0, #40]\n\t"                                                         \
+            "sub    r2, r2, r3\n\t"                                                                \
+            "sub    r3, r3, #16\n\t"                                                               \
             "strd   r2, r3, [sp, #16]\n\t"                                                         \
-            "ldr    r2, [r0, #12]\n\t"                                                             \
-            "str    r2, [sp, #24]\n\t"                                                             \
-            "ldrd   r2, r3, [r0, #32]\n\t"                                                         \
-            "strd   r2, r3, [sp, #28]\n"                                                           \
+            "adr.w  r3, 2f\n\t"                                                                    \
+            "add    r3, r3, r6\n\t"                                                                \
+            "str    r3, [sp, #24]\n"                                                               \
         "1:\n\t"                                                                                   \
-            "ldm    r1!, {r4, r6, r8, r10}\n\t"                                                    \
-            "ldr    r0, [sp, #0]\n\t"                                                              \
+            "ldr    r4, [r1, #0]\n\t"                                                              \
+            "ldr    r6, [r1, #4]\n\t"                                                              \
+            "ldr    r8, [r1, #8]\n\t"                                                              \
+            "ldr    r10, [r1, #12]\n\t"                                                            \
+            "ldr    r0, [sp, #16]\n\t"                                                             \
+            "ldr    r2, [sp, #20]\n\t"                                                             \
+            "ldr    r3, [sp, #24]\n\t"                                                             \
             "mov    r5, r4\n\t"                                                                    \
             "mov    r7, r6\n\t"                                                                    \
             "mov    r9, r8\n\t"                                                                    \
-            "mov    r11, r10\n"                                                                    \
+            "mov    r11, r10\n\t"                                                                  \
+            "sub    r1, r1, r2\n\t"                                                                \
+            "bx     r3\n\t"                                                                        \
+            ".balign 4\n"                                                                          \
         "2:\n\t"                                                                                   \
-            N2D2_LANES_STEP2                                                                       \
-            N2D2_LANES_STEP2                                                                       \
-            N2D2_LANES_STEP2                                                                       \
-            N2D2_LANES_STEP2                                                                       \
-            "ldr    r2, [sp, #4]\n\t"                                                              \
+            N2D2_LANES_STEPS2(0) N2D2_LANES_STEPS2(32)                                             \
+            N2D2_LANES_STEPS2(64) N2D2_LANES_STEPS2(96)                                            \
+            "ldr    r2, [sp, #28]\n\t"                                                             \
+            "add    r0, r0, #128\n\t"                                                              \
+            "add    r1, r1, #128\n\t"                                                              \
             "cmp    r0, r2\n\t"                                                                    \
-            "bne    2b\n\t"                                                                        \
-            "ldrd   r0, r12, [sp, #16]\n\t"                                                        \
+            "bne.w  2b\n\t"                                                                        \
+            "ldr    r0, [sp, #32]\n\t"                                                             \
             "sub    r6, r6, r4\n\t"                                                                \
             "sub    r7, r7, r5\n\t"                                                                \
-            "asr    r6, r6, #8\n\t"                                                                \
-            "asr    r7, r7, #8\n\t"                                                                \
-            scaled("r4", "r5", "r6", "r7")                                                         \
             "sub    r10, r10, r8\n\t"                                                              \
             "sub    r11, r11, r9\n\t"                                                              \
+            "asr    r6, r6, #8\n\t"                                                                \
+            "asr    r7, r7, #8\n\t"                                                                \
             "asr    r10, r10, #8\n\t"                                                              \
             "asr    r11, r11, #8\n\t"                                                              \
-            scaled("r8", "r9", "r10", "r11")                                                       \
-            "ldrd   r2, r3, [sp, #8]\n\t"                                                          \
+            scaled                                                                                 \
             "usat   r4, #8, r4\n\t"                                                                \
             "usat   r5, #8, r5\n\t"                                                                \
             "usat   r6, #8, r6\n\t"                                                                \
@@ -160,28 +193,28 @@ struct Work {
             "orr    r9, r9, r11, lsl #8\n\t"                                                       \
             "orr    r4, r4, r8, lsl #16\n\t"                                                       \
             "orr    r5, r5, r9, lsl #16\n\t"                                                       \
-            "ldrd   r6, r7, [sp, #28]\n\t"                                                         \
-            "orrs   r8, r6, r7\n\t"                                                                \
-            "beq    3f\n\t"                                                                        \
-            "uqsub8 r4, r4, r6\n\t"                                                                \
-            "uqsub8 r5, r5, r6\n\t"                                                                \
-            "uadd8  r4, r4, r6\n\t"                                                                \
-            "uadd8  r5, r5, r6\n\t"                                                                \
-            "uqadd8 r4, r4, r7\n\t"                                                                \
-            "uqadd8 r5, r5, r7\n\t"                                                                \
-            "usub8  r4, r4, r7\n\t"                                                                \
-            "usub8  r5, r5, r7\n"                                                                  \
+            "ldm    sp, {r2, r3, r6, r7}\n\t"                                                      \
+            "cbz    r6, 3f\n\t"                                                                    \
+            "ldrd   r8, r9, [sp, #40]\n\t"                                                         \
+            "ldr    r6, [sp, #36]\n\t"                                                             \
+            "uqsub8 r4, r4, r8\n\t"                                                                \
+            "uqsub8 r5, r5, r8\n\t"                                                                \
+            "uadd8  r4, r4, r8\n\t"                                                                \
+            "uadd8  r5, r5, r8\n\t"                                                                \
+            "uqadd8 r4, r4, r9\n\t"                                                                \
+            "uqadd8 r5, r5, r9\n\t"                                                                \
+            "usub8  r4, r4, r9\n\t"                                                                \
+            "usub8  r5, r5, r9\n\t"                                                                \
+            "eor    r4, r4, r6\n\t"                                                                \
+            "eor    r5, r5, r6\n"                                                                  \
         "3:\n\t"                                                                                   \
-            "eor    r4, r4, r12\n\t"                                                               \
-            "eor    r5, r5, r12\n\t"                                                               \
             "str    r4, [r2], #4\n\t"                                                              \
             "str    r5, [r3], #4\n\t"                                                              \
-            "strd   r2, r3, [sp, #8]\n\t"                                                          \
-            "ldr    r2, [sp, #24]\n\t"                                                             \
-            "subs   r2, r2, #1\n\t"                                                                \
-            "str    r2, [sp, #24]\n\t"                                                             \
-            "bne    1b\n\t"                                                                        \
-            "add    sp, sp, #36\n\t"                                                               \
+            "str    r2, [sp, #0]\n\t"                                                              \
+            "str    r3, [sp, #4]\n\t"                                                              \
+            "cmp    r2, r7\n\t"                                                                    \
+            "bne.w  1b\n\t"                                                                        \
+            "add    sp, sp, #48\n\t"                                                               \
             "pop    {r4-r11, pc}\n\t");                                                            \
     }
 
@@ -201,10 +234,25 @@ struct Work {
             "sxtb16 lr, lr\n\t"                             \
             "smlad  r4, r3, r12, r4\n\t"                    \
             "smlad  r8, r3, lr, r8\n\t"
+#define N2D2_LANES_EIGHT1(inputs) N2D2_LANES_STEP1(inputs) N2D2_LANES_STEP1(inputs)
 
-// The inputs of a window of one pixel; of the first pixel of a window of two.
-#define N2D2_LANES_ALONE "ldrd   r2, r3, [r0], #8\n\t"
-#define N2D2_LANES_FIRST "ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t"
+// All inputs of a window of one pixel, 16 at a time; eight come first where they are left over. Of the first pixel of a window of two, eight
+// at a time.
+#define N2D2_LANES_ALONE                                    \
+            "sub    r2, r9, r0\n\t"                         \
+            "lsls   r2, r2, #27\n\t"                        \
+            "bmi    3f\n"                                   \
+        "2:\n\t"                                            \
+            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+        "3:\n\t"                                            \
+            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+            "cmp    r0, r9\n\t"                             \
+            "bne    2b\n\t"
+#define N2D2_LANES_FIRST                                    \
+        "2:\n\t"                                            \
+            N2D2_LANES_EIGHT1("ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t") \
+            "cmp    r0, r9\n\t"                             \
+            "bne    2b\n\t"
 
 // Four results as bytes.
 #define N2D2_LANES_BYTES                                    \
@@ -228,7 +276,7 @@ struct Work {
 #define N2D2_LANES_WORDS "stm    r11!, {r4, r6, r8, r10}\n\t"
 
 // All outputs of one pixel: the first of a window of two (one), the only one (alone), and that in words (aloneWords).
-#define N2D2_LANES_ONE(name, inputs, scaled, stored)        \
+#define N2D2_LANES_ONE(name, products, scaled, stored)      \
     template <int FrameBytes = 60>                          \
     __attribute__((naked, noinline)) static void name(Work*) { \
         __asm__ volatile(                                   \
@@ -244,12 +292,8 @@ struct Work {
             "push   {r2-r7}\n"                              \
         "1:\n\t"                                            \
             "ldr    r0, [sp, #4]\n\t"                       \
-            "ldm    r1!, {r4, r6, r8, r10}\n"               \
-        "2:\n\t"                                            \
-            N2D2_LANES_STEP1(inputs)                        \
-            N2D2_LANES_STEP1(inputs)                        \
-            "cmp    r0, r9\n\t"                             \
-            "bne    2b\n\t"                                 \
+            "ldm    r1!, {r4, r6, r8, r10}\n\t"             \
+            products                                        \
             "ldr    r2, [sp, #8]\n\t"                       \
             "sub    r6, r6, r4\n\t"                         \
             "sub    r10, r10, r8\n\t"                       \
@@ -260,7 +304,7 @@ struct Work {
             "ldr    r3, [sp, #0]\n\t"                       \
             "subs   r3, r3, #1\n\t"                         \
             "str    r3, [sp, #0]\n\t"                       \
-            "bne    1b\n\t"                                 \
+            "bne.w  1b\n\t"                                 \
             "add    sp, sp, #24\n\t"                        \
             "pop    {r4-r11, pc}\n\t");                     \
     }
@@ -276,9 +320,9 @@ struct Kernels;
         N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS) \
     };
 N2D2_LANES_KERNELS(HighWord, N2D2_LANES_SCALED2, N2D2_LANES_SCALED1)
-N2D2_LANES_KERNELS(Twice, N2D2_LANES_TWICE2, N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AS_IT_IS))
-N2D2_LANES_KERNELS(TwiceSigned, N2D2_LANES_TWICE_SIGNED2, N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AWAY))
-N2D2_LANES_KERNELS(Once, N2D2_LANES_ONCE2, N2D2_LANES_DOUBLED1(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS))
+N2D2_LANES_KERNELS(Twice, N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AS_IT_IS), N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AS_IT_IS))
+N2D2_LANES_KERNELS(TwiceSigned, N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AWAY), N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AWAY))
+N2D2_LANES_KERNELS(Once, N2D2_LANES_DOUBLED2(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS), N2D2_LANES_DOUBLED1(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS))
 // clang-format on
 
 N2D2_INLINE std::uint32_t alignedWord(const void* at) {
@@ -287,50 +331,88 @@ N2D2_INLINE std::uint32_t alignedWord(const void* at) {
     return word;
 }
 
-// Spreads `quads` times a word of of two pixels to words of a window; returns its end.
-template <bool Signed>
-N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
-    for (; quads > 0; --quads) {
-        std::uint32_t a = alignedWord(p), b = alignedWord(q), c, d;
-        p += 4;
-        q += 4;
-        if (Signed) {
-            __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("sxtb16 %0, %1" : "=r"(d) : "r"(b));
-            __asm__("sxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-            __asm__("sxtb16 %0, %1, ror #8" : "=r"(b) : "r"(b));
-        } else {
-            __asm__("uxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("uxtb16 %0, %1" : "=r"(d) : "r"(b));
-            __asm__("uxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-            __asm__("uxtb16 %0, %1, ror #8" : "=r"(b) : "r"(b));
-        }
-        __asm__ volatile(
-            "strd %1, %2, [%0], #8\n\t"
-            "strd %3, %4, [%0], #8"
-            : "+r"(window)
-            : "r"(c), "r"(d), "r"(a), "r"(b)
-            : "memory");
+N2D2_INLINE void storeWord(void* at, std::uint32_t word) { std::memcpy(__builtin_assume_aligned(at, 4), &word, 4); }
+
+// clang-format off
+// The words in the registers a and b of two pixels, to four words from `at` on.
+#define N2D2_LANES_SPREAD(extend, a, b, at)                         \
+    extend " lr, " a "\n\t" "str lr, [r3, #" #at "]\n\t"             \
+    extend " lr, " b "\n\t" "str lr, [r3, #" #at "+4]\n\t"           \
+    extend " " a ", " a ", ror #8\n\t" "str " a ", [r3, #" #at "+8]\n\t"   \
+    extend " " b ", " b ", ror #8\n\t" "str " b ", [r3, #" #at "+12]\n\t"
+#define N2D2_LANES_SPREAD_TWO(extend, from, at)                     \
+    "ldr    r4, [r0, #" #from "]\n\t"                               \
+    "ldr    r5, [r1, #" #from "]\n\t"                               \
+    "ldr    r6, [r0, #" #from "+4]\n\t"                             \
+    "ldr    r12, [r1, #" #from "+4]\n\t"                            \
+    N2D2_LANES_SPREAD(extend, "r4", "r5", at)                       \
+    N2D2_LANES_SPREAD(extend, "r6", "r12", at+16)
+// Spreads a number of words of two pixels, at least one, to words of a window; returns its end.
+#define N2D2_LANES_SPREAD_BOTH(name, extend)                        \
+    template <int FrameBytes = 16>                                  \
+    __attribute__((naked, noinline)) std::uint32_t* name(const unsigned char*, const unsigned char*, int, std::uint32_t*) { \
+        __asm__ volatile(                                           \
+            ".syntax unified\n\t"                                   \
+            "push   {r4-r6, lr}\n\t"                                \
+            "subs   r2, r2, #4\n\t"                                 \
+            "blt    2f\n"                                           \
+        "1:\n\t"                                                    \
+            N2D2_LANES_SPREAD_TWO(extend, 0, 0)                     \
+            N2D2_LANES_SPREAD_TWO(extend, 8, 32)                    \
+            "add    r0, r0, #16\n\t"                                \
+            "add    r1, r1, #16\n\t"                                \
+            "add    r3, r3, #64\n\t"                                \
+            "subs   r2, r2, #4\n\t"                                 \
+            "bge    1b\n"                                           \
+        "2:\n\t"                                                    \
+            "adds   r2, r2, #4\n\t"                                 \
+            "beq    4f\n"                                           \
+        "3:\n\t"                                                    \
+            "ldr    r4, [r0], #4\n\t"                               \
+            "ldr    r5, [r1], #4\n\t"                               \
+            N2D2_LANES_SPREAD(extend, "r4", "r5", 0)                \
+            "add    r3, r3, #16\n\t"                                \
+            "subs   r2, r2, #1\n\t"                                 \
+            "bne    3b\n"                                           \
+        "4:\n\t"                                                    \
+            "mov    r0, r3\n\t"                                     \
+            "pop    {r4-r6, pc}\n\t");                              \
     }
-    return window;
+N2D2_LANES_SPREAD_BOTH(spreadUnsigned, "uxtb16")
+N2D2_LANES_SPREAD_BOTH(spreadSigned, "sxtb16")
+// clang-format on
+
+template <bool Signed>
+N2D2_INLINE std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
+    return (Signed ? spreadSigned<> : spreadUnsigned<>)(p, q, quads, window);
 }
 
-// The same of one pixel, whose words follow each other.
+// Two bytes as 16-bit integers in a word.
+template <bool Signed>
+N2D2_INLINE std::uint32_t pairOf(unsigned char low, unsigned char high) {
+    if (!Signed)
+        return low | static_cast<std::uint32_t>(high) << 16;
+    const std::int32_t first = static_cast<signed char>(low), second = static_cast<signed char>(high);
+    return (static_cast<std::uint32_t>(first) & 0xffffu) | static_cast<std::uint32_t>(second) << 16;
+}
+
+// Bytes 0 and 2, and 1 and 3, as 16-bit integers. By name: compilers rotate first.
+template <bool Signed>
+N2D2_INLINE void halves(std::uint32_t four, std::uint32_t& even, std::uint32_t& odd) {
+    if (Signed) {
+        __asm__("sxtb16 %0, %1" : "=r"(even) : "r"(four));
+        __asm__("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(four));
+    } else {
+        __asm__("uxtb16 %0, %1" : "=r"(even) : "r"(four));
+        __asm__("uxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(four));
+    }
+}
+
+// Spreads `quads` times a word of one pixel, to words that follow each other.
 template <bool Signed>
 N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, int quads, std::uint32_t* window) {
-    for (; quads > 0; --quads) {
-        std::uint32_t a = alignedWord(p), c;
-        p += 4;
-        if (Signed) {
-            __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("sxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-        } else {
-            __asm__("uxtb16 %0, %1" : "=r"(c) : "r"(a));
-            __asm__("uxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
-        }
-        *window++ = c;
-        *window++ = a;
-    }
+    for (; quads > 0; --quads, p += 4, window += 2)
+        halves<Signed>(alignedWord(p), window[0], window[1]);
     return window;
 }
 

@@ -18,10 +18,7 @@ namespace mve {
 
 enum : int { Bytes = 16 };  // of a vector
 
-// How results are stored.
-struct Results {
-    std::int32_t zero, low, high;
-};
+using lanes::Results;
 
 template <class Cfg>
 constexpr Results resultsOf() {

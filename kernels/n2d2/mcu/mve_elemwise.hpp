@@ -7,12 +7,6 @@
 namespace n2d2 {
 namespace mve {
 
-// weight * a + otherWeight * b + offset, rescaled by `multiplier`.
-struct Weighted {
-    std::int32_t weight, otherWeight, offset, multiplier;
-    Results results;
-};
-
 #define N2D2_MVE_SUMS(type)                                                                                           \
     __asm__ volatile(                                                                                                 \
         "vdup.32   q2, %[weight]\n\t"                                                                                 \
@@ -39,7 +33,8 @@ struct Weighted {
         : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "memory")
 
 template <bool Signed>
-N2D2_MCU_FAST void sum(const Weighted& w, const unsigned char* a, const unsigned char* b, unsigned char* out, int count) {
+N2D2_MCU_FAST void sum(const lanes::Weighted& w, const unsigned char* a, const unsigned char* b, unsigned char* out,
+                       int count) {
     if (Signed)
         N2D2_MVE_SUMS("s32");
     else
@@ -47,49 +42,17 @@ N2D2_MCU_FAST void sum(const Weighted& w, const unsigned char* a, const unsigned
 }
 #undef N2D2_MVE_SUMS
 
-// Whether a layer is such a sum: operands of the shape and kind of bytes of the output, in pixels that follow each other.
-template <class Cfg, class Operands, bool Rescaled = Words<typename Cfg::Epilogue>::value>
-struct TwoBytes {
-    enum : bool { value = false };
-};
-template <class Cfg, class A, class B>
-struct TwoBytes<Cfg, Terms<std::int32_t, SumTerms, A, B>, true> {
-    typedef typename Cfg::Output Output;
-    typedef typename A::Plane First;
-    typedef typename B::Plane Second;
-    typedef typename First::Type Type;
-
-    template <class Plane>
-    static constexpr bool fits() {
-        return int(Plane::Height) == int(Output::Height) && int(Plane::Width) == int(Output::Width) &&
-               int(Plane::Channels) == int(Output::Channels) && int(PlaneTraits<Plane>::Packed) &&
-               sizeof(typename Plane::Type) == 1 &&
-               std::numeric_limits<typename Plane::Type>::is_signed == std::numeric_limits<Type>::is_signed;
-    }
-    enum : bool { value = fits<First>() && fits<Second>() && int(PlaneTraits<Output>::Packed) && Cfg::Reverse == 0 };
-
-    static N2D2_INLINE void run(const unsigned char* const* in, unsigned char* out, const Rows& rows) {
-        constexpr int length = int(Output::Width) * int(Output::Channels);
-        const Weighted w = {A::weight(), B::weight(),
-                            A::shift() + B::shift() - A::weight() * A::zero() - B::weight() * B::zero(),
-                            *Words<typename Cfg::Epilogue>::multipliers(0), Words<typename Cfg::Epilogue>::results()};
-        for (int y = rows.begin; y < rows.end; ++y)
-            sum<std::numeric_limits<Type>::is_signed>(w, reinterpret_cast<const unsigned char*>(line<First>(in[0], y)),
-                                                      reinterpret_cast<const unsigned char*>(line<Second>(in[1], y)),
-                                                      reinterpret_cast<unsigned char*>(line<Output>(out, y)), length);
-    }
-};
-
 }  // namespace mve
 
-template <class Cfg, bool Two = mve::TwoBytes<Cfg, typename Cfg::Operands>::value>
+template <class Cfg, bool Two = lanes::TwoBytes<Cfg, typename Cfg::Operands>::value>
 struct MveElemwise : Elemwise<Cfg, Portable> {};
 
 template <class Cfg>
 struct MveElemwise<Cfg, true> {
     static N2D2_INLINE void run(const unsigned char* const* in, unsigned char* out,
                                 const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        mve::TwoBytes<Cfg, typename Cfg::Operands>::run(in, out, rows);
+        typedef lanes::TwoBytes<Cfg, typename Cfg::Operands> Two;
+        Two::run(in, out, rows, mve::sum<std::numeric_limits<typename Two::Type>::is_signed>);
     }
 };
 

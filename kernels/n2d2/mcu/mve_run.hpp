@@ -3,7 +3,7 @@
 #define N2D2_MCU_MVE_RUN_HPP
 
 #include "n2d2/mcu/mve.hpp"
-#include "n2d2/output.hpp"
+#include "n2d2/mcu/two_bytes.hpp"
 
 namespace n2d2 {
 namespace mve {
@@ -49,27 +49,12 @@ N2D2_MCU_FAST void requantize(const std::int32_t* sums, const std::int32_t* mult
             : "lr", "q0", "q1", "q2", "q3", "memory");
 }
 
-// Whether results and rescale of an epilogue are what `requantize` does, and its constants.
-template <class Epilogue>
-struct Words {
-    enum : bool { value = false };
-};
-template <class T, const std::int32_t* Multipliers, int Count, std::int64_t Low, std::int64_t High, int Zero>
-struct Words<Requantized<T, FixedPointRescale<Multipliers, Count, 32>, Low, High, Zero> > {
-    enum : bool { value = sizeof(T) == 1 };
-    enum : int { Each = Count };
-    static N2D2_INLINE Results results() {
-        return Results{Zero, static_cast<std::int32_t>(Low), static_cast<std::int32_t>(High)};
-    }
-    static N2D2_INLINE const std::int32_t* multipliers(int index) { return Multipliers + (Count == 1 ? 0 : index); }
-};
-
-template <class Epilogue, bool Varying, bool Fits = Words<Epilogue>::value>
+template <class Epilogue, bool Varying, bool Fits = lanes::Words<Epilogue>::value>
 struct Run : PortableRun<Epilogue, Varying> {};
 
 template <class Epilogue, bool Varying>
 struct Run<Epilogue, Varying, true> {
-    typedef Words<Epilogue> Constants;
+    typedef lanes::Words<Epilogue> Constants;
 
     template <int Count>
     static N2D2_INLINE void run(const std::int32_t* sums, int index, typename Epilogue::Type* out) {

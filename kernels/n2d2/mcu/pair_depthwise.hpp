@@ -12,8 +12,8 @@ namespace n2d2 {
 namespace pairs {
 
 // `rows`: kernelHeight pointers. `taps`: an even number of them, at least one for each position of the kernel. `padded`: room for
-// the channels. `Nine`: the kernel is 3 x 3.
-template <bool Signed, bool Nine, int Rounding>
+// the channels.
+template <bool Signed, int Rounding>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                              const unsigned char** rows, const unsigned char** taps, unsigned char* padded, int begin,
                              int end) {
@@ -44,25 +44,15 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
                 const unsigned char** tap = taps;
                 for (int u = 0; u < s.kernelHeight; ++u) {
                     const int by = rows[u] ? step : 0;
-                    if (Nine) {
-                        tap[0] += by;
-                        tap[1] += by;
-                        tap[2] += by;
-                        tap += 3;
-                    } else {
-                        for (int v = 0; v < s.kernelWidth; ++v)
-                            *tap++ += by;
-                    }
+                    for (int v = 0; v < s.kernelWidth; ++v)
+                        *tap++ += by;
                 }
             } else {
                 lanes::placeTaps(s, rows, x, padded, taps);
             }
             inner = inside;
             work.out = to;
-            if (Nine)
-                Signed ? Kernels<Rounding>::template nineSigned<>(&work) : Kernels<Rounding>::template nineUnsigned<>(&work);
-            else
-                Signed ? Kernels<Rounding>::template anySigned<>(&work) : Kernels<Rounding>::template anyUnsigned<>(&work);
+            Signed ? Kernels<Rounding>::template ofSigned<>(&work) : Kernels<Rounding>::template ofUnsigned<>(&work);
         }
     }
 }
@@ -85,9 +75,8 @@ struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
         const unsigned char* lines[Cfg::KernelHeight];
         const unsigned char* taps[(Taps + 2) / 2 * 2];
         unsigned char padded[(int(Input::Channels) + 3) / 4 * 4];
-        pairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3,
-                         Cfg::Rounding>(shape, in, out, elementsOf<std::uint32_t>(weights), lines, taps, padded, rows.begin,
-                                        rows.end);
+        pairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
+            shape, in, out, elementsOf<std::uint32_t>(weights), lines, taps, padded, rows.begin, rows.end);
     }
 };
 

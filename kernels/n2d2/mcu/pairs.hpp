@@ -45,17 +45,6 @@ struct Work {
     extend " r3, r2, ror #8\n\t"              \
     "smlad  r7, r3, lr, r7\n\t"
 
-#define N2D2_PAIRS_FIVE(extend)                                                         \
-    N2D2_PAIRS_STEP(extend) N2D2_PAIRS_STEP(extend) N2D2_PAIRS_STEP(extend)             \
-    N2D2_PAIRS_STEP(extend) N2D2_PAIRS_STEP(extend)
-
-#define N2D2_PAIRS_LOOP(extend)               \
-    "2:\n\t"                                  \
-    N2D2_PAIRS_STEP(extend)                   \
-    "ldr    r9, [sp, #4]\n\t"                 \
-    "cmp    r0, r9\n\t"                       \
-    "bne    2b\n\t"
-
 #define N2D2_PAIRS_STEP_OF(scaled)            \
     "ldm    r1!, {r10, r11, r12, lr}\n\t"     \
     scaled("r4", "r10", "r9")                 \
@@ -71,7 +60,7 @@ struct Work {
     N2D2_PAIRS_STEP_OF(N2D2_SHIFTED)
 
 // All channels of a pixel. A template, so that a program has it once wherever it is included.
-#define N2D2_PAIRS_PIXEL(name, products, scaled)             \
+#define N2D2_PAIRS_PIXEL(name, extend, scaled)               \
     template <int FrameBytes = 72>                           \
     __attribute__((naked, noinline)) static void name(Work*) {  \
         __asm__ volatile(                                    \
@@ -88,8 +77,12 @@ struct Work {
             "mov    r8, #0\n"                                \
         "1:\n\t"                                             \
             "ldm    r1!, {r4-r7}\n\t"                        \
-            "ldr    r0, [sp, #0]\n\t"                        \
-            products                                         \
+            "ldr    r0, [sp, #0]\n"                          \
+        "2:\n\t"                                             \
+            N2D2_PAIRS_STEP(extend)                          \
+            "ldr    r9, [sp, #4]\n\t"                        \
+            "cmp    r0, r9\n\t"                              \
+            "bne    2b\n\t"                                  \
             "ldrd   r3, r9, [sp, #12]\n\t"                   \
             scaled                                           \
             "ldrd   r10, r11, [sp, #20]\n\t"                 \
@@ -123,10 +116,8 @@ struct Kernels;
 #define N2D2_PAIRS_KERNELS(rounding, scaled)                                \
     template <>                                                             \
     struct Kernels<rounding> {                                              \
-        N2D2_PAIRS_PIXEL(nineUnsigned, N2D2_PAIRS_FIVE("uxtb16"), scaled)   \
-        N2D2_PAIRS_PIXEL(nineSigned, N2D2_PAIRS_FIVE("sxtb16"), scaled)     \
-        N2D2_PAIRS_PIXEL(anyUnsigned, N2D2_PAIRS_LOOP("uxtb16"), scaled)    \
-        N2D2_PAIRS_PIXEL(anySigned, N2D2_PAIRS_LOOP("sxtb16"), scaled)      \
+        N2D2_PAIRS_PIXEL(ofUnsigned, "uxtb16", scaled)                      \
+        N2D2_PAIRS_PIXEL(ofSigned, "sxtb16", scaled)                        \
     };
 N2D2_PAIRS_KERNELS(lanes::HighWord, N2D2_PAIRS_SCALED)
 N2D2_PAIRS_KERNELS(lanes::Twice, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS))

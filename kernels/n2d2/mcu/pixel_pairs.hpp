@@ -25,10 +25,7 @@
 namespace n2d2 {
 namespace pixels {
 
-// How results are stored.
-struct Results {
-    std::int32_t zero, low, high;
-};
+using lanes::Results;
 
 // What the assembly works on; it knows the offsets.
 struct Work {

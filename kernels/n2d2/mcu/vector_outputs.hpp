@@ -25,10 +25,7 @@ struct Work {
     const unsigned char* const* taps;  // 56: of a depthwise layer
 };
 
-// How results are stored.
-struct Results {
-    std::int32_t zero, low, high;
-};
+using lanes::Results;
 
 // clang-format off
 #define N2D2_OUTPUTS_SAVE          \

@@ -1,4 +1,4 @@
-"""The table of instruction sets, and the processors that an export can be built for.
+"""The table of instruction sets.
 
 All that names an instruction set outside of its kernels comes from here: the macros that choose one (`kernels/n2d2/isa.hpp`) and
 its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the lists of the Makefile and of CMake, the choice at run
@@ -19,7 +19,7 @@ CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConn
 """Kernels on panels of weights (`forms/panels.py`)."""
 CHANNELS = "16-bit depthwise"
 """Depthwise convolutions of inputs or 16-bit weights, whose vectors hold channels (`forms/panels.py`)."""
-LANES, PAIRS = "lanes", "pairs of taps"
+LANES, PAIRS, ROW_PAIRS = "lanes", "pairs of taps", "pairs of rows"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`forms/lanes.py`)."""
 CHANNEL_PAIRS = "pairs of channels"
 """Winograd forms of convolutions that multiply two channels at once (`forms/channel_pairs.py`)."""
@@ -33,6 +33,8 @@ WINOGRAD, FOURS, WEIGHTS_ON_STACK = "winograd", "fours", "winograd on the stack"
 """The Winograd form of a convolution, or only that in tiles of four by four; that whose weights are transformed on the stack."""
 FLOATS, RUNS, TABLES = "floats", "runs", "tables"
 """Vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
+TWO_BYTES = "sums of two bytes"
+"""Sums of two tensors of bytes."""
 PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
@@ -46,6 +48,7 @@ KERNELS = (
     CHANNELS,
     LANES,
     PAIRS,
+    ROW_PAIRS,
     CHANNEL_PAIRS,
     DOTS,
     TAPS,
@@ -57,6 +60,7 @@ KERNELS = (
     WEIGHTS_ON_STACK,
     FLOATS,
     RUNS,
+    TWO_BYTES,
     TABLES,
     PRODUCT,
     ROWS,
@@ -112,10 +116,15 @@ __attribute__((unused)) bool leaf7Bit(unsigned subleaf, unsigned bit) {
         "defined(__aarch64__) && defined(__linux__) && defined(__GNUC__)",
         "aarch64%",
         "aarch64",
-        ("sys/auxv.h",),
+        ("sys/auxv.h", "sys/prctl.h"),
         """
 // A bit of what the kernel of Linux says of the processor; the numbers are those of its headers, of which old ones lack some.
 bool hardware(unsigned long word, unsigned bit) { return (getauxval(word) >> bit & 1) != 0; }
+// The length of SVE's vectors in this thread (PR_SVE_GET_VL, in the lower 16 bits; an error where there are none).
+__attribute__((unused)) bool hasVectors(int bytes) {
+    const int found = prctl(51);
+    return found >= 0 && (found & 65535) == bytes;
+}
 """,
     ),
 )
@@ -204,6 +213,8 @@ _AVX512VNNI_TILES = ((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12,
 _NEON = "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)"
 _NEONDOT = f"{_NEON} && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)"
 _NEONI8MM = f"{_NEONDOT} && \\\n    defined(__ARM_FEATURE_MATMUL_INT8)"
+_NEONI8MM_PRESENT = "hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)"
+_SVE256_FLAGS = ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256")
 
 # From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
 _TABLE = (
@@ -299,6 +310,10 @@ _TABLE = (
         extends="neoni8mm",
         has=_PANELS | {CHANNELS, FLOATS},
         tiles=((0, 0, 0), (8, 1, 8192), (8, 1, 65536), (6, 1, 24576), (4, 1, 24576)),
+        flags=_SVE256_FLAGS,
+        present=f"{_NEONI8MM_PRESENT} && hardware(AT_HWCAP2, 9) && hasVectors(32)",
+        family="arm64",
+        probe=Probe(" ".join(_SVE256_FLAGS), "usmmla z0.s, z0.b, z0.b", "compilers before GCC 10 and clang 12 do not know it"),
     ),
     InstructionSet(
         "neoni8mm",
@@ -313,7 +328,7 @@ _TABLE = (
         signed=frozenset((DEPTHWISE, FULLY_CONNECTED)),
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (4, 1, 24576), (2, 1, 24576)),
         flags=("-march=armv8.2-a+dotprod+i8mm",),
-        present="hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)",
+        present=_NEONI8MM_PRESENT,
         family="arm64",
         probe=Probe(
             "-march=armv8.2-a+i8mm", "smmla v0.4s, v0.16b, v0.16b", "compilers before GCC 10 and clang 11 do not know it"
@@ -395,7 +410,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, ROWS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, TWO_BYTES, ROWS)),
         speed=4,
         microcontroller=True,
     ),
@@ -407,7 +422,7 @@ _TABLE = (
         "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, CHANNEL_PAIRS, ROWS)),
+        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, TWO_BYTES, ROWS)),
         speed=2,
         microcontroller=True,
     ),
@@ -528,77 +543,3 @@ def tags() -> dict[str, InstructionSet]:
 def tagged(tag: str) -> InstructionSet:
     """The set that a tag was made for."""
     return tags()[tag]
-
-
-@dataclass(frozen=True)
-class Processor:
-    """A processor to build for. `processor` and `system` as CMake calls them, `flags` of the compiler, `prefix` of its name,
-    `emulator` and its arguments, which runs the programs elsewhere; `clang`: whether clang compiles for it, not GCC."""
-
-    name: str
-    processor: str
-    flags: tuple[str, ...]
-    prefix: str = ""
-    emulator: tuple[str, ...] = ()
-    system: str = "Linux"
-    clang: bool = False
-
-    @property
-    def compilers(self) -> tuple[str, str]:
-        """Those of C and of C++."""
-        return ("clang", "clang++") if self.clang else (f"{self.prefix}gcc", f"{self.prefix}g++")
-
-    @property
-    def root(self) -> str:
-        """Where the libraries for it are."""
-        return f"/usr/{self.prefix[:-1]}" if self.prefix else ""
-
-    @property
-    def runner(self) -> tuple[str, ...]:
-        """The command before the name of a program; empty for what runs by itself."""
-        return (*self.emulator, "-L", self.root) if self.emulator and self.system == "Linux" else self.emulator
-
-
-_WASI = ("--target=wasm32-wasi", "-fno-exceptions")
-_RISCV = "riscv64-linux-gnu-"
-_AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
-
-TARGETS = (
-    Processor("x86-64", "x86_64", ("-march=x86-64",)),
-    Processor("x86-64-v2", "x86_64", ("-march=x86-64-v2",)),
-    Processor("x86-64-v3", "x86_64", ("-march=x86-64-v3",)),
-    Processor("x86-64-v3-vnni", "x86_64", ("-march=x86-64-v3", "-mavxvnni")),
-    Processor("x86-64-v4", "x86_64", ("-march=x86-64-v4", "-mavx512vnni")),
-    Processor("i686", "i686", ("-m32", "-march=i686", "-mfpmath=sse", "-msse2"), "i686-linux-gnu-", ("qemu-i386",)),
-    Processor("aarch64", "aarch64", ("-march=armv8-a",), _AARCH64, ("qemu-aarch64",)),
-    Processor("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
-    Processor("aarch64-i8mm", "aarch64", ("-march=armv8.2-a+dotprod+i8mm",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
-    Processor(
-        "aarch64-sve256",
-        "aarch64",
-        ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256"),
-        _AARCH64,
-        ("qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"),
-    ),
-    Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
-    Processor("riscv64", "riscv64", ("-march=rv64gc",), _RISCV, ("qemu-riscv64",)),
-    Processor(
-        "riscv64-rvv",
-        "riscv64",
-        ("--target=riscv64-linux-gnu", "-march=rv64gcv"),
-        _RISCV,
-        ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"),
-        clang=True,
-    ),
-    Processor("wasm32", "wasm32", _WASI, "", ("node", "run/wasi.mjs"), "WASI", True),
-    Processor("wasm32-simd", "wasm32", (*_WASI, "-msimd128"), "", ("node", "run/wasi.mjs"), "WASI", True),
-    Processor(
-        "mips64el-msa",
-        "mips64el",
-        ("-march=mips64r5", "-mmsa", "-Wno-psabi"),
-        "mips64el-linux-gnuabi64-",
-        ("qemu-mips64el", "-cpu", "Loongson-3A4000"),
-    ),
-    Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
-    Processor("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
-)

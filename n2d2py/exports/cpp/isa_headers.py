@@ -13,7 +13,6 @@ from n2d2py.exports.cpp.isa import (
     PORTABLE,
     ROWS,
     RUNS,
-    TARGETS,
     WINOGRAD,
     InstructionSet,
     extended,
@@ -21,6 +20,7 @@ from n2d2py.exports.cpp.isa import (
     reads_panels,
     tags,
 )
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.resources import templates
 
 ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")

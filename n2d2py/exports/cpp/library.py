@@ -24,7 +24,7 @@ from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
-from n2d2py.postprocessing import Detection, Detector, files_of, parse_post, with_files
+from n2d2py.postprocessing import PostProcessor, files_of, parse_post, with_files
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 3
@@ -80,7 +80,6 @@ class _Library:
     Attributes:
         partial: whether outputs can be chosen.
         on_device: whether the working memory is on a device, and that of the library is used.
-        detect: turns outputs into detections; None for an export without -post.
         from_frame: converts a frame of a camera; None for an export without -input-format.
         audio_begin, audio_samples: convert a sound; None for an export without -audio.
         reset: sets the states in an arena to zero; None for a network without states.
@@ -106,7 +105,7 @@ class _Library:
         self.audio_begin, self.audio_samples = (
             getattr(library, f"{prefix}_audio_{name}", None) for name in ("begin", "samples")
         )
-        self.detect: Any = getattr(library, f"{prefix}_detect", None)
+        self._loaded, self._prefix = library, prefix
         self.reset = getattr(library, f"{prefix}_reset", None)
         if self.reset is not None:
             self.reset.restype, self.reset.argtypes = None, [c_void_p]
@@ -115,6 +114,11 @@ class _Library:
         self.on_device = hasattr(library, f"{prefix}_device_name")
         if self.on_device:
             self._check_device(library, prefix)
+
+    def call(self, name: str, *arguments: np.ndarray | int) -> int:
+        """Call a function of -post with the memory of arrays, and integers."""
+        function = getattr(self._loaded, f"{self._prefix}_{name}")
+        return function(*(c_int(one) if isinstance(one, int) else c_void_p(one.ctypes.data) for one in arguments))
 
     def _check_device(self, library: ctypes.CDLL, prefix: str) -> None:
         """Open the device of the library; let inferences raise what their status says.
@@ -196,84 +200,31 @@ class Export(Network):
         if "post" in details:
             home = library.parents[1]
             text = with_files(details["post"], {key: str(home / name) for key, name in files_of(details["post"]).items()})
-            self.detector = parse_post(text).bind(self.info.inputs, self.info.outputs, self.contract.classes)
+            self.post = parse_post(text).bind(self.info.inputs, self.info.outputs, self.contract.classes)
 
-    def _detected(self, detector: Detector, outputs: list[np.ndarray]) -> np.ndarray:
-        read = sorted({detector.boxes.output, detector.scores.output})
-        memory = [_to_hwc(outputs[index][None]) for index in read]
-        found = np.zeros((detector.decoder.most, 6), np.int32)
-        count = self._library.detect(*(c_void_p(one.ctypes.data) for one in (*memory, found)), c_int(len(found)))
-        return found[:count].astype(np.int64)
+    def _processed(self, post: PostProcessor, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        read = [_to_hwc(outputs[index]) for index in sorted(set(post.config.reads.values()))]
+        return post.compiled(self._library.call, list(zip(*read, strict=True)))
 
-    def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
-        """The input for `run_raw` of a frame: its rows of memory (height, bytes), uint8, in the format of -input-format.
-
-        A frame of nv12 has its rows of Y, then those of U and V.
-
-        Raises:
-            ArrayError: E804 the export takes no frames, the lines are none, or the size is not possible.
-        """
-        convert, source = self._library.from_frame, self.contract.source
-        if convert is None or not isinstance(source, FrameSource):
+    def _framed(self, source: FrameSource, lines: np.ndarray, width: int) -> np.ndarray:
+        convert, info, height = self._library.from_frame, self.info.inputs[0], source.layout.height(len(lines))
+        if convert is None:
             raise ArrayError("this export does not convert frames", "export with -input-format")
-        if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.layout.line_bytes(width):
-            raise ArrayError(
-                f"the lines have shape {lines.shape} and type {lines.dtype}, but {width} pixels of {source.format} need "
-                f"{source.layout.line_bytes(width)} bytes",
-                "give an array (height, bytes) of uint8",
-            )
-        lines, info, height = np.ascontiguousarray(lines), self.info.inputs[0], source.layout.height(len(lines))
         stored, state = _hwc_batch(1, info), np.zeros(4 * info.stored[1] * info.stored[3] + 16, np.uint32)
         sizes = c_int(width), c_int(height), c_ssize_t(lines.shape[1])
         if convert(c_void_p(lines.ctypes.data), *sizes, c_void_p(stored.ctypes.data), c_void_p(state.ctypes.data)):
             raise ArrayError(f"a frame of {width}x{height} cannot be converted", "give one as large as the crop or larger")
-        return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
+        return _nchw(stored, info)
 
-    def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
-        """Decisions for one raw image or sound: with -post its objects, in pixels of the image; else the real outputs.
-
-        `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any size; with
-        -audio the samples (n,) of a sound, int16; of other exports the real input, as in a call.
-
-        Raises:
-            ArrayError: E804 as `from_frame`, `from_audio` and a call.
-        """
-        if isinstance(self.contract.source, AudioSource):
-            stored = self.from_audio(raw)
-        elif isinstance(self.contract.source, FrameSource):
-            if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)):
-                what = f"the image has shape {raw.shape} and type {raw.dtype}"
-                raise ArrayError(what, "give an array (height, width, 3) or (height, width) of uint8")
-            height, width = raw.shape[:2]
-            colors = raw if raw.ndim == 3 else np.repeat(raw[:, :, None], 3, 2)
-            stored = self.from_frame(self.contract.source.layout.encode(colors), width)
-            if self.detector is not None:
-                return self.detect(stored, (width, height))[0]
-        else:
-            return self.detect(raw)[0] if self.detector is not None else self(raw)
-        results = self._results(self._batches([stored])[0], self._chosen(None))
-        real = [info.type.dequantize(y) for info, y in zip(self.info.outputs, results, strict=True)]
-        return self._given(real, self._chosen(None), True)
-
-    def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
-        """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.
-
-        `piece`: samples that the library gets at a time; 0: all.
-
-        Raises:
-            ArrayError: E804 the export takes no sounds, or the samples are none.
-        """
-        begin, push, source = self._library.audio_begin, self._library.audio_samples, self.contract.source
-        if begin is None or push is None or not isinstance(source, AudioSource):
+    def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:
+        begin, push, info = self._library.audio_begin, self._library.audio_samples, self.info.inputs[0]
+        if begin is None or push is None:
             raise ArrayError("this export does not convert sounds", "export with -audio")
-        if samples.dtype != np.int16 or samples.ndim != 1:
-            raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
-        samples, info = np.ascontiguousarray(samples), self.info.inputs[0]
         stored, state = _hwc_batch(1, info), np.zeros(2 * source.fft + 2 * source.mels + 16, np.uint32)
         begin(c_void_p(state.ctypes.data), c_void_p(stored.ctypes.data))
         for part in (samples[at : at + (piece or len(samples))] for at in range(0, len(samples), piece or len(samples) or 1)):
             push(c_void_p(state.ctypes.data), c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
-        return info.port.array(_nchw(stored, info), True) if info.port else _nchw(stored, info)
+        return _nchw(stored, info)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         def forward(sources, results, arena, index):

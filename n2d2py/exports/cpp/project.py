@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import resources
-from n2d2py.exports.cpp import detections
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.identifiers import sanitise
-from n2d2py.exports.cpp.isa import TARGETS, dispatched
+from n2d2py.exports.cpp.isa import dispatched
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.project_view import ProjectView
 from n2d2py.exports.cpp.view import ArrayView, LayerView
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, weight_rows
@@ -78,7 +78,7 @@ class Project(ProjectView):
             *(["n2d2/binary.hpp"] if self.has_files else []),
         ]
         headers += [self.conversion.header] if self.conversion else []
-        headers += [detections.HEADER] if self.detections else []
+        headers += [f"n2d2/{self.post.post.kernel}.hpp"] if self.post else []
         headers += ["n2d2/derived.hpp"] if self.derivations else []
         return headers + [one.asks for one in dispatched() if one.asks and self.dispatch]
 
@@ -137,7 +137,7 @@ class Project(ProjectView):
             *(("partial",) if self.partial else ()),
             *(("memories",) if self.other_memories or self.plan.state_memory else ()),
         )
-        more += (*((self.conversion.stem,) if self.conversion else ()), *(("detections",) if self.detections else ()))
+        more += (*((self.conversion.stem,) if self.conversion else ()), *(("post",) if self.post else ()))
         return ("forward", *more, "trace", "arena", "info", "quantize")
 
     def _stored_rows(self) -> dict[str, StoredRows]:

@@ -14,12 +14,13 @@ from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.audio import AudioView, audio_view
 from n2d2py.exports.cpp.code import LayerCode, plane_struct
-from n2d2py.exports.cpp.detections import DetectionView, detection_view
 from n2d2py.exports.cpp.frame import FrameView, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
-from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
+from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.partial import MOST, Partial
 from n2d2py.exports.cpp.partial import literal as bits_literal
+from n2d2py.exports.cpp.post import PostView
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
@@ -31,13 +32,15 @@ from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
 from n2d2py.graph.inputs import InputContract, PixelMap, stimulus_shape
 from n2d2py.graph.shapes import channels, height, width
+from n2d2py.postprocessing import parse_post
+from n2d2py.runtime.simulator import ends
 from n2d2py.version import __version__
 
 API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio detections weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio post weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -197,16 +200,26 @@ class ProjectView:
         return self.conversion if isinstance(self.conversion, FrameView) else None
 
     @cached_property
-    def detections(self) -> DetectionView | None:
+    def post(self) -> PostView | None:
         """Post-processing of the outputs; None where nobody asked for it."""
-        return detection_view(self.request)
+        text, names = self.request.post, self.contract.classes
+        if text is None and self.app:
+            text, names = self._app_post, ()
+        return PostView(parse_post(text).bind(*ends(self.graph), names), self.outputs) if text else None
 
     @property
-    def detection_parameters(self) -> str:
-        """The parameters of the function that detects."""
-        ports = [self.outputs[at] for at in self.detections.outputs] if self.detections else []
-        given = (f"const {self.namespace}_{port.typedef}* {port.variable}" for port in ports)
-        return ", ".join([*given, f"{self.namespace}_detection* detections", "int max"])
+    def _app_post(self) -> str | None:
+        """The post-processing of an application without -post: the best class of its only output."""
+        port = self.outputs[0]
+        if len(self.outputs) > 1 or not port.is_row or port.type.plain or not (port.type.is_float or port.type.bits <= 16):
+            return None
+        return f"scores:threshold={self.threshold(port)}" if port.elements == 1 else "scores"
+
+    @property
+    def post_parameters(self) -> str:
+        """The outputs that the post-processing reads, as parameters."""
+        ports = self.post.ports if self.post else []
+        return ", ".join(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in ports)
 
     @property
     def app(self) -> str | None:

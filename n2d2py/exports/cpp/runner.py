@@ -7,13 +7,16 @@ import os
 import platform
 import re
 import shutil
+import timeit
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import BuiltCopy, start
@@ -98,6 +101,22 @@ class CompiledExport(BuiltCopy):
             whole["median_us"], whole["min_us"], whole["threads"], inferences, _processor(), layers, *(limits or (None, None))
         )
 
+    def conversion_cost(self, inferences: int) -> str:
+        """The least time of `inferences` conversions by the library."""
+        export = Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"], self.details)
+        source = export.contract.source
+        if source is None or not inferences or "conversion_bytes" not in self.details:
+            return ""
+        if isinstance(source, AudioSource):
+            frames = source.frames_of(export.info.inputs[0].stored[1:]).count
+            samples, what = np.arange(source.samples(frames), dtype=np.int16), f"{frames} frames of a sound"
+            run = partial(export.from_audio, samples)
+        else:
+            wide, high = source.measured_size(*export.info.inputs[0].stored[:1:-1])
+            run = partial(export.from_frame, source.layout.encode(np.zeros((high, wide, 3), np.uint8)), wide)
+            what = f"a frame of {wide}x{high}"
+        return f"{1e6 * min(timeit.repeat(run, number=1, repeat=inferences)):.4g} us for {what}"
+
     def network(self) -> Export:
         """The project's library, loaded."""
         return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
@@ -105,12 +124,22 @@ class CompiledExport(BuiltCopy):
 
 def _processor() -> str:
     """The name of this machine's processor."""
+    return _cpu_info("model name") or platform.processor() or platform.machine()
+
+
+def lacks_byte_products() -> bool:
+    """True if this machine's processor runs the x86 kernels that sum 8-bit products in 16 bits, as it has no dot product of bytes."""
+    flags = _cpu_info("flags").split()
+    return "sse4_1" in flags and not {"avx_vnni", "avx512_vnni", "amx_int8"}.intersection(flags)
+
+
+def _cpu_info(field: str) -> str:
+    """The value of the first line of /proc/cpuinfo for a field; "" without one."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(field)), "")
 
 
 def _cached() -> bool:

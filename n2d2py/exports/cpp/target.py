@@ -10,6 +10,7 @@ from typing import Any
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.arrays import is_string
+from n2d2py.exports.cpp.byte_sums import PRODUCT_TIMES
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
@@ -17,12 +18,13 @@ from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_
 from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.project_view import namespace_of
-from n2d2py.exports.cpp.runner import CompiledExport
+from n2d2py.exports.cpp.runner import CompiledExport, lacks_byte_products
 from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
+from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import height, width
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -141,7 +143,7 @@ class CppTarget(Target[Project]):
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same
-        by tensor of packed activations."""
+        by tensor of packed activations; the working memory of the conversion of frames or sounds."""
         packed = {
             layer.node.name: {
                 "bits": layer.code.storage.bits,
@@ -162,6 +164,7 @@ class CppTarget(Target[Project]):
             for node in graph.nodes
             if node.outputs[0] in graph.packed
         }
+        conversion = prepared.result.conversion if prepared.result else None
         return {
             "namespace": namespace_of(prepared.request),
             "ports": {
@@ -170,6 +173,7 @@ class CppTarget(Target[Project]):
             },
             **({"packed_weights": packed} if packed else {}),
             **({"packed_activations": held} if held else {}),
+            **({"conversion_bytes": 4 * conversion.words} if conversion else {}),
         }
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
@@ -186,6 +190,19 @@ class CppTarget(Target[Project]):
         project = prepared.result
         project.write(folder)
         return [_chosen(layer) for layer in project.layers]
+
+    def reduced_range_gain(self, prepared: Prepared[Project]) -> float:
+        """By the rates of the kernels; other layers than 8-bit matrix products count with their full time."""
+        if self.runner is not CompiledExport or prepared.request.parameters.get("SIMD") != "auto" or not lacks_byte_products():
+            return 1.0
+        graph, now, reduced = prepared.request.graph, 0.0, 0.0
+        for layer in prepared.result.layers:
+            macs = layer_macs(graph, layer.node)
+            panels = layer.code.selection.panels if layer.code else None
+            sums = None if panels is None else panels.facts.get("ByteSums")
+            now += macs * (1.0 if sums is None else PRODUCT_TIMES[min(sums, 2)])
+            reduced += macs * (1.0 if sums is None else PRODUCT_TIMES[2])
+        return now / reduced if reduced else 1.0
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """An export for one instruction set has tiles to choose."""

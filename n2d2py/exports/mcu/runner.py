@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +105,22 @@ class BoardExport(BuiltCopy):
 
         None without a compiler of this machine, which the plugin of QEMU needs.
         """
-        one = core(self.details["core"])
-        status, printed = run_make(self.folder, "-s", "count")
-        found = re.search(r"^inference +(\d+)$", printed, re.MULTILINE)
-        if status or found is None:
-            log.detail("instructions are not counted: %s", printed.strip().rpartition("\n")[2])
+        found = re.search(r"^inference +(\d+)$", self._counts, re.MULTILINE)
+        if found is None:
+            log.detail("instructions are not counted: %s", self._counts.strip().rpartition("\n")[2])
             return None
-        return one.name, int(found[1]), not self.details["varying_time"]
+        return core(self.details["core"]).name, int(found[1]), not self.details["varying_time"]
+
+    @cached_property
+    def _counts(self) -> str:
+        """Output of `make count`."""
+        return run_make(self.folder, "-s", "count")[1]
+
+    def conversion_cost(self, inferences: int) -> str:
+        """The instructions of a frame, or of the hop of a sound, counted in QEMU."""
+        found = re.search(r"^(frame|hop) of (\S+) +(\d+)$", self._counts, re.MULTILINE)
+        unit = {"frame": "", "hop": " samples"}
+        return "" if found is None else f"{int(found[3]):,} instructions for a {found[1]} of {found[2]}{unit[found[1]]}"
 
     def sizes(self) -> dict[str, int]:
         """Output of `make size`: the arena, constants and code by section, the stack of one inference."""

@@ -37,7 +37,7 @@ class Dispatch:
         quads, positions: invocations along the two axes of the grid.
         slices: invocations that share the sums of an output.
         places: bytes of the arena where first input, second input and output begin.
-        weights: int32, packed as the shader says; empty for none.
+        weights: int32, packed as the shader says, or its table; empty for none.
         parameters: int32, (channels, 4): bias, multiplier, shift, addend of signed products.
     """
 
@@ -77,11 +77,15 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class GpuLayer:
-    """A layer as the functions of `layers.py` see it: its node, with the types and planes of its tensors."""
+    """A layer as the functions that make its dispatches see it: its node, with the types and planes of its tensors.
+
+    `views`: planes and shapes of tensors, by name, where the layer is computed on a part of them, or on other axes.
+    """
 
     node: QuantNode
     graph: QuantGraph
     plan: MemoryPlan
+    views: Mapping[str, tuple[Plane, Shape]] = field(default_factory=dict)
 
     @property
     def op(self) -> Any:
@@ -100,21 +104,24 @@ class GpuLayer:
 
     def shape(self, index: int) -> Shape:
         """Shape of an input."""
-        return self.graph.shape(self.node.inputs[index])
+        return self._view(self.node.inputs[index])[1]
 
     @property
     def output_shape(self) -> Shape:
         """Shape of the output."""
-        return self.graph.shape(self.node.output)
+        return self._view(self.node.output)[1]
 
     def plane(self, index: int) -> Plane:
         """Plane of an input."""
-        return self.plan.planes[self.node.inputs[index]]
+        return self._view(self.node.inputs[index])[0]
 
     @property
     def output_plane(self) -> Plane:
         """Plane of the output."""
-        return self.plan.planes[self.node.output]
+        return self._view(self.node.output)[0]
+
+    def _view(self, name: str) -> tuple[Plane, Shape]:
+        return self.views.get(name) or (self.plan.planes[name], self.graph.shape(name))
 
     def kind(self, kind: NumType, most_bytes: int = 2) -> int:
         """Kind of the elements of a tensor.
@@ -122,27 +129,44 @@ class GpuLayer:
         Raises:
             NoShader: for floating point and for integers of more than `most_bytes` bytes.
         """
-        if kind.is_float or kind.bytes > most_bytes:
+        code = kind.dtype.str[1:]
+        if code not in KINDS or kind.bytes > most_bytes:
             raise NoShader(f"it has {kind.name} elements")
-        return KINDS[kind.dtype.str[1:]]
+        return KINDS[code]
 
-    def geometry(self, prefix: str, plane: Plane, shape: Shape, suffix: str = "", size: bool = True) -> dict[str, int]:
-        """The constants Height, Width, Stride and Pitch of a tensor; the last two are in bytes."""
-        sizes = {"Height": height(shape), "Width": width(shape)} if size else {}
-        sizes |= {"Stride": plane.stride, "Pitch": plane.line_bytes}
-        return {f"{prefix}{name}{suffix}": value for name, value in sizes.items()}
+    def operand(self, index: int = 0, suffix: str = "", zero: int = 0) -> dict[str, int]:
+        """The constants of an input whose zero point counts as `zero`: Height, Width, Stride and Pitch (in bytes), Kind, Aligned, Zero."""
+        return {
+            **self._geometry(self.node.inputs[index], f"In{{}}{suffix}"),
+            f"InKind{suffix}": self.kind(self.inputs[index]),
+            f"InZero{suffix}": zero,
+        }
 
-    def limits(self) -> dict[str, int]:
+    def result(self) -> dict[str, int]:
+        """The constants of the output."""
+        geometry = self._geometry(self.node.output, "Out{}")
+        kind = {"OutKind": self.kind(self.output, 4), "Channels": channels(self.output_shape)}
+        return {**geometry, **kind, **self.limits(0 if self.node.zero_in_bias else self.output.zero_point)}
+
+    def _geometry(self, name: str, named: str) -> dict[str, int]:
+        plane, shape = self._view(name)
+        sizes = {"Height": height(shape), "Width": width(shape), "Stride": plane.stride, "Pitch": plane.line_bytes}
+        return {named.format(key): value for key, value in {**sizes, "Aligned": is_aligned(plane)}.items()}
+
+    def limits(self, zero: int) -> dict[str, int]:
         """Low, High and Zero of the result: limits before the zero point is added, and the zero point."""
         low, high = self.node.clamp or type_limits(self.output)
-        zero = 0 if self.node.zero_in_bias else self.output.zero_point
         return {"Low": low - zero, "High": high - zero, "Zero": zero}
 
-    def check(self) -> None:
-        """Raise NoShader for a layer that no shader can compute."""
+    def places(self, index: int = 0, second: int = 0) -> tuple[int, int, int]:
+        """Bytes of the arena where two inputs and the output begin."""
+        return self.plane(index).offset, self.plane(second).offset, self.output_plane.offset
+
+    def check(self, is_wide: bool) -> None:
+        """Raise NoShader for a layer that no shader can compute; `is_wide`: its shader has sums of 64 bits."""
         if not self.graph.is_integer(self.node) or len(self.node.outputs) != 1:
             raise NoShader("it computes in floating point")
-        if max(self.node.bound, self.node.residual.bound if self.node.residual else 0) >= 2**31:
+        if not is_wide and max(self.node.bound, self.node.residual.bound if self.node.residual else 0) >= 2**31:
             raise NoShader("its accumulators have more than 32 bits")
         planes = [self.plan.planes[name] for name in (*self.node.inputs, self.node.output)]
         if any(plane.limit is not None or plane.ring_rows is not None or plane.external for plane in planes):
@@ -193,13 +217,27 @@ def fixed_point(rescale: Rescale | None, count: int) -> tuple[np.ndarray, np.nda
     return np.broadcast_to(multipliers, (count,)), np.broadcast_to(shifts, (count,))
 
 
-def parameters(rescale: Rescale | None, bias: np.ndarray | None = None, addend: np.ndarray | None = None) -> np.ndarray:
-    """The parameters of channels: bias, multiplier, shift, addend, int32 (count, 4)."""
+def parameters(
+    rescale: Rescale | None, bias: np.ndarray | None = None, addend: np.ndarray | None = None, is_wide: bool = False
+) -> np.ndarray:
+    """The parameters of channels: bias, multiplier, shift, addend (or gain), int32 (count, 4).
+
+    Raises:
+        NoShader: for a rescale that the shaders do not compute exactly.
+    """
     count = len(bias) if bias is not None else rescale.count if rescale else 1
     multipliers, shifts = fixed_point(rescale, count)
+    if is_wide and multipliers.min() < 0:
+        raise NoShader("its rescaling of 64 bits has negative factors")
     none = np.zeros(count, np.int64)
     columns = [none if bias is None else bias, multipliers, shifts, none if addend is None else addend]
     return np.stack([column.astype(np.int64) for column in columns], axis=1).astype(np.int32)
+
+
+def words(value: int) -> tuple[int, int]:
+    """The lower and the upper word of an integer of 64 bits, as int32."""
+    low, high = np.array([value], "<i8").view("<i4").tolist()
+    return low, high
 
 
 def quads_of(shape: Shape) -> int:
@@ -213,16 +251,18 @@ def positions_of(shape: Shape) -> int:
 
 
 Lowering = Callable[[GpuLayer], Sequence[Dispatch]]
-LOWERINGS: Registry[Lowering] = Registry("the shader of", "n2d2py.exports.vulkan.layers")
-"""Functions by operator kind that make dispatches of a layer, or raise NoShader."""
+LOWERINGS: Registry[tuple[Lowering, bool]] = Registry(
+    "the shader of", *(f"n2d2py.exports.vulkan.{name}" for name in ("layers", "elements", "rows"))
+)
+"""Functions by operator kind that make dispatches of a layer, or raise NoShader; and whether they know sums of 64 bits."""
 
 
-def vulkan(*kinds: str) -> Callable[[Lowering], Lowering]:
+def vulkan(*kinds: str, is_wide: bool = False) -> Callable[[Lowering], Lowering]:
     """Declare a function as the Vulkan form of operator kinds."""
 
     def declare(function: Lowering) -> Lowering:
         for kind in kinds:
-            LOWERINGS.add(kind, function)
+            LOWERINGS.add(kind, (function, is_wide))
         return function
 
     return declare
@@ -235,8 +275,9 @@ def dispatches(node: QuantNode, graph: QuantGraph, plan: MemoryPlan) -> Sequence
         NoShader: when it runs on the CPU.
     """
     layer = GpuLayer(node, graph, plan)
-    lowering = LOWERINGS.get(node.op.kind)
-    if lowering is None:
+    found = LOWERINGS.get(node.op.kind)
+    if found is None:
         raise NoShader(f"there is no shader for {node.op.kind}")
-    layer.check()
+    lowering, is_wide = found
+    layer.check(is_wide)
     return lowering(layer)

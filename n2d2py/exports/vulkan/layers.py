@@ -1,25 +1,17 @@
-"""The shader of each operator: packed weights, specialization constants, sizes of the grid."""
+"""Shaders of windows: convolutions, fully connected layers, pools; packed weights, specialization constants, sizes of the grid."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from math import gcd
 
 import numpy as np
 
 from n2d2py.exports.cpp.layer import window
-from n2d2py.exports.vulkan.dispatch import (
-    Dispatch,
-    GpuLayer,
-    NoShader,
-    fixed_point,
-    is_aligned,
-    parameters,
-    positions_of,
-    quads_of,
-    type_limits,
-    vulkan,
-)
-from n2d2py.graph.forms import Aligned, Moved, Rescaled, StoredSums, Table, Weighted
+from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
+from n2d2py.graph.forms import Rescaled, StoredSums, Weighted
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.memory.plan import Plane
 
@@ -33,25 +25,14 @@ _ENOUGH = 4096
 
 
 # ---- products ------------------------------------------------------------------------------------
-def _bytes(layer: GpuLayer) -> tuple[np.ndarray, int]:
-    """Weights of bytes, and the kind of the input."""
-    form = layer.node.form_as(Weighted)
-    if form.weights.min() < -128 or form.weights.max() > 127:
+def _bytes(layer: GpuLayer) -> np.ndarray:
+    """Weights of bytes, for an input of bytes."""
+    weights = layer.node.form_as(Weighted).weights
+    if weights.min() < -128 or weights.max() > 127:
         raise NoShader("its weights have more than 8 bits")
     if layer.inputs[0].bytes != 1:
         raise NoShader(f"its input has {layer.inputs[0].bits} bits")
-    return form.weights.astype(np.int8), layer.kind(layer.inputs[0])
-
-
-def _output(layer: GpuLayer, groups: int = 1) -> dict[str, int]:
-    plane, shape = layer.output_plane, layer.output_shape
-    whole = groups == 1 or channels(shape) // groups % 4 == 0
-    return {
-        **layer.geometry("Out", plane, shape),
-        "OutKind": layer.kind(layer.output, 4),
-        "OutAligned": is_aligned(plane) and whole,
-        **layer.limits(),
-    }
+    return weights.astype(np.int8)
 
 
 def _residual(layer: GpuLayer) -> dict[str, int]:
@@ -60,22 +41,16 @@ def _residual(layer: GpuLayer) -> dict[str, int]:
     if added is None:
         return {}
     index = len(layer.node.inputs) - 1
-    kind, plane, groups = layer.inputs[index], layer.plane(index), getattr(layer.op, "groups", 1)
-    low, high = layer.node.limits
     own_zero = 0 if layer.node.zero_in_bias else added.type.zero_point
     multipliers, shifts = fixed_point(added.rescale, 1)
     zero = layer.output.zero_point
     return {
         "Residual": 1,
-        "Low": low - own_zero,
-        "High": high - own_zero,
-        "Zero": own_zero,
-        **layer.geometry("Residual", plane, layer.shape(index), size=False),
-        "ResidualKind": layer.kind(kind),
-        "ResidualAligned": is_aligned(plane) and (groups == 1 or channels(layer.output_shape) // groups % 4 == 0),
+        **layer.limits(own_zero),
+        **layer.operand(index, "1"),
         "OwnMultiplier": added.multiplier,
         "ResidualMultiplier": added.residual_multiplier,
-        "ResidualOffset": added.stored_offset(kind),
+        "ResidualOffset": added.stored_offset(layer.inputs[index]),
         "SumMultiplier": int(multipliers[0]),
         "SumShift": int(shifts[0]),
         "SumLow": added.clamp[0] - zero,
@@ -104,7 +79,7 @@ def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np
     return filled.reshape(-1, 4)
 
 
-def _slices(quads: int, positions: int, words: int) -> int:
+def slices_of(quads: int, positions: int, words: int) -> int:
     """Invocations that share the sums of an output, where there are few outputs."""
     slices = 1
     while slices < _SLICES and quads * positions * slices < _ENOUGH and words // (2 * slices) >= 8:
@@ -112,31 +87,28 @@ def _slices(quads: int, positions: int, words: int) -> int:
     return slices
 
 
-def _products(
-    layer: GpuLayer, weights: np.ndarray, source: Plane, shape: Shape, kernel: dict[str, int], groups: int = 1
-) -> list[Dispatch]:
-    """Sums of products of `weights` (O, C / groups, KH, KW) with windows of an input of `shape`."""
-    kind, zero = layer.inputs[0], layer.inputs[0].zero_point
-    inputs, quads = weights.shape[1], groups * -(-(len(weights) // groups) // 4)
-    positions = positions_of(layer.output_shape)
-    slices = _slices(quads, positions, -(-inputs // 4))
+def _products(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int], groups: int = 1) -> list[Dispatch]:
+    """Sums of products of `weights` (O, C / groups, KH, KW) with windows of the input."""
+    kind, inputs, outputs = layer.inputs[0], weights.shape[1], len(weights) // groups
+    quads, positions = groups * -(-outputs // 4), positions_of(layer.output_shape)
+    slices = slices_of(quads, positions, -(-inputs // 4))
     pixels = 1 if slices > 1 or positions < _PIXELS else _PIXELS
     constants = {
         "Slices": slices,
         "Groups": groups,
-        "GroupOutputs": len(weights) // groups,
+        "GroupOutputs": outputs,
         "GroupInputs": inputs,
         "InputQuads": -(-inputs // 4),
-        **layer.geometry("In", source, shape),
-        "InKind": layer.kind(kind),
-        "InAligned": is_aligned(source) and (groups == 1 or inputs % 4 == 0),
-        "PadWord": int(np.full(4, zero).astype(kind.dtype).view("<i4")[0]),
-        **_output(layer, groups),
+        **layer.operand(),
+        "PadWord": int(np.full(4, kind.zero_point).astype(kind.dtype).view("<i4")[0]),
+        **layer.result(),
         **kernel,
         **_residual(layer),
     }
-    second = layer.plane(len(layer.node.inputs) - 1).offset
-    places = (source.offset, second, layer.output_plane.offset)
+    for key, size in {"InAligned": inputs, "OutAligned": outputs, "InAligned1": outputs}.items():
+        if groups > 1 and size % 4 and key in constants:
+            constants[key] = False
+    places = layer.places(0, len(layer.node.inputs) - 1)
     packed, found = packed_weights(weights, groups), _channel_parameters(layer, weights, groups)
     return [Dispatch("conv", constants, quads, -(-positions // pixels), places, pixels, slices, packed, found)]
 
@@ -144,13 +116,59 @@ def _products(
 @vulkan("Conv")
 def convolution(layer: GpuLayer) -> Sequence[Dispatch]:
     """Dense, grouped and depthwise convolutions."""
-    weights, _ = _bytes(layer)
+    weights = _bytes(layer)
     op = layer.op
-    kernel = window(weights.shape[2:], op.stride, op.pads, op.dilation)
+    return _convolved(layer, weights, window(weights.shape[2:], op.stride, op.pads, op.dilation))
+
+
+def _convolved(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> list[Dispatch]:
     taps = weights.shape[2] * weights.shape[3]
-    if op.is_depthwise(layer.node) and layer.node.residual is None and taps <= _EXACT_TAPS:
+    if layer.op.is_depthwise(layer.node) and layer.node.residual is None and taps <= _EXACT_TAPS:
         return _depthwise(layer, weights[:, 0], kernel)
-    return _products(layer, weights, layer.plane(0), layer.shape(0), kernel, op.groups)
+    return _products(layer, weights, kernel, layer.op.groups)
+
+
+@vulkan("Deconv")
+def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
+    """A convolution for each phase of the stride, with the taps that reach it."""
+    weights = _bytes(layer)
+    op, shape, bias, made = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
+    lines, columns = (
+        _phases(*each) for each in zip(weights.shape[2:], op.stride, op.pads[:2], op.dilation, shape[2:], strict=True)
+    )
+    for (y, rows, top, down), (x, pixels, left, right) in product(lines, columns):
+        part = weights[:, :, rows][..., pixels] if rows and pixels else np.zeros((*weights.shape[:2], 1, 1), np.int8)
+        moved = layer.inputs[0].zero_point * part.reshape(len(part), -1).sum(axis=1, dtype=np.int64)
+        node = replace(layer.node, form=Weighted(part, bias - moved))
+        names = [layer.node.output, *([layer.node.inputs[-1]] if layer.node.residual else [])]
+        views = {name: _phase(layer.plan.planes[name], shape, (y, x), op.stride) for name in names}
+        kernel = window(part.shape[2:], (1, 1), (top, left), (down, right))
+        made += _convolved(replace(layer, node=node, views=views), part, kernel)
+    return made
+
+
+def _phases(kernel: int, stride: int, pad: int, dilation: int, size: int) -> list[tuple[int, list[int], int, int]]:
+    """(position, taps in the order of the inputs, pad and dilation of their convolution) of the phases of an axis."""
+    made = []
+    for position in range(min(stride, size)):
+        taps = [tap for tap in range(kernel) if (position + pad - tap * dilation) % stride == 0][::-1]
+        first = (position + pad - taps[0] * dilation) // stride if taps else 0
+        made.append((position, taps, -first, dilation // gcd(stride, dilation)))
+    return made
+
+
+def _phase(plane: Plane, shape: Shape, at: tuple[int, int], stride: tuple[int, int]) -> tuple[Plane, Shape]:
+    """The positions of a tensor from `at` on, `stride` apart."""
+    count, length = (-(-(size - first) // step) for size, first, step in zip(shape[2:], at, stride, strict=True))
+    part = replace(
+        plane,
+        offset=plane.offset + at[0] * plane.line_bytes + at[1] * plane.stride,
+        stride=plane.stride * stride[1],
+        pitch=plane.line_bytes * stride[0],
+        length=length,
+        count=count,
+    )
+    return part, (*shape[:2], count, length)
 
 
 def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> list[Dispatch]:
@@ -160,35 +178,26 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
     filled = np.zeros((quads * 4, lines, columns), np.int8)
     filled[:count] = weights
     packed = np.ascontiguousarray(filled.reshape(quads, 4, lines, columns).transpose(2, 3, 0, 1)).view("<i4").reshape(-1)
-    constants = {
-        "Channels": count,
-        **layer.geometry("In", layer.plane(0), layer.shape(0)),
-        "InKind": layer.kind(layer.inputs[0]),
-        "InAligned": is_aligned(layer.plane(0)),
-        "InZero": layer.inputs[0].zero_point,
-        **_output(layer),
-        **kernel,
-    }
+    constants = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **kernel}
     pixels = _PIXELS if width(shape) >= _PIXELS else 1
     blocks = height(shape) * -(-width(shape) // pixels)
-    places = (layer.plane(0).offset, 0, layer.output_plane.offset)
     found = _channel_parameters(layer, weights, 1)
-    return [Dispatch("depthwise", constants, quads, blocks, places, pixels, 1, packed, found)]
+    return [Dispatch("depthwise", constants, quads, blocks, layer.places(), pixels, 1, packed, found)]
 
 
 @vulkan("Fc")
 def fully_connected(layer: GpuLayer) -> Sequence[Dispatch]:
     """A convolution whose window is the whole input; of one position where the lines of the input follow each other."""
-    weights, _ = _bytes(layer)
+    weights = _bytes(layer)
     shape, source = layer.shape(0), layer.plane(0)
     size = (channels(shape), height(shape), width(shape))
     images = weights.reshape(len(weights), *size)
     if source.line_bytes != source.stride * size[2]:
-        kernel = {"KernelHeight": size[1], "KernelWidth": size[2]}
-        return _products(layer, images, source, shape, kernel)
+        return _products(layer, images, {"KernelHeight": size[1], "KernelWidth": size[2]})
     rows = np.zeros((len(weights), size[1], size[2], source.stride), np.int8)
     rows[..., : size[0]] = images.transpose(0, 2, 3, 1)
-    return _products(layer, rows.reshape(len(weights), -1, 1, 1), source, (1, rows[0].size, 1, 1), {})
+    vector = replace(layer, views={layer.node.inputs[0]: (source, (1, rows[0].size, 1, 1))})
+    return _products(vector, rows.reshape(len(weights), -1, 1, 1), {})
 
 
 # ---- windows of single channels ------------------------------------------------------------------
@@ -198,127 +207,18 @@ def pool(layer: GpuLayer) -> Sequence[Dispatch]:
     op, form, mean = layer.op, layer.node.form, layer.op.mode == "Average"
     if mean and not isinstance(form, Rescaled):
         raise NoShader("its mean is computed in floating point")
-    zero, limits = layer.inputs[0].zero_point if mean else 0, layer.limits()
-    if not mean:
-        low, high = layer.node.clamp or type_limits(layer.output)
-        limits = {"Low": low, "High": high, "Zero": 0}
-    elif isinstance(form, StoredSums):
+    zero = layer.inputs[0].zero_point if mean else 0
+    limits = {} if mean else layer.limits(0)
+    if isinstance(form, StoredSums):
         zero = int(form.origin[0])
-        low, high = layer.node.limits
-        limits = {"Low": low - zero, "High": high - zero, "Zero": zero}
-    source, shape = layer.plane(0), layer.output_shape
+        limits = layer.limits(zero)
     constants = {
-        "Channels": channels(shape),
-        **layer.geometry("In", source, layer.shape(0)),
-        "InKind": layer.kind(layer.inputs[0]),
-        "InAligned": is_aligned(source),
-        "InZero": zero,
-        **_output(layer),
+        **layer.operand(zero=zero),
+        **layer.result(),
         **window(op.kernel, op.stride, op.pads),
         **limits,
         "Mean": mean,
         "PerCount": mean and layer.node.rescaling.count > 1,
     }
-    places = (source.offset, 0, layer.output_plane.offset)
-    found = parameters(layer.node.rescale if mean else None)
-    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), places, parameters=found)]
-
-
-# ---- single elements -----------------------------------------------------------------------------
-_OPERATIONS = {"Sum": 0, "Max": 1, "Min": 2, "Prod": 3}
-_TABLE, _COPY = 4, 5
-
-
-def _operand(layer: GpuLayer, index: int, number: int, zero: int = 0, multiplier: int = 1) -> dict[str, int]:
-    """The constants of the operand that is input `index`."""
-    plane = layer.plane(index)
-    return {
-        **layer.geometry("In", plane, layer.shape(index), str(number)),
-        f"InKind{number}": layer.kind(layer.inputs[index]),
-        f"InAligned{number}": is_aligned(plane),
-        f"InZero{number}": zero,
-        f"M{number}": multiplier,
-    }
-
-
-def _elements(
-    layer: GpuLayer,
-    operation: int,
-    constants: dict[str, int],
-    found: np.ndarray,
-    second: int = 0,
-    table: np.ndarray | None = None,
-) -> Dispatch:
-    """A dispatch over all elements of the output."""
-    shape = layer.output_shape
-    places = (layer.plane(0).offset, second, layer.output_plane.offset)
-    values = {"Operation": operation, "Channels": channels(shape), **_output(layer), **constants}
-    weights = np.zeros(0, np.int32) if table is None else table
-    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), places, weights=weights, parameters=found)
-
-
-@vulkan("ElemWise")
-def elemwise(layer: GpuLayer) -> Sequence[Dispatch]:
-    """Sum, product, largest and smallest of two tensors."""
-    op, form, shape = layer.op, layer.node.form, layer.output_shape
-    if op.operation not in _OPERATIONS or len(layer.inputs) != 2 or not isinstance(form, Aligned):
-        raise NoShader(f"there is no shader for {op.operation} of {len(layer.inputs)} tensors in this arithmetic")
-    for index in range(2):
-        sizes = (height(layer.shape(index)), width(layer.shape(index)))
-        if channels(layer.shape(index)) != channels(shape) or sizes not in ((1, 1), (height(shape), width(shape))):
-            raise NoShader("an operand is repeated along channels or one axis")
-    if layer.node.rescaling.count > 1:
-        raise NoShader("its rescaling has a factor for each channel")
-    multipliers = [int(m) for m in form.multipliers]
-    constants = {"Offset": int(form.offset[0]) if op.operation == "Sum" else 0}
-    for index in range(2):
-        constants |= _operand(layer, index, index, layer.inputs[index].zero_point, multipliers[index])
-    found = parameters(layer.node.rescale)
-    return [_elements(layer, _OPERATIONS[op.operation], constants, found, layer.plane(1).offset)]
-
-
-@vulkan("Activation")
-def activation(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A table of bytes."""
-    form = layer.node.form
-    if not isinstance(form, Table) or layer.inputs[0].bytes != 1:
-        raise NoShader("its function is not a table of bytes")
-    constants = {**_operand(layer, 0, 0), "TableLow": layer.inputs[0].qmin}
-    return [_elements(layer, _TABLE, constants, parameters(None), table=form.table.astype(np.int32))]
-
-
-@vulkan("Resize", "Identity", "Dropout")
-def resize(layer: GpuLayer) -> Sequence[Dispatch]:
-    """The nearest position, unchanged."""
-    if getattr(layer.op, "mode", "Nearest") != "Nearest" or not isinstance(layer.node.form, Moved):
-        raise NoShader("there is no shader for bilinear interpolation")
-    low, high = layer.node.clamp or type_limits(layer.output)
-    limits = {"Low": low, "High": high, "Zero": 0}
-    return [_elements(layer, _COPY, {**_operand(layer, 0, 0), **limits}, parameters(None))]
-
-
-@vulkan("Concat")
-def concat(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A copy of each input to its channels, rescaled where its type differs."""
-    if not layer.op.concatenates_pixels(layer.output_shape):
-        raise NoShader("it joins along another axis than channels")
-    size, rescale, target, made, first = layer.output.bytes, layer.node.rescale, layer.output_plane, [], 0
-    for index in range(len(layer.inputs)):
-        shape = layer.shape(index)
-        zero = layer.inputs[index].zero_point if rescale else 0
-        low, high = layer.node.clamp or type_limits(layer.output)
-        own = layer.output.zero_point if rescale else 0
-        limits = {"Low": low - own, "High": high - own, "Zero": own}
-        constants = {
-            "Operation": _COPY,
-            **_output(layer),
-            **limits,
-            **_operand(layer, index, 0, zero),
-            "Channels": channels(shape),
-            "OutAligned": is_aligned(target) and first * size % 4 == 0,
-        }
-        places = (layer.plane(index).offset, 0, target.offset + first * size)
-        found = parameters(rescale.only(index) if rescale else None)
-        made.append(Dispatch("elemwise", constants, quads_of(shape), positions_of(shape), places, parameters=found))
-        first += channels(shape)
-    return made
+    found, shape = parameters(layer.node.rescale if mean else None), layer.output_shape
+    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), layer.places(), parameters=found)]

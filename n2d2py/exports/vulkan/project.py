@@ -143,7 +143,7 @@ class VulkanProject(Project):
     # ---- tables of the device ----------------------------------------------------------------------
     @cached_property
     def _linked(self) -> tuple[np.ndarray, dict[int, tuple[int, int]]]:
-        """The constants of all dispatches, int32, and where weights and parameters of each dispatch begin, in units of its shader."""
+        """The constants of all dispatches, int32, and the quads where weights and parameters of each dispatch begin."""
         parts: list[np.ndarray] = [np.zeros(_QUAD, np.int32)]
         at: dict[bytes, int] = {}
         length = _QUAD
@@ -163,8 +163,7 @@ class VulkanProject(Project):
 
         found = {}
         for one in self._every:
-            weights, parameters = placed(one.weights), placed(one.parameters)
-            found[id(one)] = (weights // _QUAD if one.shader == "conv" else weights, parameters // _QUAD)
+            found[id(one)] = (placed(one.weights) // _QUAD, placed(one.parameters) // _QUAD)
         return np.concatenate(parts), found
 
     @cached_property

@@ -15,6 +15,7 @@ from n2d2py import resources
 from n2d2py.errors import N2D2Error
 
 _CONSTANT = re.compile(r"layout\(constant_id = (\d+)\) const \w+ (\w+) = (-?[\w.]+);")
+_INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 _DEFAULTS = {"false": 0, "true": 1}
 LOCAL_SIZE = 3
 """The first specialization constants are the size of a work group."""
@@ -28,8 +29,14 @@ def source(shader: str) -> Path:
 @cache
 def constant_defaults(shader: str) -> dict[str, int]:
     """The specialization constants of a shader after those of its work group, in the order of their numbers, with their defaults."""
-    found = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(source(shader).read_text("utf-8")))
+    found = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(_text(source(shader))))
     return {name: _DEFAULTS[text] if text in _DEFAULTS else int(text) for _, name, text in found}
+
+
+def _text(file: Path) -> str:
+    """A file of GLSL with those that it includes."""
+    text = file.read_text("utf-8")
+    return text + "".join(_text(file.parent / name) for name in _INCLUDE.findall(text))
 
 
 def compiler() -> str:

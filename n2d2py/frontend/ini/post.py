@@ -12,13 +12,10 @@ from n2d2py.postprocessing import KINDS, parse_post
 
 def post_schema() -> Schema:
     """Return the schema of the section: the keys of all kinds of -post, capitalized."""
-    own = {
-        key.name.capitalize(): replace(
-            key, name=key.name.capitalize(), default=None if key.default is REQUIRED else key.default
-        )
-        for kind in KINDS.values()
-        for key in kind.keys
-    }
+    own: dict[str, Key] = {}
+    for key in (key for kind in KINDS.values() for key in kind.keys):
+        name, default = key.name.capitalize(), None if key.default is REQUIRED else key.default
+        own[name] = _either(own[name], key) if name in own else replace(key, name=name, default=default)
     kinds = Key("Type", Kind.ENUM, doc="Kind of the post-processing.", choices=tuple(KINDS))
     return Schema("Post", (kinds, *own.values()), doc="A section named <name>.Post: post-processing of the outputs, as -post.")
 
@@ -41,3 +38,10 @@ def read_post(document: Document) -> str | None:
     text = f"{values['Type']}:{','.join(f'{name.lower()}={section.text(name)}' for name in given)}"
     parse_post(text, section.location)
     return text
+
+
+def _either(key: Key, other: Key) -> Key:
+    """A key that kinds of -post understand differently; `parse_post` knows the bounds of each."""
+    doc = key.doc if other.doc in key.doc else f"{key.doc} {other.doc}"
+    differing = {name: None for name in ("default", "minimum", "maximum") if getattr(key, name) != getattr(other, name)}
+    return replace(key, doc=doc, **differing)

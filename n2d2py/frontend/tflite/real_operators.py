@@ -50,9 +50,12 @@ def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) 
 def _cast(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = _shapes(t, operator, 1)
     source, made = (t.tensor(index).dtype for index in (operator.input, operator.output))
+    t.expect(operator.output, shape)
+    if source.kind == "f" and made in (np.int32, np.int64):
+        name, kind = t.tensor(operator.output).name, helper.np_dtype_to_tensor_dtype(made)
+        return t.give_positions(operator.output, t.emit("Cast", [t.real(operator.input)], name, to=int(kind)))
     if made.kind != "f" or source.kind not in "fb":
         raise RefusedOperator(f"a cast from {source.name} to {made.name} is not supported")
-    t.expect(operator.output, shape)
     layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
 
 
@@ -116,10 +119,29 @@ def _repeated(t: Translation, operator: TfliteOperator) -> None:
     layer(t, operator, "Tile", [name, t.constant("repeats", np.array(counts, np.int64))], None)
 
 
+def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: Shape) -> None:
+    """The parts of an axis whose positions are computed, of at most three axes."""
+    axis = option(operator, 0)
+    moved_axis(axis, len(shape))
+    axis %= len(shape)
+    if len(shape) > 3 or option(operator, 1):
+        raise RefusedOperator(f"computed indices of an array of {len(shape)} axes, or others in each sample, are not supported")
+    result = (*shape[:axis], *places, *shape[axis + 1 :])
+    t.expect(operator.output, result)
+    given: list[str | None] = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])]
+    name = t.tensor(operator.output).name
+    if len(result) != 4:
+        return layer(t, operator, "Gather", given, None, axis=axis)
+    rows = t.emit("Gather", given, t.fresh(f"{name}_rows"), axis=axis)
+    return layer(t, operator, "Transpose", [rows], None, perm=(0, 3, 1, 2))
+
+
 def _gather(t: Translation, operator: TfliteOperator) -> None:
-    """The rows, columns or channels of constant numbers."""
-    (shape, _) = _shapes(t, operator, 2)
+    """The rows, columns or channels of certain numbers."""
+    (shape, places) = _shapes(t, operator, 2)
     chosen = t.tensor(operator.inputs[1])
+    if chosen.values is None:
+        return _embedding(t, operator, shape, places)
     indexes, axis = t.numbers(operator.inputs[1], "indices"), option(operator, 0)
     place = moved_axis(axis, len(shape))
     if option(operator, 1) or len(chosen.shape) > 1:
@@ -133,7 +155,7 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
         return slices(t, operator, begins, ends, [1] * len(shape), {axis})
     t.expect(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
     positions = t.constant("positions", np.array(indexes, np.int64))
-    layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)
+    return layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)
 
 
 def _products(t: Translation, operator: TfliteOperator) -> None:

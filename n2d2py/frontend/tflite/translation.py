@@ -69,6 +69,7 @@ class Translation:
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
+        self._positions: dict[int, str] = {}
         self._known: dict[int, TfliteTensor] = {}
         self._taken = {tensor.name for tensor in file.tensors}
         self._blocked: set[int] = set()
@@ -174,6 +175,21 @@ class Translation:
         if len(tensor.shape) < rank:
             name = self.reshaped(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
         return name
+
+    def positions(self, index: int) -> str:
+        """The integers of a tensor without a scale, such as the words of an embedding, which an input or a CAST gives."""
+        tensor = self.tensor(index)
+        if tensor.values is not None:
+            return self.constant(tensor.name, np.array(self.numbers(index, "positions"), np.int64).reshape(tensor.shape))
+        if index not in self._positions:
+            raise RefusedOperator(f"the integers of '{tensor.name}' are computed by an operator other than CAST")
+        return self._positions[index]
+
+    def give_positions(self, index: int, name: str) -> None:
+        """Declare a tensor of integers without a scale: the tensor `name` of the model."""
+        if len(self.tensor(index).shape) > 3:
+            raise RefusedOperator("integers of more than three axes are not supported")
+        self._positions[index] = name
 
     def _need_kind(self, tensor: TfliteTensor, truth: bool) -> None:
         if (tensor.dtype.kind == "b") != truth:
@@ -384,6 +400,9 @@ class Translation:
         tensor = self.tensor(index)
         if 0 in tensor.shape:
             raise RefusedOperator("it has no elements")
+        if tensor.dtype in (np.int32, np.int64) and not tensor.is_quantized:
+            self.give_positions(index, name)
+            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(tensor.dtype), tensor.shape)
         if tensor.dtype.kind != "f":
             self.need_quantized(tensor)
             stored = self.emit("QuantizeLinear", [name, *self._grid(tensor)], self.fresh(f"{name}_quantized"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import vectors
+from n2d2py.exports.cpp.isa import TWO_BYTES
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call, Expression
 
@@ -39,7 +40,7 @@ def _coefficients(layer: Layer) -> tuple[list, list]:
 @cpp("ElemWise")
 def lower(layer: Layer) -> LayerCode:
     """The C++ of an element-wise layer."""
-    layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer)
+    layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer, TWO_BYTES)
     sum_type = "float" if layer.has("scales") else layer.sum_type()
     operands = [
         layer.constants(

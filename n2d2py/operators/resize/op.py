@@ -109,8 +109,11 @@ class Resize(Op):
     def _blend(self, x: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """x weighted along the columns, then along the lines, by weights (2, outputs) of the type of x."""
         (y0, y1, _), (x0, x1, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
-        wide = x[..., x0] * columns[0] + x[..., x1] * columns[1]
-        return wide[:, :, y0] * rows[0][:, None] + wide[:, :, y1] * rows[1][:, None]
+        wide = x[..., x0] * columns[0]
+        wide += x[..., x1] * columns[1]
+        found = wide[:, :, y0] * rows[0][:, None]
+        found += wide[:, :, y1] * rows[1][:, None]
+        return found
 
     def _pick(self, x: np.ndarray) -> np.ndarray:
         (rows, _, _), (columns, _, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
@@ -130,7 +133,9 @@ class Resize(Op):
         x, kind = inputs[0], graph.type(node.output)
         if self.mode == "Nearest":
             return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
-        acc = self._blend(x.astype(np.int64) - graph.type(node.inputs[0]).zero_point, *self.integer_weights(x.shape[2:]))
+        wide = np.int32 if node.bound < 2**31 else np.int64
+        centred = np.subtract(x, graph.type(node.inputs[0]).zero_point, dtype=wide)
+        acc = self._blend(centred, *(weights.astype(wide) for weights in self.integer_weights(x.shape[2:])))
         return [node.requantize(acc, kind)]
 
 

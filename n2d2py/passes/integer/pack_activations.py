@@ -1,9 +1,9 @@
-"""Tensors of few bits are held packed between the layers.
+"""Low-bit activations are stored packed between the layers.
 
     R(P(x))  =>  R(UnpackChannels(PackChannels(P(x))))
 
-Every reader has a separate UnpackChannels directly before it, so that where layers run row by row only the lines that it reads are
-unpacked at a time. The layer that makes the tensor keeps its name for what it makes.
+Each consumer has its own UnpackChannels directly before it. Where layers run row by row, only the rows in use are unpacked. The
+producer keeps its name for its result.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class FewBits:
     """A tensor of at most 4 bits.
 
     Attributes:
-        bits: 1, 2 or 4, that an element takes where it is packed.
-        bytes, packed_bytes: of one stimulus, without and with packing.
-        refused: why it cannot be packed; "" where it can.
-        packed: whether it is.
+        bits: bits of a packed element: 1, 2 or 4.
+        bytes, packed_bytes: size of one sample without and with packing.
+        refused: why it cannot be packed; "" if it can.
+        packed: it is packed.
     """
 
     name: str
@@ -38,7 +38,7 @@ class FewBits:
 
 
 def few_bits(graph: QuantGraph) -> list[FewBits]:
-    """The tensors of at most 4 bits, in the order of the layers that make them."""
+    """Return the tensors of at most 4 bits, in the order of their producers."""
     views = {each.name for each in graph.nodes if each.op.is_part or _is_view(each, graph)}
     held = set(graph.packed.values())
     found, makers = [], [(name, each) for each in graph.nodes for name in each.outputs]
@@ -46,13 +46,15 @@ def few_bits(graph: QuantGraph) -> list[FewBits]:
         tensor, bits = graph.tensors[name], packed_bits(graph.type(name))
         if bits is not None and name not in graph.unpacked:
             size = elements(_packed_shape(tensor, bits))
-            refused = _refused(name, node, graph, views) or ("" if size < tensor.bytes else "its channels fill no byte")
+            refused = _reason_against_packing(name, node, graph, views) or (
+                "" if size < tensor.bytes else "its channels fill no byte"
+            )
             found.append(FewBits(name, bits, tensor.bytes, size, refused, name in held))
     return found
 
 
 def packable(graph: QuantGraph) -> list[str]:
-    """The tensors that can be packed, in the order of the layers that make them."""
+    """Return the tensors that can be packed, in the order of their producers."""
     return [one.name for one in few_bits(graph) if not one.refused]
 
 
@@ -61,7 +63,7 @@ def _packed_shape(tensor: QuantTensor, bits: int) -> Shape:
     return (batch, packed_bytes(count, bits), *rest)
 
 
-def _refused(name: str, node: QuantNode | None, graph: QuantGraph, views: Collection[str]) -> str:
+def _reason_against_packing(name: str, node: QuantNode | None, graph: QuantGraph, views: Collection[str]) -> str:
     if node is None:
         return "it is an input, which the caller fills"
     if name in graph.outputs:
@@ -78,12 +80,12 @@ def _is_view(node: QuantNode, graph: QuantGraph) -> bool:
 
 
 def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
-    """The network with these tensors, of `packable`, packed."""
-    rewriting = _Rewriting(graph, names)
+    """Return the network with these tensors, of `packable`, packed."""
+    rewriting = _PackingRewriter(graph, names)
     return rewriting.done() if names else graph
 
 
-class _Rewriting:
+class _PackingRewriter:
     def __init__(self, graph: QuantGraph, names: Collection[str]):
         self.graph, self.names = graph, set(names)
         self._tensors = dict(graph.tensors)
@@ -130,7 +132,7 @@ class _Rewriting:
         return bits
 
     def _fresh(self, name: str) -> str:
-        """`name`, with a number where that is taken."""
+        """Return `name`, with a number if it is in use."""
         number, made = 1, name
         while made in self._taken:
             number += 1

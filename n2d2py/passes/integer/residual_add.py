@@ -1,9 +1,9 @@
-"""A convolution and the sum after it become one layer.
+"""A convolution and the residual sum after it become one layer.
 
     ElemWise Sum(Conv(x), r)  =>  Conv(x, r) with the constants of the sum
 
-The layer gives the integers of the two one after the other: those of the convolution, clamped and rescaled to its own type, then
-those of the sum. The other operand is added where the result is stored.
+The layer computes the integers of both: the convolution, clamped and rescaled to its own type, then the sum. The other operand
+is added in the epilogue.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from n2d2py.graph import QuantGraph, QuantNode, ResidualAdd
 from n2d2py.graph.forms import Aligned
 
 _BOUND = 2**31
-"""Bound of the products, their sum and its offset with the zero points: 32 bits."""
+"""Bound of the products and of their sum with offset and zero points: 32 bits."""
 
 
 def addable(graph: QuantGraph) -> Callable[[str, str], bool]:
-    """True if the arithmetic of two layers, by name, is that of a convolution over channels and a sum in integers with one factor
-    that can become one layer."""
+    """Return a predicate of two layers, by name: a convolution and an integer sum with one factor that can become one layer."""
     nodes = {node.name: node for node in graph.nodes}
     return lambda conv, total: _is_dense(nodes[conv], graph) and _is_sum(nodes[total], graph)
 
@@ -50,8 +49,8 @@ def _is_sum(node: QuantNode, graph: QuantGraph) -> bool:
 
 
 def fuse_residual_adds(graph: QuantGraph, pairs: Iterable[tuple[str, str]]) -> QuantGraph:
-    """The network with each pair (convolution, sum that alone reads it) as one layer, which has the name of the convolution and
-    the output of the sum."""
+    """Return the network with each pair (convolution, sum that is its only consumer) as one layer, with the name of the
+    convolution and the output of the sum."""
     nodes = {node.name: node for node in graph.nodes}
     totals = {conv: nodes[total] for conv, total in pairs}
     gone, lost = {total.name for total in totals.values()}, {nodes[conv].output for conv in totals}
@@ -59,14 +58,14 @@ def fuse_residual_adds(graph: QuantGraph, pairs: Iterable[tuple[str, str]]) -> Q
         graph,
         tensors={name: tensor for name, tensor in graph.tensors.items() if name not in lost},
         nodes=[
-            _fused(node, totals[node.name], graph) if node.name in totals else node
+            _fuse_pair(node, totals[node.name], graph) if node.name in totals else node
             for node in graph.nodes
             if node.name not in gone
         ],
     )
 
 
-def _fused(node: QuantNode, total: QuantNode, graph: QuantGraph) -> QuantNode:
+def _fuse_pair(node: QuantNode, total: QuantNode, graph: QuantGraph) -> QuantNode:
     form = total.form_as(Aligned)
     multipliers = {name: int(m) for m, name in zip(form.multipliers, total.inputs, strict=True)}
     residual = next(name for name in total.inputs if name != node.output)

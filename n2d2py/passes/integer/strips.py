@@ -1,10 +1,10 @@
-"""Segments of a typed network become strips of columns, or slices of channels.
+"""Segments of a typed network run as strips of columns, or slices of channels.
 
     Y = Ln(...L1(X))  =>  Y = SideBySide(strip 0, strip 1, ...), strip i = Ln'(...L1'(columns of X))
     Y = Pool(...Conv(X))  =>  Y = Concat(slice 0, slice 1, ...), slice i = Pool(...Conv'(X)), Conv' with some channels of the weights
 
-Every layer of a segment is there once for each strip, with the constants of the original. The integers are the same: each element is
-computed from the same elements, and padding applies at the border of the map only.
+Every layer of a segment occurs once for each strip, with the constants of the original. The integers are the same: each element
+has the same inputs, and padding applies at the border of the feature map only.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _POINTWISE = ("Activation", "Affine", "ElemWise", "Quantize", "Convert")
 
 
 def by_columns(graph: QuantGraph) -> Callable[[str], bool]:
-    """True if a layer, by name, can make some columns of its output alone, with the arithmetic and the constants that it has."""
+    """Return a predicate: the layer, by name, can compute some columns of its output alone."""
     nodes = {node.name: node for node in graph.nodes}
-    return lambda name: _fits(nodes[name], graph)
+    return lambda name: _has_columns(nodes[name], graph)
 
 
-def _fits(node: QuantNode, graph: QuantGraph) -> bool:
+def _has_columns(node: QuantNode, graph: QuantGraph) -> bool:
     if node.residual is not None or len(node.outputs) != 1 or len(graph.shape(node.outputs[0])) != 4:
         return False
     if node.op.kind in _WINDOWS:
@@ -51,12 +51,13 @@ def _fits(node: QuantNode, graph: QuantGraph) -> bool:
 
 
 def by_channels(graph: QuantGraph) -> Callable[[str], bool]:
-    """True if a layer, by name, can make some channels of its output alone, from the same of its input or, a convolution, from all."""
+    """Return a predicate: the layer can compute some channels of its output from the same input channels or, for a convolution,
+    from all."""
     nodes = {node.name: node for node in graph.nodes}
-    return lambda name: _slices(nodes[name])
+    return lambda name: _has_channels(nodes[name])
 
 
-def _slices(node: QuantNode) -> bool:
+def _has_channels(node: QuantNode) -> bool:
     if node.residual is not None or len(node.outputs) != 1:
         return False
     if node.op.kind == "Conv":
@@ -65,11 +66,11 @@ def _slices(node: QuantNode) -> bool:
 
 
 def with_strips(graph: QuantGraph, cuts: Sequence[Cut]) -> QuantGraph:
-    """The network with the layers of `cuts` strip by strip, or slice by slice."""
-    return _Rewriting(graph, cuts).done() if cuts else graph
+    """Return the network with the layers of `cuts` strip by strip, or slice by slice."""
+    return _StripRewriter(graph, cuts).done() if cuts else graph
 
 
-class _Rewriting:
+class _StripRewriter:
     def __init__(self, graph: QuantGraph, cuts: Sequence[Cut]):
         self.graph, self.cuts = graph, cuts
         self._layers = {node.name: node for node in graph.nodes}
@@ -99,7 +100,7 @@ class _Rewriting:
         return replace(self.graph, tensors=self._tensors, nodes=self._nodes, pieces=self._pieces)
 
     def _add(self, node: QuantNode, strip: dict[str, Columns], number: int) -> None:
-        """A layer in one strip."""
+        """Add a layer for one strip."""
         columns = strip[node.output]
         op, access = node.op, MEMORY_ACCESSES[node.op.kind](node, self.graph)
         read = read_columns(access, columns, width(self.graph.shape(node.inputs[0])))
@@ -119,7 +120,7 @@ class _Rewriting:
         )
 
     def _add_slices(self, cut: SliceCut, last: QuantNode) -> None:
-        """The layers of a segment slice by slice, and what joins them."""
+        """Add the layers of a segment slice by slice, and their concatenation."""
         inner = {self._layers[name].output for name in cut.ops}
         for number, part in enumerate(cut.slices):
             for node in (self._layers[name] for name in cut.ops):
@@ -144,7 +145,7 @@ class _Rewriting:
         )
 
     def _piece(self, tensor: str, strip: dict[str, Columns], number: int, read: Columns) -> str:
-        """The tensor that holds the columns `read` of `tensor`, no others."""
+        """Return the tensor that holds exactly the columns `read` of `tensor`."""
         begin, end = strip.get(tensor, (0, width(self.graph.shape(tensor))))
         held = strip_name(tensor, number) if tensor in strip else tensor
         if (begin, end) == read:
@@ -158,14 +159,14 @@ class _Rewriting:
         return self._views[held, columns]
 
     def _make(self, name: str, whole: QuantTensor, columns: Columns) -> None:
-        """A tensor of some columns of another."""
+        """Declare a tensor with some columns of another."""
         first, stop = columns
         self._tensors[name] = replace(whole, name=name, shape=(*whole.shape[:3], stop - first))
         self._pieces[name] = StripPiece(whole.name, first, stop)
 
 
 def _slice_of(node: QuantNode, part: Channels) -> QuantNode:
-    """A convolution that makes some channels of its output."""
+    """Return a convolution that computes some channels of its output."""
     first, stop = part
     constants = {role: values[first:stop] for role, values in node.params.items()}
     form = Real(constants) if isinstance(node.form, Real) else Weighted(**constants)

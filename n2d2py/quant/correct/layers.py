@@ -176,7 +176,7 @@ def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases
         if biases is not None:
             biases.held.advance_real(node)
 
-    (layer, typed), _ = together(formed, real, run.large)
+    (layer, typed), _ = together(formed, real, run.large and not narrow)
     if biases is None or not biases.may_correct(node):
         run.advance(typed)
         if biases is not None:

@@ -105,7 +105,7 @@ class Histogram:
             if signed:
                 bins += BINS
             counts += np.bincount(bins, minlength=counts.size)
-            zeros += block.size - int(np.count_nonzero(block))
+            zeros += int(np.count_nonzero(block == 0))  # of truth values, which are counted by vectors
         if signed:
             self.negative += counts[:BINS][::-1]
         self.positive += counts[-BINS:]

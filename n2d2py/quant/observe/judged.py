@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.arithmetic.exact import BLOCK
+
 _LEAST_DB = 15.0
 """Decibels that all rows of an output together must have."""
 _FLATTERED_DB = 3.0
@@ -84,9 +86,7 @@ def worst_output(
     """
     least = _LEAST_DB + (0 if unseen else _FLATTERED_DB)
     found = [
-        _figure(name, np.asarray(real[name], np.float64), values, least, noise, name in states)
-        for name, values in restored.items()
-        if values.size
+        _figure(name, real[name], values, least, noise, name in states) for name, values in restored.items() if values.size
     ]
     return max(found, key=lambda figure: figure.shortfall, default=None)
 
@@ -95,11 +95,11 @@ def worst_output(
 def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noise: bool, is_state: bool) -> OutputFigure:
     together = noise or is_state
     axis = _row_axis(real.shape)
-    rows, found = in_rows(real), in_rows(restored.astype(np.float64))
-    variance, power = rows.var(axis=(1, 2)), np.square(rows).mean(axis=(1, 2))
+    rows, found = in_rows(np.asarray(real)), in_rows(restored)
+    step = max(1, BLOCK // rows[0].size)
+    parts = [_row_figures(rows[k : k + step], found[k : k + step]) for k in range(0, len(rows), step)]
+    variance, power, error, low, high = np.concatenate(parts, axis=1)
     variance = np.where(together | (variance < _CONSTANT * power), power, variance)
-    error = np.array([np.square(row - one).mean() for row, one in zip(rows, found, strict=True)])
-    low, high = rows.min(axis=(1, 2)), rows.max(axis=(1, 2))
     scored = (low >= 0) & (low < _CLEAR) & (high <= 1)
     error = np.maximum(0, error - _SCORE_STEP**2 * scored) * (rows[0].size >= _VALUES)
     ratios = np.where((error > 0) & (not together), variance / error, np.inf)
@@ -124,6 +124,13 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
         least,
         weights.reshape([1] * axis + [-1] + [1] * (real.ndim - axis - 1)),
     )
+
+
+def _row_figures(rows: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Variance, mean square, mean squared error, smallest and largest value of each row (5, rows), in double precision."""
+    rows, axes = rows.astype(np.float64), (1, 2)
+    error = np.square(rows - found).mean(axis=axes)
+    return np.stack([rows.var(axis=axes), np.square(rows).mean(axis=axes), error, rows.min(axis=axes), rows.max(axis=axes)])
 
 
 def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
@@ -180,6 +187,10 @@ def _largest(rows: np.ndarray, found: np.ndarray, scores: bool) -> tuple[float |
     """The share of positions whose largest row is another, and clearly smaller one."""
     if len(rows) < 2:
         return None, False, 0
-    taken = np.take_along_axis(rows, found.argmax(axis=0)[None], 0)[0]
-    clear = np.maximum(_CLEAR * rows.std(axis=0), _SCORE_STEP * scores)
-    return float(np.mean(rows.max(axis=0) - taken > clear)), False, rows.shape[1]
+    wrong = 0
+    for exact, values in zip(rows.swapaxes(0, 1), found.swapaxes(0, 1), strict=True):  # one stimulus after the other
+        exact = exact.astype(np.float64)
+        taken = np.take_along_axis(exact, values.argmax(axis=0)[None], 0)[0]
+        clear = np.maximum(_CLEAR * exact.std(axis=0), _SCORE_STEP * scores)
+        wrong += np.count_nonzero(exact.max(axis=0) - taken > clear)
+    return wrong / rows[0].size, False, rows.shape[1]

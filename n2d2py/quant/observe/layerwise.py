@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,13 +121,19 @@ class LayerwiseRun:
         return list(ordered_map(run, self._parts))
 
     def advance_real(self, node: Node) -> None:
-        """Compute the outputs of the next layer in floating point, where they are asked for."""
+        """Compute the outputs of the next layer in floating point, where they are asked for, and free inputs that no later layer reads.
+
+        `moments` with `thorough` and `reached` of this layer come before.
+        """
+        done = self._read_last(node.inputs)
 
         def run(part: _Part) -> None:
             results = node.op.run([part.real[name] for name in node.inputs], node)
             if node.activation is not None:
                 results = [node.activation(y) for y in results]
             part.real.update(zip(node.outputs, results, strict=True))
+            for name in done:
+                del part.real[name]
 
         if self._real:
             _for_each(run, self._parts)
@@ -162,12 +168,15 @@ class LayerwiseRun:
     def forget(self) -> None:
         """Frees what no layer after the one just advanced over reads."""
         node = self._graph.nodes[self._index]
-        for name in {*node.inputs, *node.outputs}:
-            if self._last.get(name, -1) <= self._index:
-                for part in self._parts:
-                    part.real.pop(name, None)
-                    part.stored.pop(name, None)
+        for name in self._read_last([*node.inputs, *node.outputs]):
+            for part in self._parts:
+                part.real.pop(name, None)
+                part.stored.pop(name, None)
         self._index += 1
+
+    def _read_last(self, names: Iterable[str]) -> set[str]:
+        """Those of the names that no layer after the next one reads."""
+        return {name for name in names if self._last.get(name, -1) <= self._index}
 
     def _run_integers(self, part: _Part, typed: QuantNode) -> None:
         results = run_node(self._quantized, typed, [part.stored[name] for name in typed.inputs])

@@ -120,12 +120,16 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> 
     if isinstance(node.op, Fc):
         return x.reshape(1, len(x), -1)
     op, weights = node.op, node.params["weights"]
-    windows = sliding_windows(pad(x, op.pads, fill), weights.shape[2:], op.stride, op.dilation)
-    n, _, lines, columns = windows.shape[:4]
+
+    def windows(stimulus: int) -> np.ndarray:  # one by one: large images are not padded together
+        padded = pad(x[stimulus : stimulus + 1], op.pads, fill)
+        return sliding_windows(padded, weights.shape[2:], op.stride, op.dilation)
+
+    lines, columns = windows(0).shape[2:4]
     inputs = int(np.prod(weights.shape[1:]))
     chosen = _positions(lines * columns, _wanted(inputs, times), stimuli)
-    picked = windows[:, :, chosen // columns, chosen % columns]
-    return picked.transpose(0, 2, 1, 3, 4).reshape(n * len(chosen), op.groups, inputs).transpose(1, 0, 2)
+    picked = np.concatenate([windows(at)[:, :, chosen // columns, chosen % columns] for at in range(len(x))])
+    return picked.transpose(0, 2, 1, 3, 4).reshape(len(x) * len(chosen), op.groups, inputs).transpose(1, 0, 2)
 
 
 def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int, times: int) -> np.ndarray:

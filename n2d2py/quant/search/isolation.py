@@ -12,7 +12,7 @@ from n2d2py.quant.observe.judged import row_weights
 from n2d2py.quant.simulator import run_node
 from n2d2py.reference.engine import FloatEngine
 
-_ELEMENTS = 60_000_000
+_ELEMENTS = 30_000_000
 """Values of all tensors that a batch may hold at once."""
 
 

@@ -1,6 +1,7 @@
 """Float inputs: inputs for which one integer scale costs more than quantizing the results of their first layers.
 
     x, Log(x + 0.001), Conv               x and the logarithm stay in floating point; the result of Log is quantized
+    x > 0.5, MatMul                       x stays in floating point: quantized values near 0.5 could change the comparison
     x, Fc; channels of different units    x stays in floating point, each channel is scaled to [-1, 1], and the weights undo it
 
 "First layers" are the element-wise layers after an input: gains, shifts, functions. Two errors at their results are compared
@@ -41,6 +42,9 @@ _SQNR = 35.0
 """Signal to quantization noise, in dB, below which an input has 16 bits instead of 8."""
 _FEWEST_VALUES = 1000
 """Clipping at the largest of so many normally distributed values costs 35 dB."""
+
+_CACHED = 1 << 16
+"""Number of values that are quantized at once."""
 
 InputScales = Mapping[str, np.ndarray]
 """By input: gains and shifts (2, ...) that broadcast to it, such as (2, 1, C) for (1, T, C); (2, 0) without scaling."""
@@ -110,7 +114,7 @@ def _is_elementwise(node: Node) -> bool:
         return isinstance(op.function, Clip) or op.function.kind in EXACT_FUNCTIONS
     if isinstance(op, ArrayMap):
         whole = [prod(shape) == prod(op.dims) for shape, slot in zip(op.shapes, op.slots, strict=True) if slot >= 0]
-        return not op.result and all(whole)
+        return all(whole)
     if isinstance(op, ElemWise):
         return op.operation == "Prod"
     return isinstance(op, (AddConstants, Affine))
@@ -127,7 +131,7 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
         if any(_is_elementwise(node) and graph.precision(node).quantize for node in graph.consumers(name)):
             continue
         x = x.astype(np.float64)
-        if _is_better_in_float(graph, name, x) or (_needs_16_bits(x) and any(_last_products(graph, name))):
+        if _is_better_in_float(graph, name, x) or (any(_last_products(graph, name)) and _needs_16_bits(x)):
             found[name] = np.zeros((2, 0))
         elif (scales := _channel_scales(graph, name, x)) is not None:
             found[name] = scales
@@ -136,13 +140,15 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
 
 def _is_better_in_float(graph: Graph, name: str, x: np.ndarray) -> bool:
     """True if quantizing an input has a larger error than quantizing the results of its first layers."""
-    real = _first_results(graph, name, x)
-    rounded = _first_results(graph, name, _quantized_to(x, 8))
+    integers = _quantized_to(x, 8)
+    real, rounded = _first_results(graph, name, x), _first_results(graph, name, integers)
     if not all(np.isfinite(values).all() for values in real.values()):
         return False
+    if any(getattr(node.op, "result", "") for node in _first_layers(graph, name)) and not np.allclose(integers, x):
+        return True  # other samples may lie near the threshold of a comparison
     for tensor, values in real.items():
         with np.errstate(all="ignore"):
-            error = np.square(rounded[tensor] - values).mean()
+            error = np.square(rounded[tensor] - values, dtype=np.float64).mean()
             own = np.square(_quantized(values) - values).mean()
         if not np.isfinite(error) or error > _WORSE_RATIO * max(own, 1e-30 * np.square(values).mean()):
             return True
@@ -188,13 +194,26 @@ def _quantized(x: np.ndarray) -> np.ndarray:
     return _quantized_to(x, 16 if _needs_16_bits(x) else 8)
 
 
+def _squared_error(channels: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return the mean squared error (C) of quantized channels (C, N) in their units, computed by parts of N that fit the cache."""
+    kind, sums = _type(channels, 16 if _needs_16_bits(channels) else 8), np.zeros(len(channels))
+    for first in range(0, channels.shape[1], step := max(1, _CACHED // len(channels))):
+        part = channels[:, first : first + step]
+        sums += np.square((kind.dequantize(kind.quantize(part)) - part) / units[:, None]).sum(axis=1)
+    return sums / channels.shape[1]
+
+
 def _quantized_to(x: np.ndarray, bits: int) -> np.ndarray:
-    """Return the values after quantization to `bits` bits; 16 bits have headroom."""
-    if bits == 16:
-        kind = NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
-    else:
-        kind = interval_type(8, min(float(x.min()), 0.0), max(float(x.max()), LEAST_RANGE))
+    """Return the values after quantization to `bits` bits."""
+    kind = _type(x, bits)
     return kind.dequantize(kind.quantize(x)).astype(np.float64)
+
+
+def _type(x: np.ndarray, bits: int) -> NumType:
+    """Return the type of these values; 16 bits have headroom."""
+    if bits == 16:
+        return NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
+    return interval_type(8, min(float(x.min()), 0.0), max(float(x.max()), LEAST_RANGE))
 
 
 def _channel_scales(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None:
@@ -226,8 +245,8 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     half = np.where(symmetric, np.where(largest > LEAST_RANGE, largest, 1.0), (high - low) / 2)
     centre = np.where(symmetric, 0.0, (high + low) / 2)
     own = (channels - centre[:, None]) / half[:, None]
-    error = np.square((_quantized(channels) - channels) / half[:, None])[varies].mean()
-    least = np.square(_quantized(own) - own)[varies].mean()
+    error = _squared_error(channels, half)[varies].mean()
+    least = _squared_error(own, np.ones(len(own)))[varies].mean()
     return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_broadcast_shape(x.ndim, axis))
 
 

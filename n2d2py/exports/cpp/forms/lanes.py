@@ -10,11 +10,13 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.forms.contract import SHIFT, CoreForm, KernelFacts, form
-from n2d2py.exports.cpp.isa import LANES, PAIRS
+from n2d2py.exports.cpp.isa import LANES, PAIRS, ROW_PAIRS
 
 _OUTPUTS = 4
 _INPUTS = 8
 _LIMIT = 2**23
+_CHUNK, _FEWEST_PIXELS = 24, 3
+"""Columns of a chunk of `row_pair_depthwise.hpp`; outputs of a line from which on it is faster than by pairs of taps."""
 
 
 def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
@@ -95,9 +97,9 @@ class Lanes(CoreForm):
         if facts.kernel == "fullyConnected":
             results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
             return 168 + 2 * depth + results + (facts.gathered_bytes if source else inputs)
-        width, channels = facts.weights.shape[2:]
-        run = width * channels if source and channels % 4 == 0 else 2 * depth
-        return 304 + 4 * depth + run + (4 if direct else 8 * quads)
+        _, lines, width, channels = facts.weights.shape
+        run = width * channels if source and channels % 4 == 0 else depth
+        return 328 + 8 * lines + 4 * depth + run + (4 if direct else 8 * quads)
 
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
@@ -134,3 +136,43 @@ class PairsOfTaps(CoreForm):
         """As `pair_depthwise.hpp`: pointers to lines and taps, a pixel of the padding."""
         channels, lines, columns = facts.weights.shape
         return 240 + 4 * lines + 4 * (lines * columns + 2) + channels
+
+
+def row_pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of depthwise weights (C, 3, 3), as `row_pair_depthwise.hpp` describes it; C is a multiple of 4."""
+    blocks = len(weights) // 4
+    lanes = weights.astype(np.int64) & 0xFFFF
+    pairs = lanes[:, :2] | lanes[:, 1:] << 16  # (C, U and V, column)
+    products = np.concatenate([pairs.reshape(len(weights), -1), bias[:, None]], axis=1).reshape(blocks, -1)
+    factors = multiplied.reshape(len(multiplied), blocks, 4).transpose(1, 0, 2).reshape(blocks, -1)
+    stream = np.concatenate([products, factors], axis=1) & 0xFFFFFFFF
+    return stream.reshape(-1).astype("<u4").view(np.int8)
+
+
+@form
+class PairsOfRows(CoreForm):
+    """Depthwise 3x3 layers, a channel along two lines."""
+
+    name, which, kernels = "two rows a word", ROW_PAIRS, ("depthwise",)
+    time, facts = 2.0, {"RowPairs": 1}
+
+    def problem(self, facts: KernelFacts) -> str | None:
+        op = facts.layer.op
+        if facts.weights.shape[1:] != (3, 3) or tuple(op.dilation) != (1, 1) or op.stride[1] > 2 or max(op.pads) > 2:
+            return "it is not 3 x 3 with a stride of 1 or 2"
+        if len(facts.rows) % 4:
+            return "the number of its channels is not a multiple of four"
+        if facts.layer.output_shape[3] < _FEWEST_PIXELS:
+            return f"a line has less than {_FEWEST_PIXELS} pixels"
+        return facts.one_multiplier or facts.unaligned
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return row_pair_stream(facts.weights, facts.bias, facts.high_words)
+
+    def stack(self, facts: KernelFacts) -> int:
+        """As `row_pair_depthwise.hpp`: the columns of a chunk, a line of inputs."""
+        pixels, op = facts.layer.output_shape[3], facts.layer.op
+        outputs = min(pixels, _CHUNK // op.stride[1])
+        columns = -(-outputs // 3) * 3 + 2 if op.stride[1] == 1 else -(-outputs // 2) * 4 + 1
+        line = facts.layer.over[0].line_bytes if facts.layer.over and op.stride[0] == 1 else 0
+        return 400 + 48 * columns + line

@@ -111,13 +111,12 @@ def _stream(one: CoreForm, facts: KernelFacts) -> Stream:
 
 
 # ---- kernels whose constants have one order in all instruction sets -----------------------------
-def vectors(layer: Layer) -> Selection:
-    """The kernel of the instruction set for a layer whose constants have the same order in all."""
+def vectors(layer: Layer, *more: str) -> Selection:
+    """The kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that have these too."""
     if not layer.integer:
         return layer.portable
-    return Selection(
-        "the compiler makes the sums, registers the epilogue", ChosenKernel("vectors of sums", having(RUNS), NATIVE)
-    )
+    sets = tuple(dict.fromkeys(name for which in (RUNS, *more) for name in having(which)))
+    return Selection("the compiler makes the sums, registers the epilogue", ChosenKernel("vectors of sums", sets, NATIVE))
 
 
 def row_dots() -> Selection:

@@ -1,5 +1,5 @@
 """The built-in expansions: importing this package registers them."""
 
-from n2d2py.frontend.onnx.expansions import attention, contributed, quantized, sampling, spectra
+from n2d2py.frontend.onnx.expansions import attention, contributed, matrices, quantized, sampling, spectra
 
-__all__ = ["attention", "contributed", "quantized", "sampling", "spectra"]
+__all__ = ["attention", "contributed", "matrices", "quantized", "sampling", "spectra"]

@@ -1,0 +1,67 @@
+"""Determinants, identity matrices and reversed sequences, as sums, constants and gathers."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import helper
+
+from n2d2py.frontend.onnx.parts import Parts, expands
+from n2d2py.frontend.onnx.unsupported import Unsupported
+
+_LARGEST = 4
+"""Rows of a matrix whose determinant is expanded along rows."""
+
+
+@expands("Det")
+def _det(parts: Parts) -> None:
+    """Laplace's expansion: x (..., n, n) to (...)."""
+    dims = parts.dims(0)
+    if len(dims) < 2 or dims[-1] != dims[-2] or not 1 <= dims[-1] <= _LARGEST:
+        raise Unsupported(f"determinants of {'x'.join(map(str, dims[-2:]))} are not supported, those up to 4x4 are")
+    size = dims[-1]
+    rows = [parts.split(row, len(dims) - 1, [1] * size) for row in parts.split(parts.inputs[0], len(dims) - 2, [1] * size)]
+
+    def minor(row: int, columns: list[int]) -> str:
+        if row == size - 1:
+            return rows[row][columns[0]]
+        found = ""
+        for at, column in enumerate(columns):
+            term = parts.add("Mul", rows[row][column], minor(row + 1, [other for other in columns if other != column]))
+            found = parts.add("Sub" if at % 2 else "Add", found, term) if found else term
+        return found
+
+    parts.reshape(minor(0, [*range(size)]), *(0 for _ in dims[:-2]), out=0)
+
+
+@expands("EyeLike")
+def _eye_like(parts: Parts) -> None:
+    """A constant, by the shape of the input alone."""
+    rows, columns = parts.dims(0)
+    kind = helper.tensor_dtype_to_np_dtype(parts.attribute("dtype", 1))
+    parts.add("Identity", parts.constant("eye", np.eye(rows, columns, parts.attribute("k", 0), kind)), out=0)
+
+
+@expands("ReverseSequence")
+def _reverse_sequence(parts: Parts) -> None:
+    """A gather along the time axis: the first steps of each sequence, as many as it has, in the opposite order."""
+    dims, time, batch = parts.dims(0), parts.attribute("time_axis", 0), parts.attribute("batch_axis", 1)
+    lengths = parts.needed(1, "lengths").astype(np.int64)
+    if {time, batch} != {0, 1} or lengths.size != dims[batch]:
+        raise Unsupported(f"time axis {time} and batch axis {batch} do not fit {lengths.size} sequences")
+    steps = np.arange(dims[time])[:, None]
+    order = np.where(steps < lengths, lengths - 1 - steps, steps)
+    order = order if time == 0 else order.T
+    if (lengths == lengths[0]).all():
+        parts.add("Gather", parts.inputs[0], parts.constant("order", order.take(0, axis=batch)), axis=time, out=0)
+        return
+    index = np.broadcast_to(order.reshape(*order.shape, *[1] * (len(dims) - 2)), dims)
+    parts.add("GatherElements", parts.inputs[0], parts.constant("order", np.ascontiguousarray(index)), axis=time, out=0)
+
+
+@expands("Compress")
+def _compress(parts: Parts) -> None:
+    """A gather of the places, along one axis or of all elements, where a constant condition holds."""
+    places = np.flatnonzero(parts.needed(1, "condition"))
+    axis = parts.attribute("axis")
+    x = parts.inputs[0] if axis is not None else parts.reshape(parts.inputs[0], -1)
+    parts.add("Gather", x, parts.constant("places", places), axis=axis or 0, out=0)

@@ -1,0 +1,151 @@
+"""Decisions by the scores of classes: best classes, thresholds with hysteresis, moving averages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from n2d2py.arithmetic.decisions import ALWAYS, Decider
+from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
+from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.graph.port import TensorInfo
+from n2d2py.ini.schema import Key, Kind, keys
+from n2d2py.postprocessing.contract import KINDS, CCall, KernelConfig, PostKind, PostProcessor, misfit, only_output
+
+_KEYS = keys(
+    """
+top: Best classes that a result lists.
+activation: Function of the outputs, where the model does not end with it.
+threshold: A class is decided when its score is the best one and above it. Without it, the best class is always decided; of one
+    score, class 1 above 0.5.
+release: A decided class ends when its score is not above it. Default: the threshold.
+average: Calls whose scores are averaged.
+hold: Calls that a decided class lasts at least.
+""",
+    Key("top", Kind.UINT, 1, minimum=1, maximum=100),
+    Key("activation", Kind.ENUM, "none", choices=("none", "sigmoid", "softmax")),
+    Key("threshold", Kind.FLOAT, None, minimum=-16384, maximum=16384),
+    Key("release", Kind.FLOAT, None, minimum=-16384, maximum=16384),
+    Key("average", Kind.UINT, 1, minimum=1, maximum=1000),
+    Key("hold", Kind.UINT, 0, maximum=1000000),
+)
+
+
+class ClassScore(NamedTuple):
+    """A class with its number, its name ("" where it has none) and its average score."""
+
+    label: int
+    name: str
+    score: float
+
+
+class Decision(NamedTuple):
+    """The decision after a call.
+
+    Attributes:
+        label: number of the decided class; -1 for none.
+        name: its name; "" where it has none.
+        score: its average score; of none, the best one.
+        top: the best classes, the best one first.
+    """
+
+    label: int
+    name: str
+    score: float
+    top: tuple[ClassScore, ...]
+
+
+@dataclass(frozen=True)
+class ScoreDecider(PostProcessor):
+    """A decision that is bound to an output of a network.
+
+    Attributes:
+        decider: its integers.
+    """
+
+    decider: Decider
+
+    kernel: ClassVar = "decisions"
+    kernel_class: ClassVar = "Decider"
+    function: ClassVar = "decide"
+    folder: ClassVar = "scores"
+    types: ClassVar = {"State": "decision"}
+
+    @property
+    def config(self) -> KernelConfig:
+        """Numbers of the decider."""
+        activation = self.decider.activation
+        tables = {
+            "sigmoid": SIGMOID.tolist() if activation == "sigmoid" else (),
+            "powers": POWERS.tolist() if activation == "softmax" else (),
+        }
+        kinds = {name.capitalize(): activation == name for name in ("sigmoid", "softmax")}
+        return KernelConfig.of(self.decider, {"Value": 0}, tables, **kinds)
+
+    @property
+    def memory(self) -> np.ndarray:
+        """Of the state, which begins with the result."""
+        return np.zeros(5 + 2 * self.decider.top + self.decider.average * self.decider.classes, np.int32)
+
+    def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """`Decider.decide` of the first call."""
+        return self.stored([one[None] for one in outputs])[0]
+
+    def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """`Decider.decide`."""
+        return list(self.decider.decide(np.moveaxis(outputs[0], 1, -1).reshape(len(outputs[0]), -1)))
+
+    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        """`stored`, by the functions decide_begin and decide."""
+        state, found = self.memory, []
+        call("decide_begin", state)
+        for sample in samples:
+            call(self.function, state, *sample)
+            found.append(state[: 2 + 2 * self.decider.top].copy())
+        return found
+
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Decision:
+        """A row of `Decider.decide` in real numbers."""
+        label, score, *best = stored.tolist()
+        top = (ClassScore(one, self.name(one), value / ONE) for one, value in zip(best[::2], best[1::2], strict=True))
+        return Decision(label, self.name(label), score / ONE, tuple(top))
+
+
+def _bind(
+    values: Mapping[str, Any], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]
+) -> ScoreDecider:
+    info, classes = only_output(outputs), outputs[0].stored[1]
+    if int(np.prod(info.stored)) != classes:
+        shape = "x".join(map(str, info.shape))
+        raise misfit(f"the output '{info.name}' of {shape} has not one score for each class", "choose another by -outputs")
+    if names and len(names) != max(classes, 2):
+        what = f"{len(names)} class names do not fit the {classes} scores of '{info.name}'"
+        raise misfit(what, "name every output by -class-names; of one score, the classes 0 and 1")
+    if values["top"] > classes:
+        raise misfit(f"top={values['top']} exceeds the {classes} scores of '{info.name}'", f"give {classes} at most")
+    if classes == 1 and values["activation"] == "softmax":
+        raise misfit(f"a softmax of the only score of '{info.name}' is always 1", "use activation=sigmoid")
+    threshold, release = (None if values[key] is None else round(values[key] * ONE) for key in ("threshold", "release"))
+    if threshold is None:
+        threshold = ONE // 2 if classes == 1 else ALWAYS
+    if release is not None and release > threshold:
+        raise misfit("release is above the threshold", "give a threshold, and a release below it")
+    return ScoreDecider(
+        names,
+        Decider(
+            classes,
+            FixedScale.of(info.type, LOGIT if values["activation"] == "sigmoid" else ONE),
+            values["activation"],
+            values["top"],
+            values["average"],
+            threshold,
+            threshold if release is None else release,
+            values["hold"],
+        ),
+    )
+
+
+KINDS.add("scores", PostKind("scores", "A score of each class: decisions of classifiers, in a stream too.", _KEYS, _bind))

@@ -1,0 +1,136 @@
+"""The pipeline of an export in the report: from the raw image or sound to the decision, with samples after each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from n2d2py.postprocessing import Detection
+from n2d2py.report.comparison import inline_picture
+from n2d2py.report.svg import Svg, number
+from n2d2py.report.text import decimal, grouped, shorten
+
+_SIDE = 320
+"""Pixels of the longer side of an image in the page, at most."""
+_CLASSES = 4
+
+
+@dataclass(frozen=True)
+class PipelineStage:
+    """A stage around or in the network.
+
+    Attributes:
+        title, text: its name, and what it does.
+        facts: name and value of what it takes: memory, time or instructions.
+    """
+
+    title: str
+    text: str
+    facts: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class PipelineSample:
+    """A sample on its way.
+
+    Attributes:
+        raw: image (H, W) or (H, W, 3), bytes, or sound (n,), int16.
+        input: what the network reads: an image of bytes, or features (features, frames); None for another input.
+        decision: what `Network.pipeline` gives.
+    """
+
+    name: str
+    raw: np.ndarray
+    input: np.ndarray | None
+    decision: Any
+
+
+@dataclass(frozen=True)
+class PipelineData:
+    """Stages in their order, and samples; names of the classes.
+
+    Attributes:
+        converted: whether the export makes the input of the raw sample.
+    """
+
+    stages: Sequence[PipelineStage]
+    samples: Sequence[PipelineSample]
+    classes: tuple[str, ...] = ()
+    converted: bool = True
+
+
+def shown_stages(data: PipelineData) -> list[tuple[PipelineStage, list[tuple[str, str]]]]:
+    """The stages, each with a figure of each sample, SVG text and caption; the last one has the decisions."""
+    figures: list[list[tuple[str, str]]] = [[] for _ in data.stages]
+    for sample in data.samples:
+        figures[0].append((_draw_raw(sample.raw), sample.name))
+        if data.converted and sample.input is not None:
+            figures[1].append((_draw_image(sample.input), f"{sample.input.shape[1]}x{sample.input.shape[0]}"))
+        figures[-1].append(_draw_decision(sample, data.classes))
+    return list(zip(data.stages, figures, strict=True))
+
+
+def _draw_raw(raw: np.ndarray) -> str:
+    return _draw_wave(raw) if raw.ndim == 1 else _draw_image(raw)
+
+
+def _draw_wave(samples: np.ndarray) -> str:
+    """The least and the largest sample of each of 160 pieces."""
+    svg, pieces = Svg(160, 120, "wave", standalone=False), np.array_split(samples.astype(np.int64), min(160, len(samples)) or 1)
+    ends = [(float(one.min()), float(one.max())) if len(one) else (0.0, 0.0) for one in pieces]
+    peak = max(1.0, *(abs(end) for pair in ends for end in pair))
+    path = "".join(
+        f"M{number(160 * (k + 0.5) / len(ends))} {number(59.5 - 58 * high / peak)}V{number(60.5 - 58 * low / peak)}"
+        for k, (low, high) in enumerate(ends)
+    )
+    svg.path(path, "wave")
+    return svg.finish()
+
+
+def _draw_image(image: np.ndarray, detections: Sequence[Detection] = ()) -> str:
+    """An image with the boxes of detections, as SVG in its pixels."""
+    high, wide = image.shape[:2]
+    every = -(-max(high, wide) // _SIDE)
+    svg = Svg(wide, high, "photo", standalone=False)
+    svg.image(wide, high, inline_picture(np.ascontiguousarray(image[::every, ::every])))
+    for one in detections:
+        name = f"{one.name or one.label} {one.score:.2f}"
+        svg.rect(one.x0, one.y0, one.x1 - one.x0, one.y1 - one.y0, f"found d{one.label % 6}", title=name)
+    return svg.finish()
+
+
+def _draw_decision(sample: PipelineSample, classes: tuple[str, ...]) -> tuple[str, str]:
+    decision = sample.decision
+    if isinstance(decision, list) and all(isinstance(one, Detection) for one in decision) and sample.raw.ndim > 1:
+        counts = [f"{one.name or one.label} {one.score:.2f}" for one in decision[:_CLASSES]]
+        more = f" and {len(decision) - _CLASSES} more" if len(decision) > _CLASSES else ""
+        return _draw_image(sample.raw, decision), (", ".join(counts) or "nothing") + more
+    if isinstance(decision, tuple) and not hasattr(decision, "_fields"):
+        decision = decision[0]
+    if isinstance(decision, np.ndarray) and decision.dtype.kind in "iu" and decision.ndim == 2:
+        return _draw_image(np.rint(decision * (255 / max(1, decision.max()))).astype(np.uint8)), "classes of the pixels"
+    if isinstance(decision, np.ndarray):
+        return _draw_values(decision.ravel(), classes), ""
+    return "", shorten(str(decision), 160)
+
+
+def _draw_values(values: np.ndarray, classes: tuple[str, ...]) -> str:
+    """The largest outputs as bars, with the names of their classes."""
+    best = np.argsort(-values, kind="stable")[:_CLASSES]
+    most = float(abs(values[best]).max()) or 1.0
+    svg = Svg(160, 120, "values", standalone=False)
+    for row, at in enumerate(best.tolist()):
+        y = 6 + 28 * row
+        name = classes[at] if at < len(classes) else f"output {at}"
+        svg.text(2, y + 9, shorten(name, 18), "name" if row == 0 else "info", anchor="start")
+        svg.text(158, y + 9, decimal(float(values[at]), 3), "info", anchor="end")
+        svg.rect(2, y + 14, max(1.0, 156 * float(values[at]) / most), 5, "bars" if row == 0 else "kept")
+    return svg.finish()
+
+
+def bytes_fact(name: str, count: int) -> tuple[str, str]:
+    """A fact: so many bytes."""
+    return name, f"{grouped(count)} bytes"

@@ -1,0 +1,107 @@
+"""The pipeline of an export for its report: stages with what they take, and three samples computed in Python's integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.inputs import InputContract
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.quant.observe.worst import stimulus_picture
+from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage, bytes_fact
+from n2d2py.runtime import Network, Simulator
+from n2d2py.stages.calibrate import set_to_calibrate
+from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.report import BuildMetrics
+from n2d2py.stages.score_boxes import with_pipeline
+
+_SAMPLES = 3
+
+
+def pipeline_data(
+    network: LoadedNetwork,
+    graph: QuantGraph,
+    plan: MemoryPlan | None,
+    details: Mapping[str, Any],
+    built: BuildMetrics,
+    tested: Stimuli | None,
+) -> PipelineData | None:
+    """The pipeline of an export whose manifest has `details`; None where it is the network alone, or without samples."""
+    words, post = details.get("conversion_bytes"), details.get("post")
+    stimuli = tested or set_to_calibrate(network)
+    if stimuli is None or (stimuli.raw is None if words is not None else post is None):
+        return None
+    samples = _samples(with_pipeline(Simulator(graph), network, graph), stimuli.spread(_SAMPLES), words is not None)
+    if not samples:
+        return None
+    contract = network.data.contract
+    bytes_of_input = sum(int(np.prod(graph.shape(name)[1:])) * graph.type(name).bits // 8 for name in graph.fed)
+    facts = [] if words is None else [bytes_fact("working memory", words), _cost(built.conversion)]
+    stages = [PipelineStage(*one) for one in _input_stages(contract, facts)]
+    arena = [bytes_fact("arena", plan.arena_bytes)] if plan is not None else []
+    text = f"{len(graph.nodes)} layers, {'int' if graph.bits > 0 else 'float'}{abs(graph.bits)}"
+    stages.append(PipelineStage("Network", text, [bytes_fact("input", bytes_of_input), *arena, _cost(_network_cost(built))]))
+    stages.append(PipelineStage("Decision", post or "outputs as real values"))
+    return PipelineData(stages, samples, contract.classes, words is not None)
+
+
+def _input_stages(contract: InputContract, facts: list[tuple[str, str]]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Stages before the network; `facts` are those of the conversion, none where the export has none."""
+    source = contract.source
+    if source is None or not facts:
+        return [("Input", contract.text, [])]
+    if isinstance(source, AudioSource):
+        return [("Sound", f"{source.rate} Hz, 16 bits", []), ("Features", source.text, facts)]
+    return [("Frame", f"{source.format} of any size", []), ("Conversion", source.text, facts)]
+
+
+def _cost(text: str) -> tuple[str, str]:
+    return "cost", text or "not measured"
+
+
+def _network_cost(built: BuildMetrics) -> str:
+    if built.latency is not None:
+        return f"{built.latency.median_us:.4g} us, {built.latency.source}"
+    return f"{built.instructions[1]:,} instructions on {built.instructions[0]}" if built.instructions else ""
+
+
+def _samples(running: Network, stimuli: Stimuli, raw: bool) -> list[PipelineSample]:
+    found = []
+    for at in range(len(stimuli)):
+        sample, name = stimuli[at], Path(stimuli.names[at]).name
+        picture = _picture(running, sample)
+        if raw and stimuli.raw is not None:
+            given = _first_part(stimuli.raw(at), running)
+            found.append(PipelineSample(name, given, picture, running.pipeline(given)))
+        elif picture is not None and running.post is not None:
+            (info,) = running.info.inputs
+            found.append(PipelineSample(name, picture, None, running.postprocess(info.type.quantize(sample[None]))[0]))
+    return found
+
+
+def _first_part(raw: np.ndarray, running: Network) -> np.ndarray:
+    """An image, or the samples of the frames that a stimulus has, with silence after a sound that ends before."""
+    source = running.contract.source
+    if not isinstance(source, AudioSource):
+        return raw
+    size = source.samples(source.frames_of(running.info.inputs[0].stored[1:]).count)
+    return np.pad(raw[:size], (0, max(size - len(raw), 0)))
+
+
+def _picture(running: Network, sample: np.ndarray) -> np.ndarray | None:
+    """An input as an image; the features of a sound with the first one below."""
+    source = running.contract.source
+    if not isinstance(source, AudioSource):
+        image = stimulus_picture(sample, running.contract, max(sample.shape))
+        return None if image is None else running.contract.red_first(image)
+    frames = source.frames_of(sample.shape)
+    values = sample.reshape((source.features, frames.count) if frames.turned else (frames.count, source.features))
+    values = values if frames.turned else values.T
+    low, high = float(values.min()), float(values.max())
+    return np.rint((values[::-1] - low) * (255 / max(high - low, 1e-9))).astype(np.uint8)

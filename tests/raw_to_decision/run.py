@@ -1,0 +1,37 @@
+"""Raw images and sounds through exports on every set of x86, WebAssembly and boards in QEMU, stage by stage.
+
+    python tests/raw_to_decision/run.py [-images 200] [-sounds 100] [-detections 50] [-seed 0]
+
+Prints a line for each export. Exit status 1 when a build differs from Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
+
+from chain import BOARDS, HOSTS, compare, draw  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    for name, count in (("images", 200), ("sounds", 100), ("detections", 50), ("seed", 0)):
+        parser.add_argument(f"-{name}", type=int, default=count)
+    arguments = parser.parse_args()
+    failures = 0
+    for cases in draw(arguments.images, arguments.sounds, arguments.detections, arguments.seed):
+        with tempfile.TemporaryDirectory(prefix="n2d2py-raw-") as home:
+            wrong = compare(cases, Path(home))
+        failures += len(wrong)
+        text = "; ".join(wrong) or f"equal in {len(HOSTS) + len(BOARDS)} builds"
+        print(f"{len(cases.raw):4} {cases.model:8} {' '.join(cases.words)}: {text}", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

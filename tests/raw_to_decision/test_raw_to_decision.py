@@ -1,0 +1,35 @@
+"""A raw image or sound gives Python's integers after every stage of an export: input, outputs, detections in the frame."""
+
+from __future__ import annotations
+
+import chain
+import pytest
+from chain import compare, draw
+from support.board_export import need_core
+from support.programs import need
+
+CASES = {f"{cases.model} {cases.words[1].partition(':')[0]}": cases for cases in draw(70, 20, 10, seed=3)}
+FAST = ("image rgb565", "sound mfcc", "detector yuyv")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in FAST)) for name in CASES])
+def test_stages(name, tmp_path):
+    need("g++", "make")
+    need_core("cortex-m4")
+    assert compare(CASES[name], tmp_path, ("x86-64-v3",), ("cortex-m4",)) == []
+
+
+def test_a_difference_is_seen(tmp_path, monkeypatch):
+    """One level more in one picture."""
+    need("g++", "make")
+    plain, seen = chain.wanted, []
+
+    def changed(network, raw):
+        seen.append(raw)
+        made = bytearray(plain(network, raw))
+        made[0] ^= len(seen) == 3
+        return bytes(made)
+
+    monkeypatch.setattr(chain, "wanted", changed)
+    (line,) = compare(CASES["image rgb565"], tmp_path, ("x86-64-v3",), ())
+    assert line.endswith("x86-64-v3: 1 of 10 differ")
