@@ -1,4 +1,4 @@
-"""The declaration of the network's input: [sp], [env] or [cenv]."""
+"""Declaration of the network input: [sp], [env] or [cenv]."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ _CONFIG = Schema(
 
 @dataclass(frozen=True)
 class Levels:
-    """`count` values from `low` to `high`, evenly spread."""
+    """`count` equidistant values from `low` to `high`."""
 
     count: int
     low: float
     high: float
 
     def nearest(self, values: np.ndarray) -> np.ndarray:
-        """The level nearest to each value, ties to even levels; in the type of `values`."""
+        """Return the level nearest to each value, ties to even levels; in the type of `values`."""
         step = (self.high - self.low) / (self.count - 1)
         index = np.clip(np.rint((values - self.low) / step), 0, self.count - 1)
         return (index * step + self.low).astype(values.dtype)
@@ -77,16 +77,16 @@ class Levels:
 
 @dataclass(frozen=True)
 class Environment:
-    """The network's input as declared.
+    """The declared network input.
 
     Attributes:
-        section: its section's name: layers refer to it.
+        section: section name, by which layers refer to the input.
         shape: (C, H, W), or (F,) for a Size of one number.
-        batch_size: of -test.
+        batch_size: batch size of -test.
         signed: DataSignedMapping.
-        where: the section.
+        where: place of the section.
         composite: CompositeStimuli.
-        levels: the values that stimuli take, or None for any.
+        levels: values that stimuli are rounded to, or None.
     """
 
     section: str
@@ -99,18 +99,17 @@ class Environment:
 
 
 def provider_schemas() -> list[Schema]:
-    """The schemas of [sp] and of its ConfigSection."""
+    """Return the schemas of [sp] and of its ConfigSection."""
     return [_SCHEMA, _CONFIG]
 
 
 def read_environment(document: Document, *, for_data: bool = True) -> Environment:
-    """The declaration of the input; needs no data. Sets [sp]_SizeX, _SizeY and _NbChannels.
+    """Return the declaration of the input, without reading data. Sets [sp]_SizeX, _SizeY and _NbChannels.
 
-    Without `for_data` only the dimensions matter: what no data can be made for is let pass.
+    Without `for_data`, only the dimensions are needed, and settings that no data can be made for are accepted.
 
     Raises:
-        N2D2Error: E411 no section or no size, E406 for what is not supported, and what reading
-            raises.
+        N2D2Error: E411 no section or no size, E406 an unsupported setting, and the errors of reading.
     """
     found = [section for name in NAMES if (section := document.section(name)) is not None]
     if not found:
@@ -149,7 +148,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
 
 
 def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
-    """Expected outputs of other dimensions than the input's would be scored in another way."""
+    """Refuse expected outputs of other dimensions than the input: they would be scored in another way."""
     wanted: dict[str, object] = {
         **{f"TargetSize{axis}": value for axis, value in size.items()},
         "TargetNbChannels": channels,

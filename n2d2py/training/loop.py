@@ -22,7 +22,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.targets.pixels import fitted_labels
+from n2d2py.targets.pixels import fit_labels
 from n2d2py.training.batches import Source
 from n2d2py.training.checkpoint import checkpoint_error, read_checkpoint, write_checkpoint, write_weights
 from n2d2py.training.metrics import METRICS
@@ -383,7 +383,7 @@ def _flatten_positions(outputs: Tensor, expected: np.ndarray) -> tuple[Tensor, n
     if expected.ndim == 1:
         return outputs.flatten(1)[:, :, None], expected[:, None]
     height, width = outputs.shape[2:]
-    return outputs.flatten(2), fitted_labels(expected, (height, width), max(outputs.shape[1], 2)).reshape(len(expected), -1)
+    return outputs.flatten(2), fit_labels(expected, (height, width), max(outputs.shape[1], 2)).reshape(len(expected), -1)
 
 
 def _position_weights(expected: np.ndarray) -> np.ndarray:
