@@ -56,7 +56,6 @@ class LayerContext:
 
     @property
     def shapes(self) -> list[Shape]:
-        """Shapes of the inputs."""
         return [self.graph.shape(tensor) for _, tensor in self.parents]
 
     def concat_inputs(self) -> str:
@@ -164,7 +163,6 @@ class LayerType:
 
 
 LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.catalog", "n2d2py.frontend.ini.transformations")
-"""Registry of the values of `Type=`."""
 
 
 Build = Callable[[LayerContext], None]

@@ -51,7 +51,6 @@ _SOLVERS = QUANTIZER_SOLVERS + TRAINING.for_keys(
     QWeight.GammaThreshold
     """.split()
 )
-_INITIAL_STEP = "LSQ: training takes its first step from the first batch"
 
 
 def _range_key(name: str, values: str) -> Key:
@@ -60,7 +59,7 @@ def _range_key(name: str, values: str) -> Key:
 
 
 def _step_key(name: str) -> Key:
-    return Key(name, Kind.BOOL, True, _INITIAL_STEP, ignored=TRAINING)
+    return Key(name, Kind.BOOL, True, "LSQ: training takes its first step from the first batch", ignored=TRAINING)
 
 
 _TEXTS = """
