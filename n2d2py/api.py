@@ -86,7 +86,8 @@ def load(
 
     Args:
         model: NET.ini, NET.onnx or NET.tflite; an `onnx.ModelProto`, an `onnx_ir.Model`, or a `torch.nn.Module`.
-        example_inputs: of a module alone: a tensor, or a tuple of one for each input, with batch 1. torch.onnx exports it with them.
+        example_inputs: of a module alone: a tensor, or a tuple of one for each input, with batch 1. torch.onnx exports it with
+            them.
         target: the export that it is loaded for, such as "NCNN"; by default that of the options, else "CPP".
         options: seed, weights, data and others.
         folder: where the weights and statistics of earlier runs are found, and what a pipeline stores is written.
@@ -95,7 +96,8 @@ def load(
         progress: whether this and the next steps draw progress bars, in notebooks as widgets where ipywidgets is installed.
 
     Raises:
-        N2D2Error: E1xx to E4xx for files that cannot be read or hold what is not supported, E008 for another kind of file or model.
+        N2D2Error: E1xx to E4xx for files that cannot be read or hold what is not supported, E008 for another kind of file or
+            model.
     """
     log.setup(quiet=quiet, strict=strict, bars=progress, words=python_words)
     name = find_target(target or options.target or target_names()[0]).name
@@ -215,7 +217,8 @@ def export(
     """Write a project of a target into FOLDER/export_TARGET_<int|float><bits>; of a file or a network all steps before too.
 
     Args:
-        model: what `load` takes, a loaded or a quantized network; of the last one, data and the options of the steps before have
+        model: what `load` takes, a loaded or a quantized network; of the last one, data and the options of the steps before
+            have
             no effect.
         target: such as "CPP" or "NCNN"; None: what the network was loaded for, of a file "CPP".
         example_inputs: as of `load`.

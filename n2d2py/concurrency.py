@@ -56,7 +56,8 @@ def _stop(futures: Iterable[Future[R]]) -> None:
 def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """function(item) for each item, in order, computed by threads; at most one result more than there are cores waits.
 
-    An exception in `function`, or the consumer's stopping early, cancels what has not started, and waits for the rest. A sequence of one item needs no thread.
+    An exception in `function`, or the consumer's stopping early, cancels what has not started, and waits for the rest. A
+    sequence of one item needs no thread.
     """
     if isinstance(items, Sequence) and len(items) < 2:
         yield from map(function, items)

@@ -129,7 +129,8 @@ class _Runs(_Shown):
         """Real outputs for real inputs (N, ...) in the axes of the file; the rest as in `n2d2py.load_export`.
 
         Raises:
-            N2D2Error: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not have.
+            N2D2Error: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not
+                have.
         """
         return self._network(*map(as_array, inputs), outputs=outputs)
 

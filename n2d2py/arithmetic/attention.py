@@ -16,7 +16,8 @@ Where a mask says that an element does not count, it does not count for m, and i
 Normalization of a row of n elements q (zero point z), d = q - z:
 
     a = n d - sum of d                          n times what an element is away from the mean; without mean: n d
-    v = sum of (n d^2) - (sum of d)^2 + E       n^2 times the variance, E = round(n^2 epsilon / s^2) >= 1; without mean: n sum of d^2 + E
+    v = sum of (n d^2) - (sum of d)^2 + E       n^2 times the variance, E = round(n^2 epsilon / s^2) >= 1; without mean: n sum
+    of d^2 + E
     k = floor((62 - bits of v) / 2), root = floor(sqrt(v 4^k)), inverse = floor(2^61 / root)
     t = (a * inverse + 2^(h - 1)) >> h, h = 61 - k - F      a / sqrt(v) with F fractional bits
     acc = gain t + offset

@@ -3,7 +3,8 @@
 r(x) is (x + 2^14) >> 15, N the size of the transform.
 
     1. v = (sample window) >> 12 << j            window in 1/4096; j: the largest with |v| < 2^15
-    2. X = Fourier transform of v / N            each stage of 2 or 4 parts multiplies by r(32767 / parts) before; products are rounded by r
+    2. X = Fourier transform of v / N            each stage of 2 or 4 parts multiplies by r(32767 / parts) before; products are
+    rounded by r
     3. s = sqrt(sum(weight |X|^2)) >> j          of each mel band, weights in 1/4096; the root is rounded to nearest
 
 With an estimate e of the noise in each band, 0 at the start of a sound:

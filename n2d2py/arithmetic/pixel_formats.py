@@ -162,7 +162,8 @@ class _SemiPlanar(PixelFormat):
 class _Bayer(PixelFormat):
     """One color for each pixel, in squares of two by two; red is in row `red_y` and column `red_x` of a square.
 
-    A missing color is the mean of the two or four nearest pixels that have it, rounded half up. Rows and columns beyond the edge
+    A missing color is the mean of the two or four nearest pixels that have it, rounded half up. Rows and columns beyond the
+    edge
     mirror those next to it.
     """
 

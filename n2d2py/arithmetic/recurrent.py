@@ -1,12 +1,14 @@
 """LSTM, GRU and RNN in integers. Normative for `kernels/n2d2/integer_recurrent.hpp`.
 
-x (zero point taken off) are the integers of a step's input, h the hidden state in 2^-H, c the cell state in 2^-F. Rows of weights W, R
+x (zero point taken off) are the integers of a step's input, h the hidden state in 2^-H, c the cell state in 2^-F. Rows of
+weights W, R
 are integers; each row has its multipliers m_x, m_h and its bias b, so that the sum of a gate is one integer in 2^-(12 + p):
 
     S = m_x * (W x) + m_h * (R h) + b                            64 bits
     gate = clamp16((S + 2^(p - 1)) >> p)                         in 2^-12
 
-sigmoid and tanh of gates, and tanh of the cell state, are straight lines between knots (arithmetic/interpolated.py), in 2^-15, from
+sigmoid and tanh of gates, and tanh of the cell state, are straight lines between knots (arithmetic/interpolated.py), in 2^-15,
+from
 -2^15 to 2^15. With i, o, f, g and z, r, n for them:
 
     LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^(29 - H)) >> (30 - H))
@@ -15,12 +17,14 @@ sigmoid and tanh of gates, and tanh of the cell state, are straight lines betwee
 
 The gate n of a GRU reads (r h + 2^14) >> 15 instead of h, or with linear_before_reset:
 
-    u = clamp31((m_x * (W x) + b + 2^(p - 5)) >> (p - 4)),  v = clamp31((m_h * (R h) + b_h + 2^(p - 5)) >> (p - 4))      in 2^-16
+    u = clamp31((m_x * (W x) + b + 2^(p - 5)) >> (p - 4)),  v = clamp31((m_h * (R h) + b_h + 2^(p - 5)) >> (p - 4))      in
+    2^-16
     gate = clamp16((2^15 u + r v + 2^18) >> 19)
 
 A sequence that begins with a state x of another tensor begins with clamp16((m x + 2^(p - 1)) >> p).
 
-clamp16 holds within +-32767, clamp31 within +-2^30. A layer may hold gates and the cell state within less (gate_limit, cell_limit).
+clamp16 holds within +-32767, clamp31 within +-2^30. A layer may hold gates and the cell state within less (gate_limit,
+cell_limit).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Quantizers of quantization-aware training in inference: SAT and LSQ, weights and activations.
 
-A quantizer has a `Range` of steps: 1, 3, 7, 15, ... 255 are 1 to 8 bits. Sources: SAT, Jin et al., "Towards Efficient Training for
+A quantizer has a `Range` of steps: 1, 3, 7, 15, ... 255 are 1 to 8 bits. Sources: SAT, Jin et al., "Towards Efficient Training
+for
 Neural Network Quantization" (2019), whose weights are those of DoReFa-Net; LSQ, Esser et al., "Learned Step Size Quantization"
 (2019). Ties are rounded to even, as everywhere here.
 

@@ -2,7 +2,8 @@
 
     n2d2py-tune [NET.ini ...] [-params FILE ...] [-o DIR] [-rounds N] [-threads N] [-nbbits N] [-- N2D2PY OPTIONS]
 
-Without names: LeNet.ini and MobileNet.ini of the installation, and all presets; FILE is a path or the name of a preset. A network with NET.npz next to it has
+Without names: LeNet.ini and MobileNet.ini of the installation, and all presets; FILE is a path or the name of a preset. A
+network with NET.npz next to it has
 these weights, any other those of its file or random ones; options after -- go to every export (-calib 10 by default).
 Exports stay in DIR (tune_params by default) as DIR/NET__PARAMS; DIR/tune_params.csv holds the printed table. The exports of
 a network are timed interleaved; a ratio is the median over the rounds of its time over that of the first of the files.

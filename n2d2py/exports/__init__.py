@@ -1,6 +1,6 @@
-"""The exports: what turns a planned network into a project of a target. One room per target.
+"""Exports: a planned network becomes a project of a target. One folder for each target.
 
-`find_target(name)` finds one, `ExportRequest` is what it is given, `ExportFolder` writes whole or not at all.
+`find_target(name)` returns a target, `ExportRequest` is its input, `ExportFolder` writes all files or none.
 """
 
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, ScoredOutput, Target

@@ -1,4 +1,4 @@
-"""The contract of a target: what an export is given, what it prepares, writes and runs."""
+"""The contract of a target: its request, preparation, files and runner."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class ScoredOutput:
-    """Scoring of an output of the network against the labels of the stimuli.
+    """Scoring of a network output against the labels of the samples.
 
     Attributes:
         output: tensor name of the output.
-        top_n: a label is found when it is among the `top_n` largest channels.
+        top_n: a label counts as found if it is among the `top_n` largest channels.
         threshold: for an output of one channel: the real value above which the label is 1.
     """
 
@@ -48,13 +48,13 @@ class KernelChoice:
 
     Attributes:
         layer: its name.
-        kernel: the implementation; "portable" for the one that runs everywhere, "none" for a layer without code.
-        sets: the instruction sets that it is for; elsewhere the portable one runs. Empty for every one.
-        reason: why this one: what the layer has, or what ruled out the better ones.
-        tiles: whether it works in tiles whose size can be chosen.
-        weight_bits: bits that a weight takes where several are packed into a byte; 0 for whole bytes.
-        weight_bytes: bytes of the weights unchanged packed.
-        prepacked_bytes: of static memory that they take where they are unpacked once, at most over `sets`.
+        kernel: the implementation; "portable" runs everywhere, "none" for a layer without code.
+        sets: instruction sets that use it, the portable kernel runs on others; empty for all.
+        reason: why it was chosen, or why better ones do not apply.
+        tiles: it works in tiles of selectable size.
+        weight_bits: bits of a weight if several are packed into a byte; 0 for whole bytes.
+        weight_bytes: bytes of the weights without packing.
+        prepacked_bytes: static memory of weights that are unpacked once, the maximum over `sets`.
     """
 
     layer: str
@@ -69,20 +69,20 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """Everything an export may use; plain data that no export changes.
+    """The input of an export; plain data that no export changes.
 
     Attributes:
         graph: the typed network.
-        stimuli: what the project is tested with; may hold none.
-        targets: the scored outputs, in the order of the labels of the stimuli.
-        problem, plan: the static memory, in HWC; None for targets that place memory themselves.
-        parameters: export parameters by name (`-export-parameters`); absent ones have their default.
+        stimuli: test samples of the project; may be empty.
+        targets: the scored outputs, in the order of the labels.
+        problem, plan: static memory in HWC; None for targets that place memory themselves.
+        parameters: export parameters by name (`-export-parameters`); others have their default.
         layer_parameters: raw parameters of single layers, by layer name.
-        options: the options of the run that shape the export, for the manifest and the README.
-        hashes: digest by name of each input of the run (network, weights, data), for the manifest.
-        contract: images that the network takes, and names of its classes.
-        post: post-processing of the outputs (`-post`); None without one.
-        app: the application around the network (`-app`); None without one.
+        options: options of the run that shape the export, for the manifest and the README.
+        hashes: digest of each input of the run (network, weights, data) by name, for the manifest.
+        contract: images that the network takes, and class names.
+        post: post-processing of the outputs (`-post`); None without.
+        app: application around the network (`-app`); None without.
     """
 
     graph: QuantGraph
@@ -100,7 +100,7 @@ class ExportRequest:
 
     @property
     def memory_plan(self) -> MemoryPlan:
-        """`plan`, of a target that needs one."""
+        """`plan` of a target that requires one."""
         if self.plan is None:
             raise InternalError("the export was asked for without a memory plan")
         return self.plan
@@ -108,21 +108,20 @@ class ExportRequest:
 
 @dataclass(frozen=True)
 class QuantDefaults(IntegerKinds):
-    """Defaults of the integers of a target, and its limits.
+    """Quantization defaults and limits of a target.
 
     Attributes:
-        unsigned: whether tensors without negative values may be unsigned, and others have a zero point; False: all are
-            signed and symmetric.
-        per_output: whether weights may have a scale for each output channel; False: one scale for each layer.
-        rescaling: mode of the rescaling, as in `-act-rescaling-mode`; "" for that of the tool.
-        own_rescaling: whether sums become integers by an arithmetic of the runtime, whatever `-act-rescaling-mode`.
-        input_bits, output_bits: width of the network's inputs and outputs; 0: the tool chooses.
-        mixed: whether single tensors may have 16 bits in an 8-bit network, for less rounding.
-        reduce_range: whether weights are kept so small that 8-bit products fit 16 bits.
-        softmax_rows: whether a Softmax over channels may become one of rows of an array, in integers.
-        last_softmax: whether a Softmax at an output stays in the network of integers; False: it is dropped.
-        integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
-            (quant/types/float_regions.py); None: all that have an integer form compute in integers.
+        unsigned: nonnegative tensors may be unsigned, and others may have a zero point; False: all are signed and symmetric.
+        per_output: weights may have a scale for each output channel; False: one scale for each layer.
+        rescaling: mode of the rescaling, as in `-act-rescaling-mode`; "" for the tool's default.
+        own_rescaling: accumulators are requantized by the runtime's arithmetic, whatever `-act-rescaling-mode` says.
+        input_bits, output_bits: width of network inputs and outputs; 0: the tool chooses.
+        mixed: single tensors may have 16 bits in an 8-bit network.
+        reduce_range: weights are limited so that two 8-bit products fit 16 bits.
+        softmax_rows: a Softmax over channels may become an integer Softmax over rows.
+        last_softmax: a Softmax at an output stays; False: it is dropped.
+        integer_layers: the layers that run in integers; each quantizes its input, and all others are float
+            (quant/types/float_regions.py); None: all layers with an integer form.
     """
 
     unsigned: bool = True
@@ -139,7 +138,7 @@ class QuantDefaults(IntegerKinds):
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """The options of the command line that ask for what the target never has, or always."""
+        """Command line options that have no effect on this target."""
         return (
             *(("act-rescaling-mode",) if self.own_rescaling else ()),
             *(() if self.unsigned else ("no-unsigned", "no-zero-points")),
@@ -151,11 +150,11 @@ class QuantDefaults(IntegerKinds):
 
 @dataclass(frozen=True)
 class Prepared(Generic[ResultT]):
-    """Answer of a target to a request: a result that can be written, or all reasons why there is none.
+    """Answer of a target to a request: a result that can be written, or the reasons against it.
 
     Attributes:
-        problems: one error for each layer, type or parameter that the target cannot take.
-        content: what the target's `write` prints; its type is the target's own.
+        problems: one error for each layer, type or parameter that the target does not support.
+        content: input of the target's `write`; the type is the target's own.
     """
 
     request: ExportRequest
@@ -164,7 +163,7 @@ class Prepared(Generic[ResultT]):
 
     @classmethod
     def of(cls, request: ExportRequest, make: Callable[[], ResultT]) -> Prepared[ResultT]:
-        """Result of `make`, or its errors."""
+        """Return the result of `make`, or its errors."""
         try:
             return cls(request, (), make())
         except ErrorList as problems:
@@ -173,7 +172,7 @@ class Prepared(Generic[ResultT]):
             return cls(request, [problem])
 
     def check(self) -> None:
-        """Raise the problems, all together."""
+        """Raise all problems together."""
         ErrorList.raise_if(list(self.problems))
 
     @property
@@ -181,7 +180,7 @@ class Prepared(Generic[ResultT]):
         """The content.
 
         Raises:
-            ErrorList: the problems, all together.
+            ErrorList: all problems together.
         """
         self.check()
         if self.content is None:
@@ -190,26 +189,26 @@ class Prepared(Generic[ResultT]):
 
 
 class Target(Generic[ResultT]):
-    """All that the tool knows of a target; one folder holds the class and what it uses.
+    """Everything about a target. One folder holds the class and its helpers.
 
-    `prepare` does the work and finds all problems; `write` prints what it made.
+    `prepare` does the work and finds all problems; `write` writes its result.
 
     Attributes:
         name: as in `-export NAME` and in the folder's name.
-        aliases: names of N2D2's exports that are this one; they are taken with a notice.
-        stands_in_for: names of N2D2's exports that there are none of; the error names this one as the nearest.
-        parameters: the export parameters that it reads. Others that are given are warned of.
-        layer_parameters: the parameters of single layers that it reads, besides those of the precision.
-        quantization: what its integers are like.
-        in_floats: whether it takes networks in floating point, whatever its parameters.
-        needs_plan: whether requests must come with `problem` and `plan`.
-        adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
-        keeps_states: whether its networks keep states between calls.
-        converts_inputs: whether its exports contain the conversion of `InputContract.source`.
-        post_processes: whether its exports contain the post-processing of -post.
-        has_apps: whether its exports contain the application of -app.
-        codes: its own errors and warnings by code, each with its meaning and the general remedy; for its page.
-        runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
+        aliases: names of this target in N2D2, accepted with a notice.
+        stands_in_for: N2D2 exports that do not exist here; the error proposes this target.
+        parameters: its export parameters; unknown ones cause a warning.
+        layer_parameters: its parameters of single layers, in addition to the precision.
+        quantization: quantization defaults.
+        in_floats: it accepts float networks, whatever its parameters.
+        needs_plan: requests must have `problem` and `plan`.
+        adds_residuals: its convolutions can add a residual (`QuantNode.residual`).
+        keeps_states: its networks keep states between calls.
+        converts_inputs: its exports contain the conversion of `InputContract.source`.
+        post_processes: its exports contain the post-processing of -post.
+        has_apps: its exports contain the application of -app.
+        codes: its own errors and warnings by code, each with meaning and general remedy; for its page.
+        runner: runs a written export for `-test` and `-compare`; None if it cannot run on this machine.
     """
 
     name: str = ""
@@ -229,21 +228,22 @@ class Target(Generic[ResultT]):
     runner: type[Runner] | None = None
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """Of the parameters that it reads, those that others, or the precision `bits` (-nbbits), leave without effect, each with the
-        reason."""
+        """Return its parameters that others, or the precision `bits` (-nbbits), make ineffective, each with the reason."""
         return {}
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
-        """`quantization` under these parameters."""
+        """Return `quantization` under these parameters."""
         return self.quantization
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """The typed network with the arithmetic of what runs the export, where that is not the tool's own: its simulator, scores and
-        comparisons then show what users of the export get. Tensors keep their names, shapes and scales."""
+        """Return the typed network with the arithmetic of the runtime that runs the export, if it differs from the tool's.
+
+        Simulator, scores and comparisons then show the results of the export. Tensors keep their names, shapes and scales.
+        """
         return graph
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
-        """Scratch of its kernels, by layer, in a plan of the tensors."""
+        """Return the workspaces of its kernels, by layer, for a plan of the tensors."""
         return {}
 
     def constant_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Sequence[Constant] | None:
@@ -251,26 +251,26 @@ class Target(Generic[ResultT]):
         return None
 
     def prepare(self, request: ExportRequest) -> Prepared[ResultT]:
-        """Does all work that can fail because of the network or the parameters; writes nothing.
+        """Do all work that can fail because of the network or the parameters, without writing anything.
 
         Raises:
-            InternalError: for a request that makes no sense, such as one without a memory plan that the target needs.
+            InternalError: for an invalid request, such as one without a required memory plan.
         """
         raise NotImplementedError
 
     def details(self, prepared: Prepared[ResultT]) -> dict[str, Any]:
-        """Details of this export for readers of the manifest and the runner; plain JSON values."""
+        """Return details of this export for the manifest and the runner, as plain JSON values."""
         return {}
 
     def constant_bytes(self, prepared: Prepared[ResultT]) -> dict[str, int]:
-        """Bytes of the constants of each layer, by its name."""
+        """Return the bytes of constants by layer."""
         return {
             node.name: sum(int(np.asarray(array).nbytes) for array in node.params.values())
             for node in prepared.request.graph.nodes
         }
 
     def manifest(self, prepared: Prepared[ResultT]) -> Manifest:
-        """The manifest of the export, for ExportFolder."""
+        """Return the manifest of the export."""
         request = prepared.request
         details = {**self.details(prepared), "contract": request.contract.fields()}
         if request.post and self.post_processes:
@@ -278,12 +278,11 @@ class Target(Generic[ResultT]):
         return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes, details)
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
-        """Write the project into an existing folder, without its manifest.
-
-        Returns what runs each layer, for the report; None where there is no choice.
+        """Write the project into an existing folder, without its manifest; return the kernel of each layer, None without a
+        choice.
 
         Raises:
-            ErrorList: the problems of what was prepared; nothing is written.
+            ErrorList: the problems found by `prepare`; nothing is written.
         """
         raise NotImplementedError
 
@@ -292,24 +291,24 @@ class Target(Generic[ResultT]):
         return 1.0
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """Raise E808 where `-tune` has nothing to measure."""
+        """Raise E808 if `-tune` has nothing to measure."""
         what = f"-tune is not supported by {self.name}, which has no tiles"
         raise N2D2Error("E808", what, remedy="remove -tune, or tune an export for one instruction set")
 
     def tune(
         self, prepared: Prepared[ResultT], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
     ) -> ExportRequest:
-        """The request with the best of what `-tune` measures of the export in `folder`."""
+        """Return the request with the best variants that `-tune` measured for the export in `folder`."""
         raise NotImplementedError
 
 
 def graph_ports(graph: QuantGraph) -> list[tuple[str, str]]:
-    """("input" or "output", name) of every input and output of a network."""
+    """Return ("input" or "output", name) of every network input and output."""
     return [("input", name) for name in graph.inputs] + [("output", name) for name in graph.outputs]
 
 
 def no_layers(graph: QuantGraph) -> N2D2Error:
-    """E704, for a network of which nothing is left to export."""
+    """Return E704, for a network without any layer left to export."""
     return N2D2Error(
         "E704", f"the model '{graph.name}' has no layer to export", remedy="connect an output to an input through a layer"
     )

@@ -1,4 +1,4 @@
-"""The export parameters of all targets together: read for one of them, and documented."""
+"""Export parameters of all targets: reading for one target, and documentation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from n2d2py.ini.schema import Schema
 
 
 def known_parameters(*more: Target[Any]) -> Schema:
-    """The parameters of the targets of this package and of `more` ones; where names are equal, that of the last of `more`, else
-    of the first."""
+    """Return the parameters of the targets of this package and of `more`; for equal names, the last of `more`, else the first.
+    Return the parameters of the targets of this package and of `more`; for equal names, the last of `more`, else the first."""
     keys = {key.name: key for target in reversed(built_in_targets()) for key in target.parameters.keys}
     keys.update({key.name: key for target in more for key in target.parameters.keys})
     names = dict.fromkeys(key.name for target in (*built_in_targets(), *more) for key in target.parameters.keys)
@@ -25,11 +25,11 @@ def known_parameters(*more: Target[Any]) -> Schema:
 
 
 def load_params(path: Path | str | None, target: str | None = None) -> Params:
-    """The export parameters of a file or a preset (`parameters_file`), for the export of that name; all defaults for None.
+    """Return the export parameters of a file or preset (`parameters_file`) for a target; defaults for None.
 
     Raises:
-        N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122
-            a wrong value, E700 an unknown target; an ErrorList for several. Unknown keys are warnings (W102).
+        N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122 a wrong value, E700 an unknown
+            target; an ErrorList for several. Unknown keys are warnings (W102).
     """
     asked = [find_target(target)] if target is not None else []
     schema = known_parameters(*asked)
@@ -40,12 +40,12 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
 
 
 def parameters_page() -> str:
-    """The documentation page of the parameters of this package's targets, Markdown."""
+    """Return the documentation page of the export parameters of this package, in Markdown."""
     return schema_page(_schemas(built_in_targets()), "Export parameters")
 
 
 def target_page(target: Target[Any]) -> str:
-    """The reference page of a target of another package, Markdown: its parameters, those of layers, its codes."""
+    """Return the reference page of a target of another package, in Markdown: parameters, layer parameters, codes."""
     schemas = [schema for schema in (target.parameters, target.layer_parameters) if schema.keys]
     text = schema_page(schemas, f"{target.name}: parameters, errors and warnings")
     codes = "\n".join(["", "## Errors and warnings", "", *code_table(target.codes), ""]) if target.codes else ""
@@ -53,7 +53,7 @@ def target_page(target: Target[Any]) -> str:
 
 
 def parameters_help(target: str) -> str:
-    """Help of `-h` on the parameters of a target.
+    """Return the text of `-h` about the parameters of a target.
 
     Raises:
         N2D2Error: E700, E714 as `find_target`.

@@ -1,4 +1,4 @@
-"""Files of export parameters that come with the tool, by name: those of `params/`."""
+"""Presets of export parameters, by name: the files of `params/`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from n2d2py.errors import Location, N2D2Error, nearest
 
 
 def preset_names() -> list[str]:
-    """The names of the presets, sorted.
+    """Return the sorted names of the presets.
 
     Raises:
-        N2D2Error: E001 where the installation has no `params`.
+        N2D2Error: E001 if the installation has no `params`.
     """
     return sorted(file.stem for file in resources.folder("params").glob("*.ini"))
 
 
 def parameters_file(given: Path | str) -> Path:
-    """The file that `-export-parameters` means: a file that exists, else the preset of this name, with or without ".ini".
+    """Return the file for `-export-parameters`: an existing file, else the preset of this name, with or without ".ini".
 
-    A path with folders is never a preset; it is returned unchanged, whether it exists or not.
+    A path with folders is never a preset; it is returned unchanged.
 
     Raises:
         N2D2Error: E101 for a name without folder that is neither a file nor a preset.

@@ -15,13 +15,13 @@ from n2d2py.quant.weights.weighted import WeightedQuantizer, zero_point_terms
 
 @dataclass(frozen=True)
 class RealWeights:
-    """Weights, bias and scales of a weighted layer: a real weight is `weights * scales`, the bias `(bias + fractions) * steps`.
+    """Weights, bias and scales of a weighted layer: real weight = `weights * scales`, real bias = `(bias + fractions) * steps`.
 
     Attributes:
         weights: integers (O, ...).
         scales, steps: (O) or (1), float64.
-        bias: (O), int64, without the zero points that the tool added to it.
-        fractions: (O), of a bias that is not an integer; None else.
+        bias: (O), int64, without the zero points that the tool added.
+        fractions: (O), fractional parts of the bias; None without.
     """
 
     weights: np.ndarray
@@ -32,22 +32,22 @@ class RealWeights:
 
     @property
     def whole_bias(self) -> np.ndarray:
-        """The bias in whole steps, (O), int64."""
+        """The bias rounded to whole steps, (O), int64."""
         return self.bias if self.fractions is None else self.bias + np.rint(self.fractions).astype(np.int64)
 
     @property
     def real_weights(self) -> np.ndarray:
-        """(O, ...), float32."""
+        """Float weights (O, ...), float32."""
         return (self.weights * self.scales.reshape(-1, *(1,) * (self.weights.ndim - 1))).astype(np.float32)
 
     @property
     def real_bias(self) -> np.ndarray:
-        """(O), float32."""
+        """Float bias (O), float32."""
         return ((self.bias + (0 if self.fractions is None else self.fractions)) * self.steps).astype(np.float32)
 
 
 def real_weights(graph: QuantGraph, node: QuantNode) -> RealWeights:
-    """Real values of the integers of a layer of the form `Weighted`."""
+    """Return the real values of a layer of the form `Weighted`."""
     form, x, y = node.form_as(Weighted), graph.type(node.inputs[0]), graph.type(node.output)
     quantizer, factors = QUANTIZERS[node.op.kind], node.rescaling.effective()
     bias = form.bias.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Finding a target by its name: those of this package, and those of installed ones."""
+"""Registry of the targets of this package and of installed plug-ins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from n2d2py.exports.base import Target
 from n2d2py.registry import Registry
 
 EXTRAS = {"NVDLA": "nvdla"}
-"""Target -> the extra of this package that installs it."""
+"""Extra of this package that installs a target, by target."""
 
 _targets: Registry[Target[Any]] = Registry(
     "the export",
@@ -28,26 +28,26 @@ _found: Registry[Target[Any]] = Registry("the installed export")
 
 
 def register(new: Target[Any]) -> None:
-    """Make a target known under its name; raise InternalError when the name is taken."""
+    """Register a target under its name; raise InternalError if the name is in use."""
     _targets.add(new.name, new)
 
 
 def built_in_targets() -> list[Target[Any]]:
-    """The targets that are registered by import, those of this package, sorted by name."""
+    """Return the registered targets of this package, sorted by name."""
     return [_targets[name] for name in sorted(_targets)]
 
 
 def target_names() -> tuple[str, ...]:
-    """The names of all targets: those of this package, then those of installed ones, each sorted."""
+    """Return the names of all targets: those of this package, then of installed plug-ins, each sorted."""
     return (*sorted(_targets), *_entries())
 
 
 def find_target(name: str) -> Target[Any]:
-    """The target of that name, or the one that N2D2 calls so.
+    """Return the target of that name or N2D2 alias.
 
     Raises:
-        N2D2Error: E700 for an unknown name, with the known ones; E714 when two packages claim the name
-            or one cannot be loaded; E721 for a target whose extra is not installed.
+        N2D2Error: E700 for an unknown name, with the known ones; E714 if two packages claim the name or one cannot be loaded;
+            E721 for a target whose extra is not installed.
     """
     known = _targets.get(name) or _found.get(name) or next((t for t in built_in_targets() if name in t.aliases), None)
     if known is not None:
@@ -78,7 +78,7 @@ def find_target(name: str) -> Target[Any]:
 
 
 def installed_targets() -> Iterator[Target[Any]]:
-    """The targets of installed packages; those that cannot be loaded are left out."""
+    """Yield the targets of installed plug-ins that can be loaded."""
     for name in _entries():
         try:
             yield find_target(name)
@@ -87,7 +87,7 @@ def installed_targets() -> Iterator[Target[Any]]:
 
 
 def _entries() -> dict[str, list[EntryPoint]]:
-    """Entry points by name; names of this package are not theirs to take."""
+    """Return the entry points by name, without names of this package."""
     return {name: entries for name, entries in entry_points.targets().items() if name not in _targets}
 
 

@@ -1,7 +1,6 @@
-"""True if an export may be replaced: it is of the same network, and nothing in its folder would be lost.
+"""Check before an export is replaced: it must be of the same network, and nothing of the user may be lost.
 
-What a build leaves in an export is no loss: whole folders of `make` and CMake, and objects wherever they are. A file that
-was removed is none either.
+Build results may be lost: whole folders of `make` and CMake, and objects anywhere. Missing files are allowed too.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ MANIFEST = "manifest.json"
 TOOL = "n2d2py"
 
 _BUILT_FOLDERS = ("build", "bin", "lib", "outputs", "CMakeFiles", "Testing")
-"""Folders at the top of an export that `make` and CMake fill; also those whose names begin with build- or cmake-build-."""
+"""Top folders of an export that `make` and CMake fill; also those that begin with build- or cmake-build-."""
 _BUILT_FILES = ("CMakeCache.txt", "CTestTestfile.cmake", "cmake_install.cmake")
 _BUILT_ENDINGS = (".o", ".d", ".su", ".ci", ".gcda", ".gcno", ".pyc")
 _NAMED = 3
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of an export, or None where `folder` holds no export of this tool."""
+    """Return the manifest of an export; None if `folder` holds no export of this tool."""
     try:
         data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -34,7 +33,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file as hexadecimal digits."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
@@ -43,13 +42,13 @@ def digest(path: Path) -> str:
 
 
 def refuse_replacement(path: Path, network: str, force: bool, shown: str | None = None) -> None:
-    """Raise an error when a new export of `network` at `path` would lose something; `shown` is how it is named.
+    """Raise an error if a new export of `network` at `path` would lose user files; `shown` is its name in messages.
 
-    `force` takes the network and the files of an export for granted, not a folder that is none.
+    `force` accepts exports of other networks and changed files, but not other folders.
 
     Raises:
-        N2D2Error: E711 when `path` is a file or a folder that is not an export of this tool; E719 for an export of another
-            network, or with files that were edited or added since it was written.
+        N2D2Error: E711 if `path` is a file, or another folder; E719 for an export of another network, or with files edited or
+            added since it was written.
         OSError: the folder cannot be read.
     """
     shown = shown or str(path)
@@ -71,15 +70,15 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
     files = manifest.get("files")
     if not isinstance(files, dict):
         raise N2D2Error("E719", f"{shown}: the manifest has no digests, so edited files cannot be detected", remedy=remedy)
-    changed = sorted(_changed(path, files))
+    changed = sorted(_changed_files(path, files))
     if changed:
         names = ", ".join(changed[:_NAMED]) + (", ..." if len(changed) > _NAMED else "")
         count = f"{len(changed)} files were" if len(changed) > 1 else "a file was"
         raise N2D2Error("E719", f"{shown}: {count} edited or added since the export: {names}", remedy=remedy)
 
 
-def _changed(folder: Path, files: dict[str, Any]) -> Iterator[str]:
-    """The names of files that are not as the manifest has them, and of those that it does not have."""
+def _changed_files(folder: Path, files: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of files that differ from the manifest or are not in it."""
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         if (path.is_dir() and not path.is_symlink()) or name == Path(MANIFEST):

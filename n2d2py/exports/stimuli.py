@@ -1,9 +1,9 @@
-"""The stimuli of an exported project: almost PGM and PPM files, each with the expected labels after the image.
+"""Test samples of an exported project: PGM and PPM files with the expected labels after the image.
 
-File: ``P5`` (one channel) or ``P6`` (several), newline, ``width height``, newline, maxval (255 up to 8 bits, else
-65535), newline; the stored values in HWC order, little-endian, two's complement when signed; then one
-little-endian int32 per label. A vector of C elements is an image of one line of one pixel of C channels, written
-as a line of C pixels of one channel, which is the same sequence of values.
+File: ``P5`` (one channel) or ``P6`` (several), newline, ``width height``, newline, maxval (255 up to 8 bits, else 65535),
+newline; the stored values in HWC order, little-endian, two's complement if signed; then one little-endian int32 per label. A
+vector of C elements is an image of one pixel with C channels, written as a row of C pixels with one channel, which is the same
+sequence of values.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from n2d2py.graph.shapes import channels, height, width
 
 @dataclass(frozen=True, eq=False)
 class StoredStimuli:
-    """Pre-processed inputs of a network and what is expected of it.
+    """Quantized inputs of a network and the expected labels.
 
     Attributes:
         inputs: stored values (N, C, H, W) or (N, C), one array for each network input.
-        labels: int32 (N, ...) for each target, in the order of the targets; any number of positions.
-        names: where each stimulus came from, relative or plain; empty when unknown.
+        labels: int32 (N, ...) for each target, in the order of the targets.
+        names: origin of each sample; empty if unknown.
     """
 
     inputs: tuple[np.ndarray, ...] = ()
@@ -36,11 +36,11 @@ class StoredStimuli:
 
     @property
     def count(self) -> int:
-        """Number of stimuli."""
+        """Number of samples."""
         return len(self.inputs[0]) if self.inputs else 0
 
     def check(self, graph: QuantGraph) -> None:
-        """Raise InternalError where arrays do not fit each other or the inputs of `graph`."""
+        """Raise InternalError if arrays do not fit each other or the inputs of `graph`."""
         if not self.inputs:
             return
         if len(self.inputs) != len(graph.fed):
@@ -54,7 +54,7 @@ class StoredStimuli:
 
 
 def hwc(values: np.ndarray) -> np.ndarray:
-    """(C, H, W), (C, L) or (C) values of one stimulus as (H, W, C); a vector has one pixel."""
+    """Return values (C, H, W), (C, L) or (C) of one sample as (H, W, C); a vector has one pixel."""
     if values.ndim == 1:
         return values.reshape(1, 1, -1)
     if values.ndim == 2:
@@ -65,9 +65,8 @@ def hwc(values: np.ndarray) -> np.ndarray:
 def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str], folder: Path) -> None:
     """Write `stimuli/<name><number>.pgm|ppm`, `stimuli.list` and `stimuli.link` into `folder`.
 
-    `names` are the file stems, one per network input. A line of `stimuli.list` is the path of a stimulus, or
-    the paths of all its inputs with blanks between; the labels stand in the first. Lines of `stimuli.link`:
-    path, blank, original name.
+    `names` are the file stems, one for each network input. A line of `stimuli.list` has the path of a sample, or the paths of
+    all its inputs separated by blanks; labels are in the first file. Lines of `stimuli.link`: path, blank, original name.
     """
     stimuli.check(graph)
     digits = max(3, len(str(stimuli.count - 1)))
@@ -115,5 +114,5 @@ def write_arrays(stimuli: StoredStimuli, folder: Path, dtype: np.dtype | type | 
 
 
 def read_arrays(folder: Path, inputs: int, count: int) -> list[np.ndarray]:
-    """The first `count` stored values of each input, as `write_arrays` wrote them."""
+    """Return the first `count` stored values of each input that `write_arrays` wrote."""
     return [np.load(folder / name, allow_pickle=False)[:count] for name in _array_files(inputs)]

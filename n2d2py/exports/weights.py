@@ -1,4 +1,4 @@
-"""The parameters of a network as text, in N2D2's format: `weights_export/` of an export."""
+"""Network parameters as text in N2D2's format: `weights_export/` of an export."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from n2d2py.graph import QuantGraph
 
 WEIGHTS_FOLDER = "weights_export"
 BIG = 1 << 20
-"""Weights, biases and other constants of layers from which on a network is a big one, whose exports hold them once."""
+"""Number of constants above which a network is big; its exports hold each constant once."""
 
 _BYTES = 256
 _TEXTS = [str(value) for value in (*range(_BYTES), *range(-_BYTES, 0))]
-"""At an index from -256 on its text: negative ones count from the end."""
+"""Texts of -256 to 255 by index; negative indices count from the end."""
 _NAMES = {"weights": "weights", "bias": "biases", "scale": "scales", "mean": "means", "variance": "variances"}
 
 
 def is_big(graph: QuantGraph) -> bool:
-    """True if the export of a network holds its weights once: in the order of its kernels, and not as text."""
+    """True if the export of a network holds its weights once, in kernel order, and not as text."""
     return sum(values.size for node in graph.nodes for values in node.params.values()) >= BIG
 
 
 def write_weights(graph: QuantGraph, folder: Path) -> None:
     """Write <layer>_weights.syntxt and <layer>_biases.syntxt of every layer that has them into `folder`.
 
-    Weights have a line for each output: input channels, lines, columns (OCHW, OC). Biases have a value on each
-    line. Integers of an integer network: a weight in units of its output's scale, a bias in those of the
-    accumulator. Characters that file names cannot hold become `_`; long names, and those that would be called alike, get a digest.
+    Weights have a line for each output: input channels, rows, columns (OCHW, OC). Biases have one value on each line. Integer
+    weights are in units of the output's scale, biases in units of the accumulator. Characters not allowed in file names become
+    `_`; long or equal names get a digest.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stems = file_names(node.name for node in graph.nodes)

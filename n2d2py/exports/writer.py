@@ -1,7 +1,7 @@
-"""Writing an export whole or not at all, and the manifest that says what it was made from.
+"""Atomic writing of an export, and its manifest.
 
-Everything is written into a folder next to the final one, which is exchanged by renaming when all is done. Until
-then the previous export stays unchanged, whatever happens.
+All files are written into a folder next to the final one, which is replaced by renaming at the end. Until then the previous
+export stays unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PER_LINE = 16
 
 
 def hex_rows(data: bytes, separator: str) -> list[str]:
-    """The bytes as hexadecimal constants of C, sixteen on a line."""
+    """Return the bytes as hexadecimal C constants, sixteen in a row."""
     starts = range(0, len(data), _PER_LINE)
     return [separator.join(f"0x{byte:02x}" for byte in data[start : start + _PER_LINE]) for start in starts]
 
@@ -46,15 +46,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class Manifest:
-    """Sources of an export; the digests of its files are added when it is finished.
+    """Sources of an export; the digests of its files are added at the end.
 
     Attributes:
         export: name of the export.
         network: name of the network.
-        options, parameters: those of the run, plain JSON values.
+        options, parameters: options and export parameters of the run, plain JSON values.
         inputs: digest by name of each input.
-        details: facts of the target that readers of the export need, plain JSON values.
-        command: the command line that gives the same again, from the folder of the network; "" where there is none.
+        details: facts of the target for readers of the export, plain JSON values.
+        command: command line that reproduces the export from the network's folder; "" if there is none.
     """
 
     export: str
@@ -66,7 +66,7 @@ class Manifest:
     command: str = ""
 
     def text(self, folder: Path) -> str:
-        """The JSON text, with the SHA-256 of every file in `folder`."""
+        """Return the JSON text, with the SHA-256 of every file in `folder`."""
         files = {
             path.relative_to(folder).as_posix(): digest(path)
             for path in folder.rglob("*")
@@ -106,7 +106,7 @@ class ExportFolder:
         self._old = self._path.parent / f".{self._path.name}.old-{os.getpid()}"
 
     def __enter__(self) -> Path:
-        with self._explained():
+        with self._explained_failures():
             self._remove_leftovers()
             refuse_replacement(self._path, self._manifest.network, self._force, self._shown)
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,10 +116,10 @@ class ExportFolder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
             if error is None:
-                with self._explained():
+                with self._explained_failures():
                     self._finish()
             elif isinstance(error, OSError):
-                with self._explained():
+                with self._explained_failures():
                     raise error
         finally:
             shutil.rmtree(self._partial, ignore_errors=True)
@@ -132,7 +132,7 @@ class ExportFolder:
         self._swap()
 
     def _remove_leftovers(self) -> None:
-        """Remove what killed runs left here; put back a previous export that one had moved aside."""
+        """Remove the folders of killed runs; restore a previous export that one had moved aside."""
         for path in self._path.parent.glob(f".{self._path.name}.*-*"):
             stem, _, pid = path.name.rpartition("-")
             if not pid.isdigit() or (int(pid) != os.getpid() and _alive(int(pid))):
@@ -155,8 +155,8 @@ class ExportFolder:
                 raise
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn the failures of writing into E712 and E713; other exceptions pass."""
+    def _explained_failures(self) -> Iterator[None]:
+        """Turn write failures into E712 and E713; other exceptions pass."""
         try:
             yield
         except OSError as reason:
@@ -168,7 +168,7 @@ class ExportFolder:
             raise
 
     def _is_ours(self, reason: OSError) -> bool:
-        """True if the failure is about the place of the export, not about something that was read."""
+        """True if the failure concerns the place of the export."""
         if reason.filename is None:
             return False
         path = Path(os.path.abspath(os.fsdecode(reason.filename)))
@@ -177,7 +177,7 @@ class ExportFolder:
 
 
 def refuse_unwritable(path: Path) -> None:
-    """Raise E712 if no folder can be made where an export will be; nothing is left there."""
+    """Raise E712 if the export folder cannot be created; no file is left."""
     place = next(parent for parent in path.absolute().parents if parent.exists())
     try:
         os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=place))

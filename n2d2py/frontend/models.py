@@ -33,7 +33,8 @@ def load_model(
 ) -> OnnxModel:
     """The model of an ONNX or TFLite file, or of ONNX in memory; what `load_onnx` and `load_tflite` raise.
 
-    `cut` names tensors that become inputs and outputs. `encodings`, of an ONNX file alone, is a file of AIMET that says how its tensors are quantized.
+    `cut` names tensors that become inputs and outputs. `encodings`, of an ONNX file alone, is a file of AIMET that says how its
+    tensors are quantized.
 
     Raises:
         N2D2Error: E315 encodings of a TFLite file.

@@ -37,7 +37,8 @@ class Node(Generic[OpT]):
         location: place of its declaration.
         source: names of the layers merged into it, its own first.
         helper: created for its consumer, such as a concatenation of inputs, and not declared itself.
-        rounding: rule of the kernel that its quantized file is for (`quant/weights/file_rounding.py`); "" rounds once, ties to even.
+        rounding: rule of the kernel that its quantized file is for (`quant/weights/file_rounding.py`); "" rounds once, ties to
+            even.
     """
 
     name: str

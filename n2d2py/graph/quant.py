@@ -161,7 +161,8 @@ class QuantNode(Generic[OpT]):
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
-        The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of what acc
+        The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of
+        what acc
         stands for.
         """
         if kind.is_float:

@@ -62,7 +62,8 @@ class Access:
         by_lines: the kernel can compute single rows of the output.
         prefers_caller: it is faster if the output stays in the buffer of the caller.
         dense: the kernel takes each tensor as one contiguous run of elements.
-        aliases: index of the input that the output replaces in place, element by element; None without one. Other statements about inputs exclude it.
+        aliases: index of the input that the output replaces in place, element by element; None without one. Other statements
+            about inputs exclude it.
     """
 
     by_lines: bool = True
@@ -111,7 +112,8 @@ class Window(Access):
     """Each output pixel reads a window of the input, in the channels of its group. Pairs are (vertical, horizontal).
 
     Attributes:
-        pads: rows and columns of zeros at the top, left, bottom, right; negative values crop columns and, with a kernel of one pixel, rows.
+        pads: rows and columns of zeros at the top, left, bottom, right; negative values crop columns and, with a kernel of one
+            pixel, rows.
     """
 
     kernel: tuple[int, int]

@@ -1,7 +1,9 @@
 """Constants in the memories of a plan: where each is stored, and from where its layer reads it.
 
-Every constant is stored in a memory of the kind "rom", those that are read most per byte in the cheapest one. A layer may read from
-a cheaper memory instead: from one that start-up fills, where it has room, or from a copy that an inference makes in a hole of the
+Every constant is stored in a memory of the kind "rom", those that are read most per byte in the cheapest one. A layer may read
+from
+a cheaper memory instead: from one that start-up fills, where it has room, or from a copy that an inference makes in a hole of
+the
 arena just before the layer runs. The place with the highest gain per byte is given away first.
 """
 

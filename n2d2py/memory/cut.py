@@ -70,7 +70,8 @@ class Cutter:
     """Cuts the operators with code, in their order; `up` rounds sizes to the alignment.
 
     Attributes:
-        pooled: segments of several operators are limited to a window operator, element-wise operators and a pool without overlaps, with unpacking before and packing after; every row is computed and read once.
+        pooled: segments of several operators are limited to a window operator, element-wise operators and a pool without
+            overlaps, with unpacking before and packing after; every row is computed and read once.
         undivided: indices of operators at which no segment begins.
         known: row orders of the same network.
     """

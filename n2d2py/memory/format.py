@@ -8,10 +8,12 @@ right), dil (a number, or [vertical, horizontal]), groups; conv: residual, a ten
 over which the output lies exactly; pool: kind, sum_bytes of a channel's partial result (4); upsample: scale (a number, or
 [vertical, horizontal]); concat: rescale, true where the values change, axis, "columns" where the inputs
 lie next to each other; window, for any other layer that goes row by row: lines
-and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads, packs: whether
+and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads, packs:
+whether
 it packs elements "into" bytes or unpacks them "from" bytes; fc, for
 any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single lines;
-straight, true where it is faster when its output stays with the caller; dense, true where it takes planes without gaps and wraps.
+straight, true where it is faster when its output stays with the caller; dense, true where it takes planes without gaps and
+wraps.
 
 The MAP: linear byte l of a plane is at `offset + l` where l < limit, else at `wrap_offset + (l - limit)`. `pitch`: bytes
 from line to line, where the lines are a part of longer ones.

@@ -85,7 +85,8 @@ class Settings:
 
     Attributes:
         include_input: network inputs are in the arena and may be overwritten once read.
-        include_output: network outputs are too; False: layers write them directly to the caller; None: only layers that are faster that way (`Access.prefers_caller`).
+        include_output: network outputs are too; False: layers write them directly to the caller; None: only layers that are
+            faster that way (`Access.prefers_caller`).
         optimize_buffer: an output may overlap an input after its last use.
         no_branch_concat: concatenate in place where possible.
         alignment: bytes, for the pixel stride of every tensor that an operator writes.

@@ -38,7 +38,8 @@ class Op:
         nonnegative: no output is below zero, whatever the inputs.
         is_part: the output is a part of the input, where that lies: no layer of an export.
         mixes_types: `run_integer` also takes and gives floating-point tensors.
-        same_bits: its kernel gives the same bits on every machine in floating point too, where it may stay in a network of integers.
+        same_bits: its kernel gives the same bits on every machine in floating point too, where it may stay in a network of
+            integers.
     """
 
     kind: ClassVar[str] = ""

@@ -41,7 +41,8 @@ class Concat(ArrayOp):
     Attributes:
         slots: for each operand the input that it is, -1 for a constant array; empty for all inputs in order.
         result: the kind of the output, "" for real numbers.
-        alike: one of them is a state that was taken from what the others gave in the call before, so that one scale is fit for all.
+        alike: one of them is a state that was taken from what the others gave in the call before, so that one scale is fit for
+            all.
     """
 
     axis: int = 1

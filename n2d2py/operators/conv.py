@@ -35,7 +35,8 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class Conv(GroupedKernel):
     """y[o, i, j] = bias[o] + sum over c, u, v of w[o, c, u, v] * x[g(c), i*s - p + u*d, j*s - p + v*d].
 
-    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading). In a typed network with `residual` a
+    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading). In a typed network with `residual`
+        a
     second input is added to y.
 
     Attributes:

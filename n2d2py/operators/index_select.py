@@ -30,7 +30,8 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class IndexSelect(Op):
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...].
 
-    An array, a vector (1, E), is taken apart further: y = x[indices[0][i] + indices[1][j] + ...] for any number of axes, and `fill`
+    An array, a vector (1, E), is taken apart further: y = x[indices[0][i] + indices[1][j] + ...] for any number of axes, and
+    `fill`
     where one of the indices is negative. Transpositions, slices, repetition and padding of arrays are all of this form.
 
     Attributes:

@@ -67,7 +67,8 @@ def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
 def scale_inputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) -> None:
     """Merge g * x + s into the layer with weights that reads x: W' = W g, b' = b + sum of W s.
 
-    gain, shift: one for each input channel, (C) or, of a recurrent layer, (size); no shift is 0. A Conv that pads must have none. Arrays
+    gain, shift: one for each input channel, (C) or, of a recurrent layer, (size); no shift is 0. A Conv that pads must have
+        none. Arrays
     are replaced, not changed.
     """
     shift = np.zeros(len(gain)) if shift is None else shift
@@ -94,8 +95,10 @@ WeightedReaders = list[tuple[Node, np.ndarray]]
 def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: bool = False) -> WeightedReaders | str:
     """Return the layers with weights that alone read a tensor, directly or through layers that move its elements.
 
-    `numbers`: for each element of the tensor, in its shape (1, ...), the number of the gain that it has. `products`: also through layers
-    that multiply it by others, which keep gains but no shifts. Return a clause that says why not, where another layer reads it, or one
+    `numbers`: for each element of the tensor, in its shape (1, ...), the number of the gain that it has. `products`: also
+    through layers
+    that multiply it by others, which keep gains but no shifts. Return a clause that says why not, where another layer reads it,
+    or one
     whose input channel has several gains.
     """
     if tensor in graph.outputs:

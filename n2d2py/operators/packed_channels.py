@@ -1,6 +1,7 @@
 """Integers of few bits, several channels in a byte, and back: how the memory plan holds activations between the layers.
 
-With B bits and the least integer `low`, channel c of a pixel is q - low in the bits B (c mod 8/B) and up of its byte c // (8/B): the
+With B bits and the least integer `low`, channel c of a pixel is q - low in the bits B (c mod 8/B) and up of its byte c //
+(8/B): the
 first channel in the lowest bits, as weights and ONNX's INT4 and INT2. What is left of the last byte of a pixel is 0.
 """
 

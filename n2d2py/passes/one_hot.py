@@ -1,7 +1,8 @@
 """A product of a one-hot code with a constant matrix becomes a lookup of its rows, an embedding without products.
 
     ArrayMatMul(ArrayMap Cast(ArrayMap Equal(x, counting numbers)), W)                  =>  ArrayGather(rows of W, x)
-    ArrayMatMul(ArrayMap Where(ArrayMap Equal(x, counting numbers), on, off), W)        =>  ArrayGather(rows of on and off times W, x)
+    ArrayMatMul(ArrayMap Where(ArrayMap Equal(x, counting numbers), on, off), W)        =>  ArrayGather(rows of on and off times
+    W, x)
 
 An x outside the numbers has a code without a one: the table has a row for it at both ends.
 """

@@ -37,16 +37,16 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Observed:
-    """Observations of a prepared network before its integers are chosen.
+    """Observations of a prepared network before its integer types are chosen.
 
     Attributes:
         graph: the float network, its channels scaled by the factors of the statistics.
         statistics: histograms of its tensors.
-        samples: batches (n, C, H, W) of stimuli for the corrections; without any, these are left out.
-        ranges: value range of inputs, None where it is measured.
-        checked: batches of stimuli on which the integers are checked; `fresh` if neither ranges nor corrections were made of them,
-            `noise` if they are not data.
-        doubted: returns those and more, for a network that is too far on those.
+        samples: batches (n, C, H, W) for the corrections; without any, there are none.
+        ranges: value range of inputs, None if it is calibrated.
+        checked: batches on which the integers are checked; `fresh` if neither ranges nor corrections used them, `noise` if they
+            are synthetic.
+        doubted: returns more samples, for a network whose error is large on `checked`.
     """
 
     graph: Graph
@@ -60,10 +60,10 @@ class Observed:
 
 
 def calibrate(graph: Graph, per_output: bool, equalized: bool, observer: Callable[[Graph], Observed]) -> Observed:
-    """Steps 1 and 2 of a fused float graph; `observer` is the second one, for the prepared graph.
+    """Run steps 1 and 2 on a fused float graph; `observer` is step 2 for the prepared graph.
 
     Raises:
-        N2D2Error: E510 a layer that can compute in neither, and what the observer raises.
+        N2D2Error: E510 a layer without integer form and float kernel, and errors of the observer.
     """
     return observer(prepare(graph, per_output, equalized))
 
@@ -75,10 +75,9 @@ def quantize(
     ranges: Mapping[str, Range | None] | None = None,
     samples: Sequence[np.ndarray] = (),
 ) -> tuple[QuantGraph, TensorTypes]:
-    """The integer network for a prepared float graph and the histograms of its calibrated tensors.
+    """Return the integer network for a prepared float graph and the histograms of its calibrated tensors.
 
-    `samples` are batches (n, C, H, W) of the only input, for the corrections that `options` ask for;
-    without any, these are left out.
+    `samples` are batches (n, C, H, W) of the only input for the corrections in `options`; without any, there are none.
 
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
@@ -87,7 +86,7 @@ def quantize(
 
 
 def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantGraph, TensorTypes]:
-    """Steps 3 to 5: the integer network and the types of its tensors.
+    """Run steps 3 to 5; return the integer network and the types of its tensors.
 
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
@@ -99,10 +98,9 @@ def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantG
 
 
 def prepare(graph: Graph, per_output: bool, equalized: bool) -> Graph:
-    """Step 1: the same function, with conversions around layers in floating point.
+    """Step 1: return an equivalent graph with conversions around float layers.
 
-    Where weights have one scale for each layer, and not `per_output`, they are `equalized`; else activations are, when they
-    are observed.
+    Weights are `equalized` if they have one scale for each layer, not `per_output`; else activations are, in step 2.
     """
     graph = insert_conversions(graph)
     return equalize(graph) if equalized and not per_output else graph
@@ -116,10 +114,11 @@ def observe(
     by_channel: bool,
     key: str,
 ) -> Observed:
-    """Step 2: statistics of a prepared graph over batches (n, C, H, W), with `by_channel` its channels equalized on `samples`.
+    """Step 2: collect statistics of a prepared graph over batches (n, C, H, W); with `by_channel`, equalize its channels on
+    `samples`.
 
     Raises:
-        N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
+        N2D2Error: E504 a tensor that is not finite, E508 no samples.
     """
     factors = channel_factors(graph, samples) if by_channel else {}
     scaled = scale_channels(graph, factors)
@@ -134,9 +133,9 @@ def observed_before(
 
 
 def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOptions]:
-    """Tensors and weights that get 16 bits by the cost of rounding: activations as `wide` of the options, weights as widths of the graph.
+    """Choose the tensors and weights with 16 bits by the cost of rounding: `wide` of the options, bit widths of the graph.
 
-    Without samples nothing does. What is settled already stays.
+    Without samples none are chosen. Repeated calls change nothing.
     """
     if not (options.mixed and observed.samples):
         return observed, replace(options, mixed=False, wide_weights=False)
@@ -150,7 +149,7 @@ def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOp
 
 
 def choose(observed: Observed, options: QuantOptions) -> TensorTypes:
-    """Step 3: a number type for every tensor."""
+    """Step 3: choose a number type for every tensor."""
     types = _types(*settle(observed, replace(options, wide_weights=False)))
     warn_about_coarse_concats(types.coarse)
     return types

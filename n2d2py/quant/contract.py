@@ -1,7 +1,7 @@
-"""Quantizers, which make the integer forms of layers: one for each kind of operator, in one registry.
+"""Quantizers create the integer forms of layers: one for each kind of operator, in one registry.
 
-No other place says whether a layer has an integer form. A quantizer also knows the form of a layer of a prequantized network:
-there too the operator decides, and only the scales come from a file instead of statistics.
+They alone decide whether a layer has an integer form, also in pre-quantized networks, where scales come from the file instead
+of calibration.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from n2d2py.quant.weights.integers import Ranging, Rounding, range_nearest, roun
 from n2d2py.registry import Registry
 
 _FILE_MODES = ("Floating-point", "Fixed-point-p32")
-"""Rescaling modes that targets have by default: layers of a .tflite file keep the rounding of its kernels."""
+"""Default rescaling modes of targets, with which layers of a .tflite file keep the rounding of its kernels."""
 
 
 @dataclass(frozen=True)
 class LayerTypes:
-    """Facts for a quantizer: number types of the layer's inputs and of its output, options, rounding of weights, ranges of weights of
-    fewer than 8 bits.
+    """Input of a quantizer: number types of the layer's inputs and output, options, weight rounding and ranges.
 
-    `cell` is the largest cell state that calibration saw, with headroom. `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
-    `remarks` takes reasons, as clauses, for which the integers of a prequantized network may not be those of its file's kernels.
+    Attributes:
+        weight_bits: width of the weights; None for that of the network.
+        cell: largest calibrated cell state, with headroom.
+        input_shape: shape of the first input.
+        remarks: collects reasons, as clauses, why integers may differ from the kernels of a pre-quantized file.
     """
 
     inputs: list[NumType]
@@ -45,12 +47,12 @@ class LayerTypes:
     remarks: list[str] = field(default_factory=list, compare=False)
 
     def follows_file(self, node: Node) -> bool:
-        """True if a layer of bytes has the rounding of the kernel of its file."""
+        """True if an 8-bit layer rounds as the kernel of its file does."""
         bytes_alone = max(kind.bits for kind in (*self.inputs, self.output)) <= 8
         return bool(node.rounding) and bytes_alone and self.options.rescaling in _FILE_MODES
 
     def remark(self, node: Node, reason: str) -> None:
-        """Keep a reason for which results of a layer from a .tflite file may not be those of its kernel."""
+        """Add a reason why results of a layer from a .tflite file may differ from those of its kernel."""
         if node.rounding:
             mode = self.options.rescaling
             self.remarks.append(reason if mode in _FILE_MODES else f"-act-rescaling-mode {mode}")
@@ -64,33 +66,33 @@ class LayerTypes:
 class Quantizer:
     """Quantizer of the layers of an operator.
 
-    `remedy`: what the user can do about a layer that is refused.
+    `remedy`: advice for a refused layer.
     """
 
     remedy: ClassVar[str] = "remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32"
 
     def refuses(self, node: Node) -> str | None:
-        """Part of a layer without integer form, such as "Unpool with overlapping windows"; None where it has one."""
+        """Return the reason why a layer has no integer form, such as "Unpool with overlapping windows"; else None."""
         return None
 
     def plain(self, node: Node) -> bool:
-        """True if a layer also computes with 32-bit integers unchanged, without scales."""
+        """True if a layer can also compute with unscaled 32-bit integers."""
         return False
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        """The integer form of a layer that is not refused.
+        """Return the integer form of a layer that is not refused.
 
         Raises:
-            N2D2Error: E504, E510, E511 for what only shows in its types or in its activation.
+            N2D2Error: E504, E510, E511 for problems of its types or its activation.
         """
         raise NotImplementedError
 
     def in_files(self, node: Node) -> bool:
-        """Return False for a layer that prequantized networks compute in floating point between their integers."""
+        """False for a layer that pre-quantized networks compute in floating point between their integers."""
         return True
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """The integer form of a layer of a prequantized network, rounding included; as of any other unless it is said here.
+        """Return the integer form of a layer of a pre-quantized network, including its Quantize; by default as `quantize`.
 
         Raises:
             N2D2Error: as `quantize`, and E514 for weights that the file does not quantize.
@@ -98,15 +100,13 @@ class Quantizer:
         return quantize_layer(node, types)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray] | None:
-        """The constants, by role, with which the operator computes on real numbers what the integers of a layer stand for.
-
-        None where the integers do not say it.
-        """
+        """Return the real-valued constants, by role, that the integers of a layer represent; None if they are not determined.
+        Return the real-valued constants, by role, that the integers of a layer represent; None if they are not determined."""
         return {} if isinstance(node.form, _WITHOUT_REAL_CONSTANTS) else None
 
 
 _WITHOUT_REAL_CONSTANTS = (Moved, Rescaled, Aligned, Dequantized, Table, Interpolated, Exponentials)
-"""Forms whose constants follow from the operator and from the types of its tensors."""
+"""Forms whose constants follow from the operator and the types of its tensors."""
 
 QUANTIZERS: Registry[Quantizer] = Registry("the quantizer of", "n2d2py.operators.catalog")
 """The quantizers by operator kind."""
@@ -116,7 +116,7 @@ QuantizerT = TypeVar("QuantizerT", bound=Quantizer)
 
 
 def quantizer(*kinds: str) -> Callable[[type[QuantizerT]], type[QuantizerT]]:
-    """Class decorator: registers one object as the quantizer of operator kinds; a second one for a kind is an InternalError."""
+    """Class decorator: register one object as the quantizer of operator kinds; a second one for a kind is an InternalError."""
 
     def register(made: type[QuantizerT]) -> type[QuantizerT]:
         one = made()
@@ -128,19 +128,19 @@ def quantizer(*kinds: str) -> Callable[[type[QuantizerT]], type[QuantizerT]]:
 
 
 def refused(node: Node) -> str | None:
-    """Part of a layer without integer form; None where it has one."""
+    """Return the reason why a layer has no integer form; else None."""
     found = QUANTIZERS.get(node.op.kind)
     return node.op.kind if found is None else found.refuses(node)
 
 
 def computes_plain(node: Node) -> bool:
-    """True if a layer computes with 32-bit integers unchanged: -nbbits 32."""
+    """True if a layer can compute with unscaled 32-bit integers: -nbbits 32."""
     found = QUANTIZERS.get(node.op.kind)
     return found is not None and node.activation is None and found.plain(node)
 
 
 def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
-    """E510: a layer without integer form; `what` as `refuses` says it."""
+    """Return E510 for a layer without an integer form; `what` is the reason of `refuses`."""
     found = QUANTIZERS.get(node.op.kind)
     return N2D2Error(
         "E510",
@@ -151,10 +151,10 @@ def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
 
 
 def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
-    """The integer form of one layer.
+    """Return the integer form of one layer.
 
     Raises:
-        N2D2Error: E510 when it has none; as `Quantizer.quantize`.
+        N2D2Error: E510 if it has none; as `Quantizer.quantize`.
     """
     reason = refused(node)
     if reason is not None:
@@ -163,11 +163,11 @@ def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
 
 
 def prequantize_layer(node: Node, types: LayerTypes) -> QuantNode:
-    """The integer form of one layer whose scales and weights a file brings, rounding included.
+    """Return the integer form of one layer with scales and weights from a file, including its Quantize.
 
     Raises:
-        N2D2Error: E510 an operator without integer arithmetic, E511 an activation that is none, E514 weights that
-            the file does not quantize.
+        N2D2Error: E510 an operator without integer arithmetic, E511 an activation that is not a clamp, E514 weights that the
+            file does not quantize.
     """
     found = QUANTIZERS.get(node.op.kind)
     return quantize_layer(node, types) if found is None else found.prequantized(node, types)

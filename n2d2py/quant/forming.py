@@ -1,4 +1,4 @@
-"""Parts of integer forms: nodes, clamps, rescales, multipliers."""
+"""Building blocks of integer forms: nodes, clamps, rescales, multipliers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from n2d2py.quant.options import QuantOptions
 
 
 def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
-    """Inclusive integer range of the output: the type's range cut by a clamping activation.
+    """Return the inclusive integer range of the output: the type's range, limited by a clamping activation.
 
     Raises:
-        N2D2Error: E511 for an activation that is not a clamp (it must be a separate layer).
+        N2D2Error: E511 for an activation that is not a clamp; it must be a separate layer.
     """
     if node.activation is None:
         return output.qmin, output.qmax
@@ -38,7 +38,7 @@ def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
 
 
 def file_clamp(node: Node, output: NumType) -> tuple[int, int]:
-    """As `activation_clamp`, in a prequantized network: the limits are rounded as the results of the layer are."""
+    """Return the clamp in a pre-quantized network, with limits rounded like the results of the layer."""
     if node.activation is None:
         return output.qmin, output.qmax
     if not isinstance(node.activation, Clip):
@@ -59,7 +59,7 @@ def peak(kind: NumType) -> int:
 
 
 def formed(node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Rescale | None = None, bound: int = 0) -> QuantNode:
-    """The layer with an integer form."""
+    """Return the layer with an integer form."""
     return QuantNode(
         node.name,
         node.op,
@@ -75,23 +75,23 @@ def formed(node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Resca
 
 
 def moved(node: Node, types: LayerTypes) -> QuantNode:
-    """The integer form of a layer that moves values."""
+    """Return the integer form of a layer that moves values."""
     return formed(node, Moved(), activation_clamp(node, types.output))
 
 
 def rescaled(node: Node, types: LayerTypes, factors: np.ndarray, bound: int, form: Form | None = None) -> QuantNode:
-    """The integer form of a layer whose sums, of at most `bound`, are multiplied by `factors`."""
+    """Return the integer form of a layer whose sums, at most `bound`, are multiplied by `factors`."""
     rescale = rescale_of(node, factors, bound, types.options)
     return formed(node, form or Rescaled(), activation_clamp(node, types.output), rescale, bound)
 
 
 def summed(node: Node, types: LayerTypes, scale: float, bound: int, form: Form) -> QuantNode:
-    """The integer form of a layer that makes sums in which 1 stands for `scale`, and that reach `bound`."""
+    """Return the integer form of a layer with sums in units of `scale`, at most `bound`."""
     return rescaled(node, types, np.array([scale / types.output.scale]), bound, form)
 
 
 def rescale_of(node: Node, factors: np.ndarray, bound: int, options: QuantOptions, weighted: bool = False) -> Rescale:
-    """The rescale of the chosen mode; a shift needs weights that take up its error, else Fixed-point16."""
+    """Return the rescale of the chosen mode; Fixed-point16 instead of a shift if no weights can compensate its error."""
     mode = options.rescaling
     if mode.endswith("-shift") and not weighted:
         mode = "Fixed-point16"
@@ -102,7 +102,7 @@ def rescale_of(node: Node, factors: np.ndarray, bound: int, options: QuantOption
 
 
 def file_rescale(node: Node, factors: np.ndarray, bound: int, mode: str) -> Rescale:
-    """As `rescale_of`, in a prequantized network: the weights are unchanged, so the shift modes take Fixed-point16."""
+    """Return the rescale in a pre-quantized network; weights are fixed, so shift modes use Fixed-point16."""
     if mode == "Floating-point":
         return FloatRescale(factors)
     wanted = "Fixed-point16" if mode.endswith("-shift") else mode
@@ -126,7 +126,7 @@ def _warn_of_mode(node: Node, mode: str, factors: np.ndarray, rescale: Rescale) 
 
 
 def common_multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:
-    """Integers m_i with m_i * unit ~ factors_i, |m_i| <= 2^bits, in lowest terms; and the unit, a power of two."""
+    """Return integers m_i with m_i * unit ~ factors_i, |m_i| <= 2^bits, in lowest terms, and the unit, a power of two."""
     unit = 2.0 ** (np.ceil(np.log2(np.max(np.abs(factors)))) - bits)
     whole = [int(v) for v in np.rint(factors / unit)]
     common = gcd(*whole)
@@ -135,14 +135,14 @@ def common_multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float
 
 
 class Moving(Quantizer):
-    """The integer form of operators that move values: no arithmetic."""
+    """Quantizer of operators that move values without arithmetic."""
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         return moved(node, types)
 
 
 class MovingAnything(Moving):
-    """No arithmetic, of integers without scales neither."""
+    """Quantizer of operators that also move unscaled integers."""
 
     def plain(self, node: Node) -> bool:
         return True

@@ -11,20 +11,20 @@ QUALITIES = ("fast", "default", "best")
 
 @dataclass(frozen=True)
 class AskedIntegers:
-    """The integers of a network as a user may ask for them; names as in N2D2.
+    """Quantization options of the user; names as in N2D2.
 
     Attributes:
-        bits: width of weights and activations: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that
-            with weights in half precision.
-        act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
-        wt_clipping: how ranges of weights are chosen.
-        reduce_range: weights so small that sums of two 8-bit products fit 16 bits.
-        correct_bias: whether biases correct the mean error of outputs, unless the quality is fast.
-        input_bits, output_bits: width of the inputs and outputs of the network, 8 or 16; 0: the tool chooses, 16 bits for an input that
-            8 would spoil and for outputs that are vectors of weighted sums.
-        sequential: whether ranges are chosen again on the integers of the layers before.
-        unsigned: whether tensors without negative values are unsigned.
-        zero_points: whether 8-bit tensors whose range is far from symmetric have a zero point; only with `unsigned`.
+        bits: width of weights and activations: 8 or 16 for integers, 32 for unscaled ones, -32 or -64 for floating point, -16
+            for float32 with weights in half precision.
+        act_clipping, quantile: method of activation ranges; the share of values that "Quantile" keeps, in (0, 1].
+        wt_clipping: method of weight ranges.
+        reduce_range: limit weights so that sums of two 8-bit products fit 16 bits.
+        correct_bias: correct the mean error of outputs in the biases, unless the quality is fast.
+        input_bits, output_bits: width of network inputs and outputs, 8 or 16; 0 chooses 16 bits for inputs that 8 would spoil
+            and for outputs that are vectors of weighted sums.
+        sequential: refine ranges on the integers of the layers before.
+        unsigned: tensors without negative values are unsigned.
+        zero_points: 8-bit tensors with an asymmetric range have a zero point; only with `unsigned`.
     """
 
     bits: int = 8
@@ -43,14 +43,14 @@ class AskedIntegers:
 
 @dataclass(frozen=True)
 class IntegerKinds:
-    """The integers that a target has, beyond what can be asked.
+    """Integer types of a target that users cannot select.
 
     Attributes:
-        wide_joins: whether a concatenation of ranges that differ much may have 16 bits; False for hardware of 8.
-        unit_ranges: whether 8-bit results of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range:
-            runtimes in fixed point demand it.
-        full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
-        file_types: whether inputs and outputs have the 8-bit type of a pre-quantized file, int8 or uint8; else the type that the kernels
+        wide_concats: a Concat of very different ranges may have 16 bits; False for 8-bit hardware.
+        unit_ranges: 8-bit results of Softmax and Logistic have scale 1/256, those of Tanh 1/128, as fixed-point runtimes
+            require.
+        full_range: signed integers include -2^(bits-1), as in runtimes that saturate at the end of the type.
+        file_types: inputs and outputs have the int8 or uint8 type of a pre-quantized file; else the type that the kernels
             prefer.
     """
 
@@ -63,17 +63,17 @@ class IntegerKinds:
 
 @dataclass(frozen=True)
 class QuantOptions(IntegerKinds, AskedIntegers):
-    """Options of the algorithms: what was asked, once the quality and the target have decided the rest.
+    """Options of the algorithms, after quality and target have completed the user's options.
 
     Attributes:
         rescaling: `-act-rescaling-mode`.
         per_output: a weight scale for each output channel.
         equalize: False with `-no-cle`.
-        adaptive_rounding: weights are rounded for the least error of the outputs.
-        input_asked: inputs have 16 bits whatever reads them.
-        mixed: tensors whose rounding costs most are stored in 16 bits.
-        wide_weights: with `mixed`, weights whose rounding costs most have 16 bits too, as far as activations leave too much.
-        wide: these tensors, once they are known.
+        adaptive_rounding: round weights for the least error of the outputs.
+        input_asked: inputs have 16 bits whatever consumes them.
+        mixed: store tensors whose rounding costs most in 16 bits.
+        wide_weights: with `mixed`, also give 16 bits to weights whose rounding costs most, as far as needed.
+        wide: the 16-bit tensors, once they are chosen.
     """
 
     _: KW_ONLY
@@ -91,5 +91,5 @@ class QuantOptions(IntegerKinds, AskedIntegers):
 
     @property
     def needs_samples(self) -> bool:
-        """True if layers are quantized one after the other on stimuli."""
+        """True if layers are quantized one after the other on samples."""
         return self.correct_bias or self.adaptive_rounding or self.sequential

@@ -1,8 +1,8 @@
-"""The integers of a pre-quantized model: its own scales, no statistics.
+"""Integers of a pre-quantized model, from its own scales.
 
-Every tensor that a layer computes is rounded by one Quantize after it (`quant/types/insert_requantize.py`), which the layer takes
-over (`prequantized` of the quantizers). Layers between an input and its first Quantize, and those with weights that the file does not
-quantize, compute in floating point, as in the file.
+Each computed tensor has one Quantize (`quant/types/insert_requantize.py`), which its layer takes over (`prequantized` of the
+quantizers). Layers between an input and its first Quantize, and those with float weights, compute in floating point, as in the
+file.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.quant.types.insert_requantize import insert_missing_quantizes
 
 _WHOLE = 1e-4
-"""A shift of so many steps next to a whole number is one: the rest is that of its scales in float32."""
+"""Tolerance, in steps, for a shift to count as an integer: the rest comes from scales in float32."""
 
 
 def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
-    """The integer network of a fused graph with Quantize layers, and the float graph with one after every layer.
+    """Return the integer network of a fused graph with Quantize layers, and the float graph with one after every layer.
 
     Raises:
-        N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
+        N2D2Error: E514 and E51x, all layers that cannot compute in integers together.
     """
     graph, real = _with_float_layers(_with_integer_inputs(graph))
     graph, types, errors = insert_missing_quantizes(graph, options.file_types, real)
@@ -49,7 +49,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
             if source in graph.inputs and types[source] == node.op.type and node.output not in graph.outputs:
                 reads[node.output] = result.aliases[node.output] = source
                 continue
-        layer = _typed(graph, node, types, reads)
+        layer = _with_quantize(graph, node, types, reads)
         kinds = [types[name] for name in layer.inputs]
         try:
             chosen = LayerTypes(kinds, types[layer.output], options, input_shape=graph.shape(node.inputs[0]))
@@ -73,9 +73,10 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
 
 
 def _with_integer_inputs(graph: Graph) -> Graph:
-    """A copy with a Quantize after each input that is integers in the file, or has these before a gain g and a shift b.
+    """Return a copy with a Quantize after each input that is integer in the file, possibly before a gain g and a shift b.
 
-    round((g x + b) / s) + z = round(x / (s / g)) + z + b / s, if g is one positive number, b / s whole and z + b / s an integer of the type.
+    round((g x + b) / s) + z = round(x / (s / g)) + z + b / s, if g is one positive number, b / s whole and z + b / s an integer
+    of the type.
     """
     graph = graph.copy()
     for name, port in zip(graph.fed, graph.fed_ports, strict=True):
@@ -91,8 +92,9 @@ def _with_integer_inputs(graph: Graph) -> Graph:
     return graph
 
 
-def _gain(graph: Graph, name: str) -> tuple[Node, NumType] | None:
-    """The gain and shift alone between a tensor, moved or not, and its only Quantize, and the type of that; None where there are others."""
+def _gain_before_quantize(graph: Graph, name: str) -> tuple[Node, NumType] | None:
+    """Return the layer with the only gain and shift between a tensor and its only Quantize, and the quantized type; None
+    otherwise."""
     node = graph.sole_consumer(name)
     while node is not None and moved_from(graph, node.output) != node.output and node.output not in graph.outputs:
         node = graph.sole_consumer(node.output)
@@ -103,8 +105,9 @@ def _gain(graph: Graph, name: str) -> tuple[Node, NumType] | None:
 
 
 def _type_before_gain(graph: Graph, name: str) -> NumType | None:
-    """The type whose integers, before the gain and the shift of a tensor, are those of the Quantize after them; None where there is none."""
-    found = _gain(graph, name)
+    """Return the type whose integers, before the gain and shift of a tensor, equal those of the Quantize after them; None
+    without one."""
+    found = _gain_before_quantize(graph, name)
     if found is None:
         return None
     (node, kind), gains = found, found[0].params["weights"]
@@ -117,13 +120,13 @@ def _type_before_gain(graph: Graph, name: str) -> NumType | None:
 
 
 def _with_float_layers(graph: Graph) -> tuple[Graph, set[str]]:
-    """(the graph with conversions around what the file leaves in floating point, the names of these layers)."""
+    """Return the graph with conversions around the layers that the file leaves in floating point, and their names."""
     inputs = [name for name in graph.fed if not graph.kind(name) and graph.consumers(name)]
     graph.float_inputs = frozenset(name for name in inputs if not _is_rounded(graph, name))
     chosen, real = set(), set(graph.float_inputs)
     for node in graph.nodes:
         if isinstance(node.op, Quantize):
-            real.update(node.outputs if node.helper and _gain(graph, node.output) is None else ())
+            real.update(node.outputs if node.helper and _gain_before_quantize(graph, node.output) is None else ())
         elif not real.isdisjoint(node.inputs) or not _has_integers(node):
             chosen.add(node.name)
             real.update(node.outputs)
@@ -131,19 +134,19 @@ def _with_float_layers(graph: Graph) -> tuple[Graph, set[str]]:
 
 
 def _is_rounded(graph: Graph, name: str) -> bool:
-    """True if all that reads a tensor rounds it to one type."""
+    """True if all consumers of a tensor quantize it to one type."""
     readers = [node.op for node in graph.consumers(name)]
     return all(isinstance(op, Quantize) and op == readers[0] for op in readers)
 
 
 def _has_integers(node: Node) -> bool:
-    """False for a layer without integer form, or with weights that the file does not quantize."""
+    """False for a layer without integer form, or with float weights in the file."""
     known = QUANTIZERS.get(node.op.kind)
     return refused(node) is None and (known is None or known.in_files(node))
 
 
-def _typed(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node:
-    """The layer with the rounding after it, reading network inputs directly."""
+def _with_quantize(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node:
+    """Return the layer with its Quantize fused, reading network inputs directly."""
     inputs = [reads.get(name, name) for name in node.inputs]
     if node.output in types:
         return replace(node, inputs=inputs)
@@ -154,7 +157,7 @@ def _typed(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node
 
 
 def without_rounding(graph: Graph) -> Graph:
-    """The network in floating point: what is rounded is only kept within the range of its integers."""
+    """Return the network in floating point: quantized values are only clipped to the range of their integers."""
     graph = graph.copy()
     for node in graph.nodes:
         if isinstance(node.op, Quantize):

@@ -1,4 +1,4 @@
-"""Forms the layers of the QuantGraph: integers of chosen types, or floating point."""
+"""Creation of the QuantGraph: layers in integers of chosen types, or in floating point."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types.choose import TensorTypes
 
 HALF_LAYERS = ("Conv", "Fc", "Deconv")
-"""Operators whose kernels take weights in binary16."""
+"""Operators whose kernels accept weights in binary16."""
 
 
 def form_integers(graph: Graph, types: TensorTypes, options: QuantOptions, formed: Mapping[str, QuantNode]) -> QuantGraph:
-    """The integer network for a prepared float graph; `formed` are the layers, by name, that have their integers already.
+    """Return the integer network for a prepared float graph; `formed` are layers, by name, that already have their integers.
 
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
@@ -41,14 +41,14 @@ def form_integers(graph: Graph, types: TensorTypes, options: QuantOptions, forme
 
 
 def typed_graph(graph: Graph, types: TensorTypes, options: QuantOptions) -> QuantGraph:
-    """The tensors of the integer network, without its layers."""
+    """Return the tensors of the integer network, without its layers."""
     result = QuantGraph.ends_of(graph, options.bits)
     result.tensors = {name: QuantTensor(name, t.shape, types.types[name]) for name, t in graph.tensors.items()}
     return result
 
 
 def layer_types(graph: Graph, node: Node, types: TensorTypes, options: QuantOptions) -> LayerTypes | None:
-    """The types that a layer's integers are formed from; None for one that computes in floating point."""
+    """Return the input of a layer's quantizer; None for a float layer."""
     kinds = [types.types[name] for name in (*node.inputs, *node.outputs)]
     sums = graph.precision(node).target is TargetForm.SUMS
     if not sums and not isinstance(node.op, Convert) and any(kind.is_float or kind.plain for kind in kinds):
@@ -64,22 +64,22 @@ def layer_types(graph: Graph, node: Node, types: TensorTypes, options: QuantOpti
 
 
 def form_layer(node: Node, types: LayerTypes | None) -> QuantNode:
-    """One layer in integers, or without `types` in floating point.
+    """Return one layer in integers, or in floating point without `types`.
 
     Raises:
-        N2D2Error: E51x where it has no integer arithmetic.
+        N2D2Error: E51x if it has no integer arithmetic.
     """
     return _float_layer(node, FLOAT32) if types is None else quantize_layer(node, types)
 
 
 def float_graph(graph: Graph, bits: int) -> QuantGraph:
-    """The same network with floating-point types on every edge; bits is -16, -32 or -64.
+    """Return the network with floating-point types on every edge; bits is -16, -32 or -64.
 
-    With -16 the weights of convolutions and fully connected layers are rounded to binary16, and kept so; the layers compute
-    in float32. With 32 every tensor holds 32-bit integers unchanged.
+    With -16, weights of convolutions and fully connected layers are rounded to and stored in binary16; the layers compute in
+    float32. With 32, every tensor holds unscaled 32-bit integers.
 
     Raises:
-        N2D2Error: E519 weights beyond binary16, E510 layers that cannot compute in plain integers.
+        N2D2Error: E519 weights beyond binary16, E510 layers that cannot compute with unscaled integers.
     """
     if bits == 32:
         return _plain_graph(graph)
@@ -90,12 +90,12 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
     }
     result.nodes = [_float_layer(node, kind) for node in graph.nodes]
     if bits == -16:
-        ErrorList.raise_if([error for node in result.nodes for error in _halve(node)])
+        ErrorList.raise_if([error for node in result.nodes for error in _round_to_half(node)])
     result.verify()
     return result
 
 
-def _halve(node: QuantNode) -> list[N2D2Error]:
+def _round_to_half(node: QuantNode) -> list[N2D2Error]:
     """Round the weights of a layer to binary16, ties to even; E519 where one is too large."""
     if node.op.kind not in HALF_LAYERS:
         return []
@@ -115,7 +115,7 @@ def _halve(node: QuantNode) -> list[N2D2Error]:
 
 
 def _plain_graph(graph: Graph) -> QuantGraph:
-    """32-bit integers without scales, for layers that compare, add and move them."""
+    """Return the network with unscaled 32-bit integers, for layers that compare, add and move them."""
     kind = plain_type("int32")
     result = QuantGraph.ends_of(graph, 32)
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
@@ -148,7 +148,7 @@ def _plain_graph(graph: Graph) -> QuantGraph:
 
 
 def _float_layer(node: Node, kind: NumType) -> QuantNode:
-    """A layer in floating point, its constants in type `kind`."""
+    """Return a layer in floating point, with constants in type `kind`."""
     params = {
         role: np.asarray(array, kind.dtype if array.dtype.kind == "f" else array.dtype) for role, array in node.params.items()
     }

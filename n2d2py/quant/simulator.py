@@ -1,4 +1,4 @@
-"""Runs a QuantGraph on NumPy arrays: the integers that every exported project must reproduce."""
+"""Integer simulator: runs a QuantGraph on NumPy arrays. Its integers are normative for every exported project."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from n2d2py.graph.inputs import each_call, split_inputs
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs that are not states.
+    """Return the stored values of real inputs (N, C, H, W), by the types of the user inputs.
 
-    One array for several inputs has them side by side (graph/inputs.py).
+    One array for several inputs has them concatenated (graph/inputs.py).
     """
     if len(inputs) == 1:
         inputs = split_inputs(graph, inputs[0])
@@ -22,7 +22,7 @@ def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.
 
 
 def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """Stored output values of one layer from the stored values of its inputs."""
+    """Return the stored output of one layer from the stored values of its inputs."""
     if graph.is_integer(node) or node.op.mixes_types or graph.sums_integers(node):
         return node.op.run_integer(inputs, node, graph)
     outputs = node.op.run(inputs, node)
@@ -32,10 +32,10 @@ def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> li
 
 
 def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False) -> dict[str, np.ndarray]:
-    """Stored values of the network outputs, or with `keep` of every tensor, for a batch.
+    """Return the stored network outputs for a batch, or with `keep` all tensors.
 
-    `inputs` holds the stored values (N, C, H, W) of each network input that is not a state, in order. The stimuli of a network with
-    states are calls one after the other, the first one after a reset; where the states are given too, each stands alone.
+    `inputs` holds the stored values (N, C, H, W) of each user input, in order. Samples of a network with states are consecutive
+    calls, the first one after a reset; with given states, each sample is independent.
     """
     names = graph.inputs if len(inputs) == len(graph.inputs) else graph.fed
     given = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(names, inputs, strict=True)}
@@ -46,7 +46,7 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
 
 
 def reset_states(graph: QuantGraph) -> dict[str, np.ndarray]:
-    """The stored states (1, ...) after a reset, by input: zeros."""
+    """Return the stored states (1, ...) after a reset, by input: zeros."""
     return {name: graph.type(name).quantize(np.zeros(graph.shape(name), np.float32)) for name in graph.kept}
 
 
@@ -64,7 +64,8 @@ def _simulate(graph: QuantGraph, inputs: Mapping[str, np.ndarray], keep: bool) -
 
 
 def simulate_all(graph: QuantGraph, inputs: Sequence[np.ndarray], size: int) -> dict[str, np.ndarray]:
-    """Stored network outputs for any number of stimuli, in batches of `size` on all cores; with states from reset to reset."""
+    """Return the stored network outputs for any number of samples, in batches of `size` on all cores; with states from reset to
+    reset."""
     if graph.states:
         size = graph.calls or max(len(inputs[0]), 1)
     batches = ([x[start : start + size] for x in inputs] for start in range(0, len(inputs[0]), size))

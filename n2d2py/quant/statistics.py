@@ -1,4 +1,4 @@
-"""Statistics of a float network's tensors over stimuli: collected, merged, stored."""
+"""Calibration statistics of a float network's tensors: collection, merging, files."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _BATCH_ELEMENTS = 16_000_000
 
 @dataclass
 class Statistics:
-    """Histograms by tensor over `stimuli` stimuli; `key` identifies network and pipeline, `data` the values of the stimuli.
+    """Histograms by tensor over `stimuli` samples; `key` identifies network and pipeline, `data` the sample values.
 
-    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/correct/channels.py), `inputs` the inputs in floating
-    point (n2d2py/quant/types/float_inputs.py).
+    `factors` (C by tensor) are the channel scales applied before (n2d2py/quant/correct/channels.py), `inputs` the float inputs
+    (n2d2py/quant/types/float_inputs.py).
     """
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Statistics:
         self.stimuli += other.stimuli
 
     def save(self, path: Path) -> None:
-        """Write an .npz with a fixed content for fixed statistics."""
+        """Write an .npz with deterministic bytes."""
         arrays = {
             "key": np.array(self.key),
             "data": np.array(self.data),
@@ -65,10 +65,10 @@ class Statistics:
 
     @staticmethod
     def load(path: Path, key: str) -> Statistics:
-        """Read what `save` wrote.
+        """Return the statistics that `save` wrote.
 
         Raises:
-            N2D2Error: E501 absent, E502 unreadable, E503 of another network or pipeline.
+            N2D2Error: E501 missing, E502 unreadable, E503 of another network or pipeline.
         """
         if not path.is_file():
             what = "-calib-reload finds no statistics of a previous calibration"
@@ -85,44 +85,44 @@ class Statistics:
             what = f"the statistics are not readable ({error})"
             raise N2D2Error("E502", what, where=Location(str(path)), remedy="calibrate without -calib-reload") from None
         if result.key != key:
-            raise _others(path, "another network, other kinds of data or another pipeline")
+            raise _other_data(path, "another network, other kinds of data or another pipeline")
         return result
 
     def check_data(self, path: Path, batches: Iterable[np.ndarray]) -> None:
-        """Compare the values of the calibration stimuli, in order, with those that were collected.
+        """Compare the calibration samples, in order, with those that were collected.
 
         Raises:
-            N2D2Error: E503 where they are others.
+            N2D2Error: E503 if they differ.
         """
         digest = DataDigest()
         for x in batches:
             digest.add(x)
         if digest.text() != self.data:
-            raise _others(path, "other stimuli")
+            raise _other_data(path, "other stimuli")
 
 
 class DataDigest:
-    """SHA-256 of the values of stimuli, which does not depend on how they are split into batches."""
+    """SHA-256 of sample values, independent of batch boundaries."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add(self, x: np.ndarray) -> None:
-        """Take a batch (n, ...) in."""
+        """Add a batch (n, ...)."""
         self._digest.update(np.ascontiguousarray(x).data)
 
     def text(self) -> str:
-        """64 hexadecimal digits."""
+        """Return 64 hexadecimal digits."""
         return self._digest.hexdigest()
 
 
-def _others(path: Path, what: str) -> N2D2Error:
+def _other_data(path: Path, what: str) -> N2D2Error:
     remedy = "give the model and data of that calibration, or calibrate without -calib-reload"
     return N2D2Error("E503", f"the statistics belong to {what}", where=Location(str(path)), remedy=remedy)
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write a compressed .npz whose bytes depend on the arrays alone (no time stamps)."""
+    """Write a compressed .npz whose bytes depend on the arrays only, without time stamps."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
@@ -132,7 +132,7 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def network_key(graph: Graph, *parts: str) -> str:
-    """SHA-256 over the structure and parameters of a graph and further texts."""
+    """Return the SHA-256 of a graph's structure and parameters and of further texts."""
     digest = hashlib.sha256(repr(graph.dump()).encode())
     for node in graph.nodes:
         for role, array in sorted(node.params.items()):
@@ -143,23 +143,23 @@ def network_key(graph: Graph, *parts: str) -> str:
 
 
 def batch_size(graph: Graph) -> int:
-    """Stimuli that can pass through the network at once within the memory set for a batch."""
+    """Return the number of samples that fit through the network at once within the memory limit."""
     total = sum(elements(tensor.shape) for tensor in graph.tensors.values())
     return max(1, min(64, _BATCH_ELEMENTS // max(total, 1)))
 
 
-def assumed_statistics(graph: Graph, reaches: Sequence[float], values: np.ndarray) -> Statistics:
-    """Return statistics of no stimuli, in which tensors that are calibrated hold `values`, by the factors `reaches` in turn."""
+def assumed_statistics(graph: Graph, multiples: Sequence[float], values: np.ndarray) -> Statistics:
+    """Return statistics without samples, in which calibrated tensors hold `values` times each of `multiples` in turn."""
     wanted = calibrated_tensors(graph)
     names = [*wanted, *(name for node in _observed_layers(graph, wanted) for name in observed_names(node))]
     result = Statistics()
     for place, name in enumerate(names):
-        result.histograms[name] = _histogram(values * reaches[place % len(reaches)], name)
+        result.histograms[name] = _histogram(values * multiples[place % len(multiples)], name)
     return result
 
 
 def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
-    """The recurrent layers whose states are observed where the tensors `wanted` are."""
+    """Return the recurrent layers whose states are needed for the tensors `wanted`."""
     return [
         node
         for node in graph.nodes
@@ -167,8 +167,9 @@ def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
     ]
 
 
-def _given_back(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Results of later calls instead of states that are zero in all stimuli, where arithmetic changes them before the recurrent layer."""
+def _states_of_later_calls(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return results of later calls instead of states that are zero in all samples, if arithmetic modifies them before the
+    recurrent layer."""
     found = {}
     for node in recurrent:
         wanted = {name: at for name, at in changed_inputs(graph, node).items() if name in values and not values[name].any()}
@@ -179,12 +180,12 @@ def _given_back(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np
 
 
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
-    """Histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
+    """Return histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
 
-    Batches are worked on by all cores; the result does not depend on the number of threads.
+    Batches run on all cores; the result does not depend on the number of threads.
 
     Raises:
-        N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
+        N2D2Error: E504 a tensor that is not finite, E508 no samples.
     """
     wanted = calibrated_tensors(graph)
     recurrent = _observed_layers(graph, wanted)
@@ -193,7 +194,11 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
 
     def measure(batch: np.ndarray) -> Statistics:
         values = engine.run(batch)
-        again = engine.run({**named_inputs(graph, batch), **given}) if (given := _given_back(graph, recurrent, values)) else {}
+        again = (
+            engine.run({**named_inputs(graph, batch), **given})
+            if (given := _states_of_later_calls(graph, recurrent, values))
+            else {}
+        )
         part = Statistics(stimuli=len(batch))
         states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
         for name in outputs:

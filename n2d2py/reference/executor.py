@@ -12,7 +12,8 @@ from n2d2py.graph import Graph
 def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], keep: Collection[str] = ()) -> dict[str, np.ndarray]:
     """The network's outputs and the tensors named in `keep`, in the floating-point type of the inputs.
 
-    `inputs` maps each network input to a batch (n, C, H, W); inputs of integers are cut to these. Other tensors are freed after their
+    `inputs` maps each network input to a batch (n, C, H, W); inputs of integers are cut to these. Other tensors are freed after
+    their
     last reader.
     """
     wanted = [*dict.fromkeys([*graph.outputs, *keep])]

@@ -29,7 +29,8 @@ class FloatLayer:
 
     Attributes:
         reason: why it has no integers.
-        asked: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output, which the target has no integers for,
+        asked: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output, which the target has no integers
+            for,
             or a layer without weight matrix that the file does not quantize.
         macs: share of the multiply-accumulates of the network, 0..1.
         bytes: share of the bytes of all constants and layer outputs, 0..1.

@@ -78,7 +78,8 @@ class Network:
         result: only the layers that these need run, and inputs that they do not need may be None.
 
         Raises:
-            ArrayError: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not have,
+            ArrayError: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not
+                have,
                 or does not compute alone.
         """
         chosen = self._chosen(outputs)
@@ -98,7 +99,8 @@ class Network:
         """Stored outputs for stored inputs: integers, or the reals of a floating-point network. `outputs` as in a call.
 
         Raises:
-            ArrayError: E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a call.
+            ArrayError: E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a
+                call.
         """
         chosen = self._chosen(outputs)
         arrays, is_single = self._batches(self._present(inputs, chosen))
@@ -121,7 +123,8 @@ class Network:
     def pipeline(self, raw: np.ndarray) -> Any:
         """Return the result for one raw image or sound: that of -post, in pixels of the image; else the real outputs.
 
-        `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any size; with
+        `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any
+        size; with
         -audio the samples (n,) of a sound, int16; of other networks the real input, as in a call.
 
         Raises:

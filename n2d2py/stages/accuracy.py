@@ -1,4 +1,4 @@
-"""The accuracy gate: every integer network, as exported, against its float network; W508 with the cause and a remedy that was tried."""
+"""Accuracy check of every integer network against its float network: W508 with the cause and a remedy that was tried."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.options import CalibrationOptions, QuantizationOptions
 
 _STIMULI = 8
-"""Stimuli over which the layers of a network that is too far are judged one by one."""
+"""Number of samples for the analysis of single layers."""
 _BETTER = 0.5
-"""Share of the error that is left by what helps without being enough."""
+"""A remedy that is not sufficient is still proposed if it leaves at most this share of the error."""
 _WORSE_DB = 0.2
-"""Decibels that an output may lose to what makes the network better."""
+"""Decibels that one output may lose to a change that improves the network."""
 _NOTHING = 1e-9
-"""Squared error by the variance, below which it is none: 90 dB."""
+"""Squared error relative to the variance that counts as none: 90 dB."""
 _OUTLIER = 10.0
-"""Deviations of the weights of an output from which on its largest weight is an outlier."""
+"""Standard deviations from which the largest weight of an output is an outlier."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """Options of a network in integers, with precisions of layers in addition to the given ones; `text` is what the user types for the change."""
+class Variant:
+    """Options of an integer network, with precisions of layers in addition to the given ones; `text` is what the user types for
+    the change."""
 
     calibration: CalibrationOptions
     quantization: QuantizationOptions
@@ -44,7 +45,7 @@ class Way:
 
 
 class CheckedOutputs:
-    """The outputs of a network over the stimuli that check, in floating point and in integers; each is computed once."""
+    """The network outputs over the samples of the check, in floating point and in integers; each is computed once."""
 
     def __init__(self, observed: Observed):
         self.observed = observed
@@ -52,15 +53,15 @@ class CheckedOutputs:
 
     @cached_property
     def real(self) -> Mapping[str, np.ndarray]:
-        """The outputs in floating point."""
+        """The float outputs."""
         return _outputs(self.observed.checked, FloatEngine(self.observed.graph, threads=1).run)
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
-        """Of the worst output of integers; `unseen`: they were not formed of these stimuli."""
+        """Return the figure of the worst integer output; `unseen`: the samples were not used for calibration."""
         return worst_output(self.real, self.restored(graph), unseen, self.observed.noise, graph.becoming)
 
     def restored(self, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """The outputs of integers as real numbers."""
+        """Return the integer outputs as real numbers."""
         for known, values in self._restored:
             if known is graph:
                 return values
@@ -72,7 +73,7 @@ class CheckedOutputs:
 
 
 def worse_outputs(graph: QuantGraph, plain: QuantGraph, checked: CheckedOutputs) -> dict[str, float]:
-    """The outputs of `graph` whose errors are more than 0.2 dB larger than those of `plain` on the stimuli that check, with these decibels."""
+    """Return the outputs of `graph` with more than 0.2 dB larger errors than those of `plain`, and these decibels."""
     found, expected = (relative_errors(checked.real, checked.restored(each)) for each in (graph, plain))
     lost = {
         name: max(10 * np.log10((a + _NOTHING) / (b + _NOTHING)) for a, b in zip(found[name], expected[name], strict=True))
@@ -85,13 +86,13 @@ def check_accuracy(
     graph: QuantGraph,
     checked: CheckedOutputs,
     shifts: Mapping[str, np.ndarray],
-    way: Way,
-    form: Callable[[Way], tuple[QuantGraph, bool]],
+    way: Variant,
+    form: Callable[[Variant], tuple[QuantGraph, bool]],
 ) -> None:
-    """W508 where an output of a network is too far from floating point on the stimuli that check.
+    """Print W508 if an output is too far from floating point.
 
-    `shifts` are its corrections of biases, `way` its options. `form` makes it another way, and says whether the stimuli that check were
-    not used for it.
+    `shifts` are the bias corrections, `way` the options of the network. `form` builds another variant, and tells whether it did
+    not use the samples of the check.
     """
     observed = checked.observed
     if not observed.checked:
@@ -107,14 +108,14 @@ def check_accuracy(
     if figure.shortfall <= 1:
         return
     log.notice("output '%s' deviates strongly from floating point: searching for the cause and a remedy", figure.output)
-    layer, cause = _cause(graph, observed, figure, shifts)
+    layer, cause = _find_cause(graph, observed, figure, shifts)
     count = sum(len(batch) for batch in judged)
     log.warning(
         "W508",
         f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} deviates strongly from floating point: "
         f"{figure} on {count} {'held back' if observed.fresh else 'of the calibration'} samples; layer '{layer}' costs most: "
         f"{cause}",
-        remedy=_remedy(checked, figure, _ways(graph, way, layer), form),
+        remedy=_find_remedy(checked, figure, _variants(graph, way, layer), form),
     )
 
 
@@ -123,8 +124,11 @@ def _outputs(batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _cause(graph: QuantGraph, observed: Observed, figure: OutputFigure, shifts: Mapping[str, np.ndarray]) -> tuple[str, str]:
-    """The layer that costs most, and an explanation; an end of the network whose rounding alone is too much comes first."""
+def _find_cause(
+    graph: QuantGraph, observed: Observed, figure: OutputFigure, shifts: Mapping[str, np.ndarray]
+) -> tuple[str, str]:
+    """Return the layer that costs most, and an explanation; a network input or output whose quantization alone costs too much
+    comes first."""
     real_graph, output, batch = observed.graph, figure.output, np.concatenate(observed.checked)
     engine, given = FloatEngine(real_graph), named_inputs(real_graph, batch)
     real = engine.run(batch)
@@ -140,7 +144,7 @@ def _cause(graph: QuantGraph, observed: Observed, figure: OutputFigure, shifts: 
     if alone is not None and alone.shortfall > 1 and producer is not None:
         return producer.name, _shared_step(f"its output '{output}'", kind, real[output])
     losses = layer_losses(real_graph, graph, batch[:_STIMULI], shifts, {output: figure.weights})
-    return (losses[0].layer, _words(losses[0], graph)) if losses else ("", "many small roundings")
+    return (losses[0].layer, _explain_loss(losses[0], graph)) if losses else ("", "many small roundings")
 
 
 def _shared_step(what: str, kind: NumType, values: np.ndarray) -> str:
@@ -156,8 +160,8 @@ def _shared_step(what: str, kind: NumType, values: np.ndarray) -> str:
     )
 
 
-def _words(loss: LayerLoss, graph: QuantGraph) -> str:
-    """Explanation of the rounding that costs most of a layer."""
+def _explain_loss(loss: LayerLoss, graph: QuantGraph) -> str:
+    """Return an explanation of a layer's most expensive quantization."""
     weights = next(node for node in graph.nodes if node.name == loss.layer).params.get("weights")
     if loss.cause != "weights" or weights is None:
         causes = {
@@ -176,11 +180,11 @@ def _words(loss: LayerLoss, graph: QuantGraph) -> str:
     return f"its weights have {loss.weight_bits} bits{far}"
 
 
-def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
-    """Other ways that may be nearer, those that cost the export least first."""
+def _variants(graph: QuantGraph, way: Variant, layer: str) -> Iterator[Variant]:
+    """Yield alternatives that may be more accurate, the cheapest for the export first."""
     calibration, chosen = way.calibration, way.quantization
 
-    def with_options(text: str, **changes: object) -> Way:
+    def with_options(text: str, **changes: object) -> Variant:
         return replace(way, quantization=replace(chosen, **changes), text=text)
 
     if calibration.quality == "fast":
@@ -210,11 +214,12 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
     )
 
 
-def _remedy(
-    checked: CheckedOutputs, figure: OutputFigure, ways: Iterator[Way], form: Callable[[Way], tuple[QuantGraph, bool]]
+def _find_remedy(
+    checked: CheckedOutputs, figure: OutputFigure, ways: Iterator[Variant], form: Callable[[Variant], tuple[QuantGraph, bool]]
 ) -> str:
-    """The first way that is near enough on the same stimuli, else the one that helps most, with its figure."""
-    tried: list[tuple[float, Way, OutputFigure]] = []
+    """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure.
+    Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure."""
+    tried: list[tuple[float, Variant, OutputFigure]] = []
     for way in ways:
         try:
             with log.muted():

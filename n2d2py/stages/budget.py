@@ -1,4 +1,4 @@
-"""Bits under a budget: `-ram-budget` chooses the activations and the plan of the memory, `-flash-budget` the weights of each layer."""
+"""Bit widths under a budget: `-ram-budget` chooses activations and memory plan, `-flash-budget` the weights of each layer."""
 
 from __future__ import annotations
 
@@ -31,20 +31,22 @@ from n2d2py.stages.options import QuantizationOptions
 
 _WIDTHS = (16, 8, 4, 2)
 _STIMULI = 16
-"""Stimuli on which single layers are rounded, and choices are measured."""
+"""Number of samples for rounding single layers and measuring choices."""
 _HELD_OUT = 4
-"""One batch of so many measures, the others round: on those that round, few bits seem to cost nothing in layers of few positions."""
+"""One batch of so many measures, the others round: on the samples used for rounding, low bit widths of small layers seem to
+cost nothing."""
 _MEASURED = 3
-"""Choices of the front that are measured, besides the taken one and 4 bits for all."""
+"""Number of measured choices of the front, in addition to the selected one and 4 bits for all."""
 _TRIES = 60
-"""Exchanges of bits between layers that are measured, with the weights as rounded alone."""
+"""Number of exchanges of bits between layers that are measured, with weights rounded alone."""
 _BEST = 8
-"""The best of them that are measured as they would be exported too."""
+"""Number of the best exchanges that are also measured as exported."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Settings that fit the budgets: the network with its export parameters, its layers with widths, options of the types, the search."""
+    """Settings that fit the budgets: the network with export parameters, its layers with bit widths, options of the types, the
+    search."""
 
     network: LoadedNetwork
     observed: Observed
@@ -53,13 +55,13 @@ class Fitted:
 
 
 def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOptions, asked: QuantizationOptions) -> Fitted:
-    """Chooses bits of activations and weights, and the mode of the memory, so that the export stays within what was asked for.
+    """Choose bit widths of activations and weights, and the memory mode, so that the export fits the budgets.
 
     Raises:
-        N2D2Error: E520 constants, E521 a memory that no choice makes small enough; E508 without stimuli; what the target refuses.
+        N2D2Error: E520 constants, E521 memory that no choice makes small enough; E508 without samples; errors of the target.
     """
     target = find_target(network.options.target or target_names()[0])
-    network = _without(network, target, "PrepackWeights")
+    network = _without_parameter(network, target, "PrepackWeights")
     if asked.ram_budget:
         network, options = _fit_memory(network, observed, options, asked, target)
     if not asked.flash_budget:
@@ -67,12 +69,12 @@ def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOption
     if not observed.samples:
         what = "-flash-budget requires samples to measure the cost of low-bit weights"
         raise N2D2Error("E508", what, remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz")
-    network = _without(network, target, "Winograd")
+    network = _without_parameter(network, target, "Winograd")
     return _Search(network, observed, options, target).fitted(asked.flash_budget)
 
 
-def _without(network: LoadedNetwork, target: Target, name: str) -> LoadedNetwork:
-    """The network without an export parameter that takes memory to be faster, where the target has it and it was not asked for."""
+def _without_parameter(network: LoadedNetwork, target: Target, name: str) -> LoadedNetwork:
+    """Return the network without an optional export parameter that trades memory for speed."""
     if target.parameters.key(name) is None or network.params.is_given(name):
         return network
     return replace(network, params=network.params.with_values({name: False}))
@@ -81,7 +83,7 @@ def _without(network: LoadedNetwork, target: Target, name: str) -> LoadedNetwork
 def _fit_memory(
     network: LoadedNetwork, observed: Observed, options: QuantOptions, asked: QuantizationOptions, target: Target
 ) -> tuple[LoadedNetwork, QuantOptions]:
-    """The most accurate activations whose memory fits; where none do, the fastest mode of the memory that makes them fit."""
+    """Return the most accurate activations whose memory fits; if none do, the fastest memory mode in which they fit."""
     budget = asked.ram_budget
     if not target.needs_plan:
         what = f"-ram-budget is not supported by {target.name}, which places its memory itself"
@@ -90,7 +92,7 @@ def _fit_memory(
     wide = replace(options, mixed=True)
     able = options.bits == 8 and asked.mixed is None and target.quantization.mixed and bool(observed.samples)
     ways = [*([wide] if able else []), options, *([small] if options.bits == 8 and small != options else [])]
-    typed = {way: _plain(observed, way) for way in ways}
+    typed = {way: _uncorrected(observed, way) for way in ways}
     sizes = []
     for params in (network.params, network.params.with_values({"MemoryBudget": budget})):
         for way in ways if params is network.params else ways[-2:]:
@@ -115,8 +117,8 @@ def _fit_memory(
     raise N2D2Error("E521", what, remedy=remedy)
 
 
-def _plain(observed: Observed, options: QuantOptions) -> QuantGraph:
-    """The network with its types, without corrections of its integers."""
+def _uncorrected(observed: Observed, options: QuantOptions) -> QuantGraph:
+    """Return the network with its types, without corrections."""
     return form_integers(observed.graph, choose(observed, options), options, {})
 
 
@@ -125,7 +127,7 @@ def _with_widths(observed: Observed, widths: Mapping[str, int]) -> Observed:
 
 
 class _Search:
-    """The front of one network, and what its choices are worth."""
+    """The front of one network, and the value of its choices."""
 
     def __init__(self, network: LoadedNetwork, observed: Observed, options: QuantOptions, target: Target):
         self._network, self._options, self._target, self._whole = network, options, target, observed
@@ -154,7 +156,7 @@ class _Search:
         self._known: dict[tuple[int, ...], BitChoice] = {}
 
     def fitted(self, budget: int) -> Fitted:
-        """The best choice found whose export has at most `budget` bytes of constants."""
+        """Return the best choice found with at most `budget` bytes of constants."""
         place = self._front.within(budget)
         while place is not None and self._measured(self._front.widths(place)).bytes > budget:
             place = place - 1 if place else None
@@ -177,31 +179,32 @@ class _Search:
         return Fitted(self._network, _with_widths(self._whole, taken.widths), self._options, search)
 
     def _others(self, taken: int) -> list[BitChoice]:
-        """Some choices of the front, measured for comparison."""
+        """Return some choices of the front, measured for comparison."""
         wanted = np.geomspace(self._front.bytes[0], self._front.bytes[-1], _MEASURED)
         places = {int(np.searchsorted(self._front.bytes, size, side="right")) - 1 for size in wanted} - {taken}
         return [self._measured(self._front.widths(place)) for place in sorted(places)]
 
     def _measured(self, widths: Mapping[str, int]) -> BitChoice:
-        """Accuracy of a choice with all its roundings, by the stimuli that are held out."""
+        """Return the accuracy of a choice with all its roundings on held-out samples."""
         key = tuple(widths.values())
         if key not in self._known:
             graph = quantize_observed(_with_widths(self._observed, widths), self._options)[0]
             predicted = sum(one.error for name, each in self._choices.items() for one in each if one.bits == widths[name])
             found = self._outputs(graph)
             decibels = -10 * float(np.log10(max(self._noise(found), 1e-30)))
-            same = [_largest(values) == _largest(self._real[name]) for name, values in found.items()]
+            same = [_argmax(values) == _argmax(self._real[name]) for name, values in found.items()]
             size, agreement = sum(self._bytes(graph).values()), float(np.mean(same)) if same else 1.0
             self._known[key] = BitChoice("", dict(widths), size, predicted, decibels, agreement)
         return self._known[key]
 
     def _noise_as_rounded_alone(self, widths: Mapping[str, int]) -> float:
-        """The error of a choice of which each layer was rounded in the network of the largest widths."""
+        """Return the error of a choice with each layer rounded in the network of the largest widths."""
         forms = {name: self._forms[name][bits] for name, bits in widths.items()}
         return self._noise(self._outputs(form_integers(self._observed.graph, self._types, self._options, forms)))
 
     def _noise_of_both(self, choice: BitChoice) -> float:
-        """The errors of a choice in two roundings of its weights, alone and one after the other: with few stimuli the judgement is random, with one rounding more so."""
+        """Return the errors of a choice under two roundings, alone and sequential: with few samples one of them would be too
+        random."""
         return self._noise_as_rounded_alone(choice.widths) + 10 ** (-choice.sqnr_db / 10)
 
     def _outputs(self, graph: QuantGraph) -> dict[str, np.ndarray]:
@@ -210,29 +213,29 @@ class _Search:
         return {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
 
     def _noise(self, found: Mapping[str, np.ndarray]) -> float:
-        """The squared error by the variance of each row, the mean over all outputs."""
+        """Return the squared error relative to the variance of each row, averaged over all outputs."""
         errors = [by_row for _, by_row in relative_errors(self._real, found).values()]
         return float(np.mean(errors)) if errors else 0.0
 
     def _sizes(self, forms: Mapping[str, QuantNode]) -> dict[str, int]:
-        """Bytes of constants by layer of the network with these forms."""
+        """Return the bytes of constants by layer with these forms."""
         graph: Graph = self._observed.graph
         return self._bytes(form_integers(graph, self._types, self._options, forms))
 
     def _bytes(self, graph: QuantGraph) -> dict[str, int]:
-        """Bytes of constants by layer in the export of a typed network."""
+        """Return the bytes of constants by layer in the export of a typed network."""
         prepared = prepared_for(self._network, graph, self._target)
         prepared.check()
         return self._target.constant_bytes(prepared)
 
 
-def _largest(values: np.ndarray) -> np.ndarray:
-    """The place of the largest value of an output (N, ...) for each stimulus."""
+def _argmax(values: np.ndarray) -> np.ndarray:
+    """Return the index of the largest value of an output (N, ...) for each sample."""
     return values.reshape(len(values), -1).argmax(axis=1)
 
 
 def prepared_for(network: LoadedNetwork, graph: QuantGraph, target: Target[Any]) -> Prepared[Any]:
-    """A typed network as a target takes it, without stimuli."""
+    """Prepare a typed network for a target, without samples."""
     params: Params = network.params
     memory = planned(graph, params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
     return target.prepare(export_request(network, memory.graph if memory else graph, memory, StoredStimuli(), {}))

@@ -30,34 +30,34 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import CalibrationOptions, target_limits
 
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
-"""Stimuli for the corrections by quality; more of them cost time and change little."""
+"""Number of samples for the corrections by quality; more cost time and change little."""
 
 _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
 _DOUBTED = 8
-"""Times as many stimuli check a network that is too far on those."""
+"""Factor of samples for the check of a network whose error is large."""
 _WITHHELD = 4
-"""One stimulus of so many is withheld from the corrections."""
+"""One sample of so many is withheld from the corrections."""
 _CHECKED_ELEMENTS = 2_000_000
-"""Values of all tensors over the stimuli that check, where that is more than the fewest."""
+"""Limit of tensor values over the samples of the check, if more than the fewest are taken."""
 
 _ASSUMED_VALUES = 1025
-"""Values of a tensor that was not observed."""
+"""Number of values of a tensor that was not observed."""
 _RARE = 101
-"""Power of values from 0 to 1 of which few are large: 8 bits leave less than 35 dB of them."""
+"""Exponent of values in [0, 1] of which few are large: 8 bits leave less than 35 dB."""
 
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
 
 
 @dataclass(frozen=True)
 class AssumedRanges:
-    """Ranges instead of a calibration, for results that depend on the types of tensors alone.
+    """Ranges instead of a calibration, for results that depend on tensor types only.
 
     Attributes:
         reaches: largest values of tensors, in turn.
-        lowest: the smallest value of a tensor, as a multiple of its largest one; -1 to 0.
-        inputs: the same of an input whose range is not known.
-        rare: the largest values of such an input are rare.
+        lowest: smallest value of a tensor relative to its largest one; -1 to 0.
+        inputs: the same for an input of unknown range.
+        rare: large values of such an input are rare.
         text: a description of these ranges.
     """
 
@@ -82,25 +82,25 @@ class Calibration:
 
 
 def calibration_folder_name(network: str, bits: int) -> str:
-    """Such as calib_MobileNet_int8, the folder of `-calibOnly`."""
+    """Return the folder of `-calibOnly`, such as calib_MobileNet_int8."""
     return f"calib_{network}_int{bits}"
 
 
 def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
-    """Fuse a loaded network for integers and observe it over its calibration stimuli, or take `assumed` ranges.
+    """Fuse a loaded network for integers and calibrate it, or use `assumed` ranges.
 
     A pre-quantized network keeps its scales.
 
     Raises:
-        N2D2Error: E50x; E507 without `-calib`, E508 when there are no stimuli to calibrate on.
+        N2D2Error: E50x; E507 without `-calib`, E508 without calibration samples.
     """
     calibrates = options.stimuli or options.reload is not None or assumed is not None
     if not (calibrates or network.trained_quantized or is_quantized(network.graph)):
         what = "an integer export requires the ranges of its activations"
-        raise N2D2Error("E507", what, where=network.place, remedy=_calibrating(network))
+        raise N2D2Error("E507", what, where=network.place, remedy=_calibration_remedy(network))
     fused, report = fuse_stage(network, integer=True)
     if network.trained_quantized:
-        return Calibration(replace(fused, graph=_completed(fused, options, assumed)), report, options, None)
+        return Calibration(replace(fused, graph=_complete_trained_network(fused, options, assumed)), report, options, None)
     if is_quantized(fused.graph):
         return Calibration(fused, report, options, None)
     limits = target_limits(network.options.target)
@@ -110,33 +110,33 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
     graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
     key = _key(graph, network, suited)
     if assumed is not None:
-        inputs, observer = {}, partial(_assumed, fused, assumed)
+        inputs, observer = {}, partial(_assume_statistics, fused, assumed)
     elif options.reload is None:
         inputs = _float_inputs(fused, graph, suited)
-        observer = partial(_collected, fused, suited, key, inputs)
+        observer = partial(_collect_statistics, fused, suited, key, inputs)
     else:
         stored = Statistics.load(options.reload, key)
-        inputs, observer = stored.inputs, partial(_reloaded, fused, suited, stored)
+        inputs, observer = stored.inputs, partial(_reload_statistics, fused, suited, stored)
     observed = calibrate(with_float_inputs(graph, inputs), per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
 
 
-def _calibrating(network: LoadedNetwork) -> str:
-    """The remedy where a network is not calibrated: by the samples that it has, or by some that it is given."""
+def _calibration_remedy(network: LoadedNetwork) -> str:
+    """Return the remedy for a network without calibration."""
     if set_to_calibrate(network) is not None or network.document is not None:
         return "add -calib N (-1 for the whole set), or export in floating point with -nbbits -32"
     return "add -calib-data PATH (a folder of images, a .npy or a .npz file), or export in floating point with -nbbits -32"
 
 
 def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:
-    """The inputs that the integers of the target may take in floating point, and that are better so."""
+    """Return the inputs that are better left in floating point, if the target supports it."""
     stimuli = set_to_calibrate(network)
     allowed = (
         options.float_inputs and target_limits(network.options.target).input_bits == 0 and network.data.value_range is None
     )
     if not allowed or not stimuli:
         return {}
-    stimuli = _spread(stimuli, options)
+    stimuli = _evenly_spaced(stimuli, options)
     chosen = stimuli.sample_evenly(min(len(stimuli), _MOST_SAMPLES["best"]))
     found = choose_float_inputs(graph, np.concatenate([x for x, _, _ in chosen.batches(SAMPLE_BATCH)]), _ranges(graph, network))
     for name, scales in found.items():
@@ -145,8 +145,8 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
     return found
 
 
-def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None) -> Graph:
-    """A network that was trained with quantization, with what its quantizers leave open: E507 where that needs a calibration."""
+def _complete_trained_network(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None) -> Graph:
+    """Return a QAT network with types for what its quantizers leave open; E507 if that needs a calibration."""
     graph, ranges = network.graph, _ranges(network.graph, network)
     wanted = unmeasured_inputs(graph, ranges)
     if assumed is not None:
@@ -156,7 +156,7 @@ def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: Ass
         )
     if options.stimuli == 0 and (wanted or not is_quantized(graph)):
         what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
-        raise N2D2Error("E507", f"an integer export requires {what}", where=network.place, remedy=_calibrating(network))
+        raise N2D2Error("E507", f"an integer export requires {what}", where=network.place, remedy=_calibration_remedy(network))
     if options.stimuli == 0:
         return complete_trained(graph, ranges, {})
     stimuli, size = _calibration_stimuli(network, options), batch_size(graph)
@@ -169,7 +169,7 @@ def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: Ass
 
 
 def save_statistics(observed: Observed | None, folder: Path) -> None:
-    """Write STATISTICS_FILE into a folder, for a later calibration to reload."""
+    """Write STATISTICS_FILE into a folder, for later calibrations."""
     if observed is not None:
         path = folder / STATISTICS_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def save_statistics(observed: Observed | None, folder: Path) -> None:
 
 
 def _key(graph: Graph, network: LoadedNetwork, options: CalibrationOptions) -> str:
-    """Names the network, the precisions of its layers and the kind of its data in stored statistics."""
+    """Return the key of network, layer precisions and kind of data in stored statistics."""
     precisions = repr(sorted(graph.precisions.items()))
     equalized = f"equalized by channel: {options.equalize and options.per_output}, inputs by axis: {options.float_inputs}"
     return network_key(graph, network.data.origin, precisions, equalized)
@@ -187,8 +187,10 @@ def _ranges(graph: Graph, network: LoadedNetwork) -> dict[str, tuple[float, floa
     return dict.fromkeys(graph.inputs, network.data.value_range)
 
 
-def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, inputs: InputScales, graph: Graph) -> Observed:
-    """Statistics of a prepared graph over the calibration stimuli."""
+def _collect_statistics(
+    network: LoadedNetwork, options: CalibrationOptions, key: str, inputs: InputScales, graph: Graph
+) -> Observed:
+    """Return the statistics of a prepared graph over the calibration samples."""
     stimuli, every = _calibration_stimuli(network, options), set_to_calibrate(network)
     samples = _samples(graph, stimuli, len(every or ()), options)
     _warn_of_samples(network, len(stimuli), samples)
@@ -200,11 +202,11 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, in
     found = observe(graph, batches, samples, _ranges(graph, network), by_channel, key)
     found.statistics.inputs = inputs
     log.notice("calibration: %d samples", found.statistics.stimuli)
-    return _with_checked(found, network, len(stimuli))
+    return _add_checked_samples(found, network, len(stimuli))
 
 
 def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.ndarray]) -> None:
-    """W414 where one sample calibrates, or only equal ones do, such as zeros."""
+    """Print W414 if calibration has only one sample, or equal ones such as zeros."""
     equal = bool(samples) and all((batch == samples[0][:1]).all() for batch in samples)
     if equal or count == 1:
         log.warning(
@@ -216,8 +218,8 @@ def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.nd
         )
 
 
-def _reloaded(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:
-    """Statistics of the last calibration: E503 where they are of other data. Without data there is nothing to compare."""
+def _reload_statistics(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:
+    """Return the statistics of the last calibration; E503 if they are of other data. Without data nothing is compared."""
     path = options.reload or Path()
     if network.data.noise is not None:
         noise = network.data.noise(statistics.stimuli)
@@ -229,11 +231,13 @@ def _reloaded(network: LoadedNetwork, options: CalibrationOptions, statistics: S
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
         samples = _samples(graph, stimuli, total, options)
     log.notice("calibration: reloaded the statistics of %d samples", statistics.stimuli)
-    return _with_checked(observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli)
+    return _add_checked_samples(
+        observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli
+    )
 
 
-def _assumed(network: LoadedNetwork, ranges: AssumedRanges, graph: Graph) -> Observed:
-    """Assumed statistics of a prepared graph."""
+def _assume_statistics(network: LoadedNetwork, ranges: AssumedRanges, graph: Graph) -> Observed:
+    """Return assumed statistics of a prepared graph."""
     statistics = assumed_statistics(graph, ranges.reaches, np.linspace(ranges.lowest, 1, _ASSUMED_VALUES))
     values = np.linspace(ranges.inputs, 1, _ASSUMED_VALUES)
     inputs = assumed_statistics(graph, ranges.reaches, values**_RARE if ranges.rare else values).histograms
@@ -241,10 +245,11 @@ def _assumed(network: LoadedNetwork, ranges: AssumedRanges, graph: Graph) -> Obs
     return Observed(graph, statistics, ranges=_ranges(graph, network))
 
 
-def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -> Observed:
-    """With the stimuli that check the integers: of those that neither calibrated nor corrected, else that did not correct, else any.
+def _add_checked_samples(observed: Observed, network: LoadedNetwork, calibrated: int) -> Observed:
+    """Add the samples for the check: preferably those used neither for calibration nor corrections, else not for corrections,
+    else any.
 
-    Calls are checked as they follow each other from a reset.
+    Consecutive calls are checked from a reset on.
     """
     every = set_to_calibrate(network)
     if every is None:
@@ -274,9 +279,9 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
 
 
 def _samples(graph: Graph, calibrated: Stimuli, total: int, options: CalibrationOptions) -> list[np.ndarray]:
-    """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances.
+    """Return batches for the corrections: evenly spaced calibration samples, as many as fit into memory.
 
-    Where none of the `total` stimuli would be left to check the integers, some of those calibrated are, if the options ask for that.
+    If none of the `total` samples would remain for the check, some are withheld, if the options say so.
     """
     most = _MOST_SAMPLES["best" if options.thorough else options.quality]
     count = min(len(calibrated), sample_count(graph), most)
@@ -295,22 +300,22 @@ def _samples(graph: Graph, calibrated: Stimuli, total: int, options: Calibration
 
 
 def set_to_calibrate(network: LoadedNetwork) -> Stimuli | None:
-    """Validation, else Test; None without stimuli."""
+    """Return the Validation set, else Test; None without samples."""
     stimuli = network.data.get("Validation")
     return stimuli if stimuli is not None else network.data.get("Test")
 
 
 def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) -> Stimuli:
-    """The stimuli that calibrate, at even distances over Validation, else over Test."""
+    """Return the calibration samples, evenly spaced over Validation, else over Test."""
     stimuli = set_to_calibrate(network)
     if stimuli is not None and network.data.get("Validation") is None:
         log.notice("the validation set is empty: the test set is used for calibration, so its int8 score is optimistic")
     if stimuli is None:
         remedy = "add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz"
         raise N2D2Error("E508", "the calibration set is empty", where=network.place, remedy=remedy)
-    return _spread(stimuli, options)
+    return _evenly_spaced(stimuli, options)
 
 
-def _spread(stimuli: Stimuli, options: CalibrationOptions) -> Stimuli:
-    """As many as the options ask for, at even distances."""
+def _evenly_spaced(stimuli: Stimuli, options: CalibrationOptions) -> Stimuli:
+    """Return as many evenly spaced samples as the options say."""
     return stimuli if options.stimuli < 0 else stimuli.sample_evenly(options.stimuli)

@@ -1,6 +1,6 @@
 """Stage compare: every layer, float against integers, and Python's integers against the compiled ones.
 
-`-sensitivity N` ranks the layers by what they cost; the same is done unasked where integers lose too much.
+`-sensitivity N` ranks the layers by their cost; it also runs if integers lose too much.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ EDGE_SAMPLES = ("the sample of zeros", "a constant sample", "a sample times 0.1"
 
 
 def edge_samples(sample: np.ndarray) -> np.ndarray:
-    """The samples that `EDGE_SAMPLES` names, along a new first axis; the type of the input cuts what leaves its range."""
+    """Return the samples that `EDGE_SAMPLES` names, along a new first axis, clipped to the type of the input."""
     largest = np.full_like(sample, sample.max(initial=0))
     return np.stack([np.zeros_like(sample), largest, *(sample * sample.dtype.type(factor) for factor in (0.1, 0.02, 4))])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every layer over all compared stimuli, and the stimuli whose outputs the integers hold worst.
+    """Every layer over all compared samples, and the samples with the worst outputs.
 
     Attributes:
         slack: share of a layer's range by which the target's own arithmetic may differ.
@@ -60,13 +60,12 @@ def compare_stage(
     slack: float = 0.0,
     contract: InputContract = NO_CONTRACT,
 ) -> Comparison:
-    """Every layer over the stimuli, in the network and in isolation; the compiled values too when a library is given.
+    """Compare every layer over the samples, in the network and isolated, and with compiled values if a library is given.
 
-    Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
-    last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
-    is done for a target with its own arithmetic, whose layers may differ by `slack` of their range. Packed tensors are compared as
-    bytes, with no error. Without slack, samples at the edges (`edge_samples`) must give equal values as well; they are no
-    part of any figure. `contract` says what images among the stimuli look like.
+    If some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the last bit of a
+    real sum depends on its order, so only single layers can be identical. The same applies to a target with its own arithmetic,
+    whose layers may differ by `slack` of their range. Packed tensors are compared as bytes, with no error. Without slack, edge
+    samples (`edge_samples`) must be equal as well; they count in no figure. `contract` describes images among the samples.
     """
     nodes = [node for node in quantized.nodes if not node.op.is_part]
     layers = [(node.name, node.output) for node in nodes]
@@ -92,7 +91,7 @@ def compare_stage(
         if slack and compiled is not None:
             given = compiled.stored_layers(inputs)
             found, stored = _by_layer(quantized, inputs, given)
-            roundings = _roundings(quantized, given, found)
+            roundings = _rounding_shares(quantized, given, found)
             for accumulator in accumulators:
                 accumulator.add(
                     real[accumulator.tensor],
@@ -102,7 +101,7 @@ def compare_stage(
                     alone.get(accumulator.tensor),
                 )
             continue
-        found, stored = _found(quantized, inputs, stored, compiled, layers)
+        found, stored = _values_to_compare(quantized, inputs, stored, compiled, layers)
         for accumulator in accumulators:
             accumulator.add(
                 real[accumulator.tensor],
@@ -115,14 +114,14 @@ def compare_stage(
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)
 
 
-def _found(
+def _values_to_compare(
     quantized: QuantGraph,
     inputs: list[np.ndarray],
     stored: dict[str, np.ndarray],
     compiled: Network | None,
     layers: list[tuple[str, str]],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """(compiled values by layer, the values that they are compared with by tensor: `stored`, or those of each layer alone)."""
+    """Return compiled values by layer, and the values to compare with by tensor: `stored`, or those of each layer alone."""
     given = compiled.stored_layers(inputs) if compiled is not None else {}
     found = {name: values.reshape(stored[tensor].shape) for name, tensor in layers if (values := given.get(name)) is not None}
     if quantized.is_mixed and found:
@@ -136,24 +135,24 @@ def _found(
 def _check_edges(
     quantized: QuantGraph, sample: np.ndarray, size: int, compiled: Network, accumulators: list[Accumulator]
 ) -> None:
-    """Compare compiled and simulated values of the edge samples; these prove nothing but that both are equal."""
+    """Compare compiled and simulated values of the edge samples."""
     x, layers = edge_samples(sample), [(one.layer, one.tensor) for one in accumulators]
     for first in range(0, len(x), len(x) if quantized.states else size):
         part = slice(first, len(x) if quantized.states else first + size)
         inputs = quantize_inputs(quantized, [x[part]])
-        found, stored = _found(quantized, inputs, simulate(quantized, inputs, keep=True), compiled, layers)
+        found, stored = _values_to_compare(quantized, inputs, simulate(quantized, inputs, keep=True), compiled, layers)
         for one in accumulators:
             if one.layer in found:
                 one.check_samples(stored[one.tensor], found[one.layer], EDGE_SAMPLES[part])
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The stored values that Python computes for each layer from the compiled values of its inputs."""
+    """Return the stored values that Python computes for each layer from the compiled values of its inputs."""
     return {node.output: run_node(quantized, node, [compiled[name] for name in node.inputs])[0] for node in quantized.nodes}
 
 
 def _states_before(quantized: QuantGraph, results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The states that calls began with, from the results of all of them."""
+    """Return the states before each call from the results of all calls."""
     outputs = quantized.becoming
     first = reset_states(quantized).items()
     return {
@@ -165,9 +164,9 @@ def _states_before(quantized: QuantGraph, results: dict[str, np.ndarray]) -> dic
 def _by_layer(
     quantized: QuantGraph, inputs: list[np.ndarray], layers: dict[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """(stored values that the target found, those that Python computes from the target's values), by tensor.
+    """Return stored values of the target, and those that Python computes from them, by tensor.
 
-    What the target merged into the next layer is computed in Python.
+    Tensors that the target fused into the next layer are computed in Python.
     """
     merged = {node.output for node in quantized.nodes} - set(layers)
     quantized = _widened(quantized, merged)
@@ -177,7 +176,7 @@ def _by_layer(
     }
     for name in _left_real(quantized, layers, found):
         del found[name]
-    found.update(_held(quantized, found))
+    found.update(_clipped_to_integers(quantized, found))
     values = dict(zip(quantized.fed, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
@@ -188,7 +187,8 @@ def _by_layer(
 
 
 def _left_real(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> list[str]:
-    """Results of conversions to integers that the target leaves to the next layer: its numbers are none that integers stand for."""
+    """Return results of integer conversions that the target leaves to the next layer, so its values are not on the integer
+    grid."""
     names = [
         node.output for node in graph.nodes if isinstance(node.op, Convert) and not node.op.to_float and node.output in found
     ]
@@ -200,8 +200,9 @@ def _left_real(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str
     ]
 
 
-def _held(graph: QuantGraph, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Real numbers made of integers, by tensor, within the range of these integers: some targets take -128 for what is cut at -127."""
+def _clipped_to_integers(graph: QuantGraph, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return real values of integers, by tensor, clipped to the range of these integers: some targets allow -128 where -127 is
+    the limit."""
     held: dict[str, np.ndarray] = {}
     for node in graph.nodes:
         if isinstance(node.op, Convert) and node.op.to_float and node.output in found:
@@ -211,11 +212,9 @@ def _held(graph: QuantGraph, found: dict[str, np.ndarray]) -> dict[str, np.ndarr
     return held
 
 
-def _roundings(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> dict[str, float]:
-    """By the result of each sum, the share of its range that the rounding of its inputs makes: a target may add what it never rounded.
-
-    Numbers of like size that are subtracted leave a small difference, of which half a step of the inputs is much.
-    """
+def _rounding_shares(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> dict[str, float]:
+    """Return, by the result of each sum, the share of its range that rounding of its inputs causes: a target may add unrounded
+    values."""
     lost: dict[str, float] = {}
     for name, values in layers.items():
         kind = graph.type(name)
@@ -233,7 +232,7 @@ def _roundings(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str
 
 
 def _widened(graph: QuantGraph, merged: set[str]) -> QuantGraph:
-    """The network with 16 bits for the integers of `merged` tensors, which no 8 bits cut on the target."""
+    """Return the network with 16 bits for the integers of `merged` tensors, which the target does not saturate to 8 bits."""
     if graph.bits != 8:
         return graph
     tensors = {
@@ -249,14 +248,14 @@ def _widened(graph: QuantGraph, merged: set[str]) -> QuantGraph:
 
 
 def _widen(edge: int, kind: NumType) -> int:
-    """An end of a range that is the end of the type is the end of the wider one."""
+    """Return the end of the wider type for a range that ends with its type."""
     return {kind.qmin: kind.qmin * 256 if kind.signed else 0, kind.qmax: kind.qmax * 256}.get(edge, edge)
 
 
 def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -> str:
-    """One line: whether all layers agree, else the first that does not and where.
+    """Return one line: all layers agree, or the first that does not and where.
 
-    Integers (`bits` > 0) must be identical; floating-point values equal within 1e-4 of the layer's largest.
+    Integers (`bits` > 0) must be identical; floats equal within 1e-4 of the layer's largest.
     """
     run = [c for c in comparisons if c.identical is not None]
     if not run:
@@ -274,13 +273,13 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
 
 
 def refuse_differences(comparisons: list[LayerComparison]) -> None:
-    """Raise E812 when the compiled values of a layer are not those of Python, by the measure of `summary`."""
+    """Raise E812 if compiled values of a layer differ from those of Python, by the measure of `summary`."""
     if different := _first_difference(comparisons):
         raise N2D2Error("E812", different, where="-compare", remedy="report this defect of n2d2py")
 
 
 def _first_difference(comparisons: list[LayerComparison]) -> str:
-    """The first layer that differs and where; "" when none does."""
+    """Return the first layer that differs and where; "" without any."""
     for comparison in comparisons:
         d = comparison.difference
         if d is not None:
@@ -292,7 +291,7 @@ def _first_difference(comparisons: list[LayerComparison]) -> str:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Cost of each layer, the worst first, over so many stimuli; `text` says it to the user."""
+    """Cost of each layer, the worst first, over so many samples; `text` is for the user."""
 
     text: str = ""
     losses: tuple[LayerLoss, ...] = ()
@@ -300,7 +299,7 @@ class Sensitivity:
 
 
 LARGE_LOSS = 2.0
-"""Points of the float score; integers that lose more are explained."""
+"""Loss of the float score, in points, above which the layers are analysed."""
 
 _STIMULI = 10
 _WORST = 5
@@ -309,9 +308,9 @@ _WORST = 5
 def sensitivity_stage(
     quantized: QuantizedNetwork, asked: int, stimuli: Stimuli | None, scores: Scores, folder: Path
 ) -> Sensitivity:
-    """The requested analysis, over `asked` stimuli, or what a large loss calls for; nothing when neither is so.
+    """Run the requested analysis over `asked` samples, or one because of a large loss; else nothing.
 
-    With it statistics/sensitivity.csv is written.
+    It writes statistics/sensitivity.csv.
     """
     lost = points_lost(scores)
     if quantized.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
@@ -331,7 +330,7 @@ def sensitivity_stage(
 
 
 def points_lost(scores: Scores) -> float:
-    """The largest loss of a target's top-1 score, AUC or mAP in percent from float to simulated, in points; 0 without."""
+    """Return the largest loss of a top-1 score, AUC or mAP from float to simulated, in points; 0 without any."""
     found = [0.0]
     for rows in scores.rows.values():
         by_label = {label.split()[0]: score for label, score in rows}

@@ -27,12 +27,12 @@ from n2d2py.targets.target import ScoreTarget
 
 
 def export_folder_name(kind: str, bits: int) -> str:
-    """The kind and the precision, as in export_KIND_int8 or export_KIND_float32."""
+    """Return target and precision, as in export_KIND_int8 or export_KIND_float32."""
     return f"export_{kind}_{'int' if bits > 0 else 'float'}{abs(bits)}"
 
 
 def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | None, np.ndarray]:
-    """The `-db-export` stimuli, spread evenly over the test stimuli, and their positions among them."""
+    """Return the `-db-export` samples, evenly spaced over the test set, and their indices."""
     if stimuli is None or count == 0:
         return None, np.zeros(0, np.int64)
     chosen = stimuli if count < 0 else stimuli.sample_evenly(count)
@@ -47,7 +47,7 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
 
 
 def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli | None) -> StoredStimuli:
-    """The stored integers (or floats) of stimuli, with the expected outputs of each target."""
+    """Return the stored integers (or floats) of samples, with the expected outputs of each target."""
     if stimuli is None:
         return StoredStimuli()
     parts = [quantize_inputs(graph, [x]) for x, _, _ in stimuli.batches(max(8, batch_size(network.graph)))]
@@ -59,13 +59,13 @@ def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli |
 
 
 def check_labels(network: LoadedNetwork, stimuli: Stimuli) -> None:
-    """Raise E451 for a label beyond the outputs of a target, before the network is calibrated."""
+    """Raise E451 for a label beyond the outputs of a target, before calibration."""
     for target in network.targets:
-        _expected(network, target, network.graph.shape(target.tensor), stimuli.labels)
+        _expected_outputs(network, target, network.graph.shape(target.tensor), stimuli.labels)
 
 
 def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> None:
-    """Raise E707 where the application `app` is not possible."""
+    """Raise E707 if the application `app` is not possible."""
     if app is None:
         return
     graph, source = network.graph, network.data.contract.source
@@ -89,8 +89,8 @@ def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> N
             raise N2D2Error("E707", f"-app {app}: {what}", where=network.place, remedy=remedy)
 
 
-def _expected(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
-    """The expected outputs of a target for label ids; E451 beyond its outputs."""
+def _expected_outputs(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
+    """Return the expected outputs of a target for label ids; E451 beyond its outputs."""
     expected = expected_labels(network, target.name, labels)
     if not target.as_data and expected.max(initial=-1) >= channels(shape):
         in_ini = network.document is not None
@@ -106,13 +106,15 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels:
 
 
 def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
-    """int32 (N, positions): the expected output at each position of a target; -1, nothing, where an image has one
-    label but the output several positions. `labels` are ids (N,), or (N, H, W) for each pixel.
+    """Return the expected output at each position of a target, int32 (N, positions).
+
+    -1 means none, if an image has one label but the output several positions. `labels` are ids (N,), or (N, H, W) for each
+    pixel.
 
     Raises:
         N2D2Error: E451 a label beyond the outputs.
     """
-    expected = _expected(network, target, shape, labels)
+    expected = _expected_outputs(network, target, shape, labels)
     positions = height(shape) * width(shape)
     if labels.ndim == 3 and not target.as_data:
         at = fit_labels(expected, (height(shape), width(shape)), max(channels(shape), 2))
@@ -131,7 +133,7 @@ def export_request(
     recorded: Mapping[str, object],
     app: str | None = None,
 ) -> ExportRequest:
-    """Everything that a target may use; `recorded` are the options of the run by name."""
+    """Return the input of a target; `recorded` are the options of the run by name."""
     params = network.params
     params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
@@ -153,9 +155,9 @@ def export_request(
 
 
 def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, text: str = "auto") -> list[KernelChoice]:
-    """Writes the project and, as `ExportOptions.weights_text` says, its parameters as text into the folder.
+    """Write the project and, with `ExportOptions.weights_text`, its parameters as text into the folder.
 
-    Returns what runs each layer, where the target has a choice.
+    Returns the kernel of each layer, if the target has a choice.
     """
     request = prepared.request
     source, post = request.contract.source, request.post

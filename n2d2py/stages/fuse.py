@@ -15,9 +15,9 @@ from n2d2py.targets.target import ScoreTarget
 
 
 def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) -> tuple[LoadedNetwork, FuseReport]:
-    """The network with a fused graph; targets follow the tensors that now carry their results.
+    """Return the network with a fused graph; targets follow the tensors that now carry their results.
 
-    Without `rounding`, a pre-quantized network is one of real numbers within the ranges of its integers.
+    Without `rounding`, a pre-quantized network becomes a float one, clipped to the ranges of its integers.
     """
     graph = network.graph
     if not rounding and is_quantized(graph):

@@ -1,4 +1,4 @@
-"""The data that are given with a network: their labels, their preprocessing, and its description in the metadata of an ONNX file."""
+"""Options of the input data: labels, preprocessing, and their description in the metadata of an ONNX file."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class OnnxMetadata:
     """Description of the data in the metadata of an ONNX file.
 
     Attributes:
-        input_range: of Image.NominalPixelRange.
-        bgr: of Image.BitmapPixelFormat.
-        names: of the classes, from the dictionary `names` that YOLO's exporters write.
-        factors, offsets: what a byte is multiplied by, and what is added, for each channel (n2d2py.factors, n2d2py.offsets).
-        formula: where these come from (n2d2py.formula).
+        input_range: from Image.NominalPixelRange.
+        bgr: from Image.BitmapPixelFormat.
+        names: class names, from the dictionary `names` of YOLO's exporters.
+        factors, offsets: factor and offset of a byte, for each channel (n2d2py.factors, n2d2py.offsets).
+        formula: origin of factors and offsets (n2d2py.formula).
     """
 
     input_range: tuple[float, float] | None = None
@@ -50,20 +50,20 @@ class OnnxMetadata:
 
 
 def read_metadata(metadata: Mapping[str, str]) -> OnnxMetadata:
-    """Read the keys of the metadata that are known; keys and values in any case."""
+    """Read the known metadata keys; keys and values in any case."""
     lower = {key.lower(): value for key, value in metadata.items()}
     pixels = lower.get("image.bitmappixelformat", "").lower()
     return OnnxMetadata(
         _RANGES.get(lower.get("image.nominalpixelrange", "").lower()),
         pixels.startswith("bgr") if pixels else None,
-        _names(lower.get("names", "")),
-        *_formula(lower.get("n2d2py.factors", ""), lower.get("n2d2py.offsets", "")),
+        _parse_names(lower.get("names", "")),
+        *_parse_formula(lower.get("n2d2py.factors", ""), lower.get("n2d2py.offsets", "")),
         formula=lower.get("n2d2py.formula", OnnxMetadata.formula),
     )
 
 
-def _formula(factors: str, offsets: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The numbers of two lists of the same length; empty for anything else."""
+def _parse_formula(factors: str, offsets: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the numbers of two lists of the same length; empty for anything else."""
     found = []
     for text in (factors, offsets):
         try:
@@ -76,8 +76,8 @@ def _formula(factors: str, offsets: str) -> tuple[tuple[float, ...], tuple[float
     return (found[0], found[1]) if known else ((), ())
 
 
-def _names(text: str) -> tuple[str, ...]:
-    """The values of a dictionary of texts by 0, 1, ...; empty for anything else."""
+def _parse_names(text: str) -> tuple[str, ...]:
+    """Return the values of a dictionary of texts by 0, 1, ...; empty for anything else."""
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -90,7 +90,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def class_names(options: LoadOptions, meta: OnnxMetadata) -> tuple[str, ...]:
-    """The names of `-class-names`, else those of the metadata; may be empty."""
+    """Return the names of `-class-names`, else those of the metadata; may be empty."""
     if options.class_names is None:
         return meta.names
     if isinstance(options.class_names, tuple):
@@ -99,7 +99,7 @@ def class_names(options: LoadOptions, meta: OnnxMetadata) -> tuple[str, ...]:
 
 
 def labelled_input(options: LoadOptions, names: tuple[str, ...]) -> tuple[InputData, tuple[str, ...]]:
-    """The data of the options with their labels, and the names of the classes."""
+    """Return the data of the options with labels, and the class names."""
     if options.data is None:
         raise InternalError("data are opened that nobody gave")
     return labelled_data(options.data, options.labels, names, PICTURES if options.audio is None else SOUNDS)
@@ -114,10 +114,9 @@ def preprocessing(
     kind: NumType | None = None,
     silent: bool = False,
 ) -> Preprocessing:
-    """Conversion of images and bytes to an input of `shape` (C, H, W), one of `integers` perhaps; decisions by the metadata are reported
-    unless `silent`.
+    """Return the conversion of images and bytes to an input of `shape` (C, H, W); metadata in use are reported unless `silent`.
 
-    `kind`: the integers that the file declares for the input. A byte of an image is one of them, as signed ones less 128.
+    `kind`: integer type that the file declares for the input. An image byte is one of its integers, minus 128 if signed.
     """
     if kind is not None and kind.bits == 8:
         offset = ((-128 if kind.signed else 0) - kind.zero_point) * kind.scale
@@ -163,8 +162,9 @@ def preprocessing(
 
 
 def _audio_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource:
-    """Sounds for an input of `shape`; raise E007 with preprocessing of images, E417 where the input takes other features."""
-    if others := [name for name in _preparing(options) if name != "-audio"]:
+    """Return the audio front end for an input of `shape`; raise E007 with image preprocessing, E417 if the features do not fit.
+    Return the audio front end for an input of `shape`; raise E007 with image preprocessing, E417 if the features do not fit."""
+    if others := [name for name in _given_preprocessing(options) if name != "-audio"]:
         raise N2D2Error("E007", f"-audio and {others[0]} exclude each other", remedy="remove one of them")
     source = read_audio(str(options.audio))
     source.frames_of(shape)
@@ -172,7 +172,8 @@ def _audio_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource:
 
 
 def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> FrameSource:
-    """Frames of a camera for an input of `shape`; raise E417 where it takes none, or where a crop would be resized again."""
+    """Return the frame conversion for an input of `shape`; raise E417 if it takes no frames, or if a crop would be resized
+    again."""
     crop, resize = how.crop_size, how.resize or ()
     if len(shape) != 3 or shape[0] not in (1, 3) or how.integers:
         raise N2D2Error("E417", "-input-format requires one input of gray or RGB images", remedy="remove -input-format")
@@ -183,7 +184,7 @@ def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> Fram
 
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, reals: bool, count: str, layout: str) -> str:
-    """One line: size and channels of the input, range and formula of its values, how many stimuli."""
+    """Return one line: size and channels of the input, range and formula of its values, number of samples."""
     if isinstance(how.source, AudioSource):
         frames = how.source.frames_of(shape).count
         return f"input: {frames} frames of {how.source.features} features, {how.source.text}, {count}"
@@ -199,29 +200,29 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, rea
     return f"input: {size}{channels}, {steps}{values}, {count}"
 
 
-_PREPARING = ("mean", "std", "scale", "resize", "crop", "input_format", "audio", "bgr", "layout")
-"""Options for the conversion of images and bytes to the input."""
+_PREPROCESSING_OPTIONS = ("mean", "std", "scale", "resize", "crop", "input_format", "audio", "bgr", "layout")
+"""Options of image and byte preprocessing."""
 
 
-def _preparing(options: LoadOptions) -> list[str]:
-    """Those of them that are given, as on the command line."""
+def _given_preprocessing(options: LoadOptions) -> list[str]:
+    """Return the given preprocessing options, as on the command line."""
     plain = LoadOptions()
-    return [f"-{name.replace('_', '-')}" for name in _PREPARING if getattr(options, name) != getattr(plain, name)]
+    return [f"-{name.replace('_', '-')}" for name in _PREPROCESSING_OPTIONS if getattr(options, name) != getattr(plain, name)]
 
 
 def refuse_for_ini(options: LoadOptions) -> None:
-    """Raise E007 for preprocessing that the pipeline of an INI does, for encodings and for shapes, which its sections say."""
+    """Raise E007 for preprocessing, encodings and shapes, which the sections of an INI define."""
     for name, key in (("input_shape", "Size"), ("inputs", "Inputs"), ("outputs", "Outputs"), ("encodings", "Encodings")):
         if getattr(options, name) is not None:
             what = f"-{name.replace('_', '-')} applies to ONNX files only"
             raise N2D2Error("E007", what, remedy=f"remove it; in an INI, set {key} in the section of the ONNX file")
-    if given := [name for name in _preparing(options) if name != "-input-format"]:
+    if given := [name for name in _given_preprocessing(options) if name != "-input-format"]:
         what = f"{given[0]} applies to ONNX files only"
         raise N2D2Error("E007", what, remedy="write a transformation into the INI, or give the ONNX file instead")
 
 
 def refuse_for_several(options: LoadOptions, inputs: int) -> None:
-    """Raise E417 for preprocessing, which the data of a network with several inputs do not get."""
-    if given := _preparing(options):
+    """Raise E417 for preprocessing of a network with several inputs."""
+    if given := _given_preprocessing(options):
         what = f"{', '.join(given)} cannot be applied to a model with {inputs} inputs"
         raise N2D2Error("E417", what, where="-calib-data", remedy="give preprocessed arrays in the order (N, C, H, W)")

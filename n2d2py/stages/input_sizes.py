@@ -1,4 +1,5 @@
-"""Sizes of inputs that an ONNX file leaves open: from -input-shape, or from the arrays that are given. Apart from the other options, as it needs onnx."""
+"""Sizes of inputs that an ONNX file leaves open, from -input-shape or from given arrays. A separate module because it needs
+onnx."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from n2d2py.stages.options import LoadOptions
 
 
 def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
-    """Give inputs whose sizes an ONNX file leaves open those of -input-shape, or of the arrays that are given.
+    """Set the open input sizes of an ONNX file from -input-shape, or from given arrays.
 
     Raises:
-        N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an input that there is not.
+        N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an unknown input.
     """
     for name, sizes in _shapes(options.input_shape, [one.name for one in model.fed]).items():
         model.set_sizes(name, sizes)
@@ -41,7 +42,8 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
 
 
 def _arrays(given: InputData, names: list[str]) -> dict[str, np.ndarray]:
-    """The arrays of a network with several inputs that are there, an axis of stimuli in front; files of single stimuli have none."""
+    """Return the given arrays of a network with several inputs, with an axis of samples in front, which files of single samples
+    lack."""
     if not given.is_folder:
         return given.read()
     return {name: open_npy(path) for name, path in array_files(given.path, names).items() if path.is_file()}
@@ -53,7 +55,7 @@ def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> N
 
 
 def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes by the names of the inputs; one without name is that of the only input."""
+    """Return the shapes by input name; one without name belongs to the only input."""
     found: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text is not None else ():
         name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons

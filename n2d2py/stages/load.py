@@ -1,4 +1,4 @@
-"""Stage load: the INI or ONNX file becomes a Graph, with its stimuli and targets."""
+"""Stage load: an INI, ONNX or TFLite file becomes a Graph, with its samples and targets."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataSet:
-    """The stimuli of a run, by the names of N2D2's sets ("Learn", "Validation", "Test").
+    """The samples of a run, by the names of N2D2's sets ("Learn", "Validation", "Test").
 
     Attributes:
-        contract: images that the network takes, and names of its classes.
-        value_range: range of the real values when it is known without looking, else None.
-        steps: a description of the pipeline, a line per step.
-        origin: what the data are, for the key of stored statistics; their values have a digest of their own.
-        learned: gives the Learn set in the order of a seed and an epoch, where it is learned.
-        random: whether the stimuli are noise.
-        draws: what is learned differs from one epoch to the next.
-        noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
+        contract: images that the network takes, and class names.
+        value_range: range of the real values if it is known without the data, else None.
+        steps: a description of the pipeline, one line for each step.
+        origin: description of the data for the key of stored statistics; the values have a separate digest.
+        learned: returns the Learn set in the order of a seed and an epoch; for training.
+        random: the samples are noise.
+        draws: training samples differ between epochs.
+        noise: returns synthetic samples, if a calibration on such samples is reloaded; else None.
     """
 
     sets: dict[str, Stimuli]
@@ -94,7 +94,7 @@ class DataSet:
         return self.contract.classes
 
     def get(self, name: str) -> Stimuli | None:
-        """The set of that name when it holds any stimulus."""
+        """Return the set of that name if it has any sample."""
         found = self.sets.get(name)
         return found if found is not None and len(found) else None
 
@@ -103,9 +103,10 @@ class DataSet:
 class LoadedNetwork:
     """Result of the load stage: the float graph, its targets, the data, and the files it came from.
 
-    `metadata`: what the metadata of an ONNX file say of its data. `weights`: where the weights of an INI came from; with the
-    recipes of its layers where it is to be trained, by batches of `batch_size`. `restored`: its file computes scales at run time, and
-    its layers have the real numbers that these stand for.
+    Attributes:
+        metadata: description of the data in an ONNX file.
+        weights: origin of the weights of an INI, with the recipes of its layers for training in batches of `batch_size`.
+        restored: the file computes scales at run time; the layers have the real values instead.
     """
 
     graph: Graph
@@ -127,16 +128,16 @@ class LoadedNetwork:
 
     @property
     def trained_quantized(self) -> bool:
-        """True if layers of its INI have quantizers that they were trained with (QWeight, QAct)."""
+        """True if layers of its INI have quantizers from training (QWeight, QAct)."""
         return self.document is not None and has_quantized_training(self.document)
 
     @property
     def place(self) -> str:
-        """The file that it came from, for messages; its name where it came from memory."""
+        """File of the network, for messages; its name if it came from memory."""
         return str(self.files[0]) if self.files else self.graph.name
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of each input file by its name."""
+        """SHA-256 of each input file by name."""
         return {readable(path.name): hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
 
 
@@ -147,11 +148,11 @@ _CONVERTERS = {
     **dict.fromkeys((".h5", ".hdf5", ".keras"), _KERAS),
     ".pb": "convert it: python -m tf2onnx.convert --saved-model FOLDER --output net.onnx (--graphdef FILE for a frozen graph)",
 }
-"""Remedies for files of other frameworks, by their ending."""
+"""Advice for files of other frameworks, by extension."""
 
 
 def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> LoadedNetwork:
-    """Reads the network in a file, or one of ONNX in memory; `folder` is where the weights and statistics of earlier runs are found, and new ones go.
+    """Read a network from a file, or ONNX from memory; `folder` holds weights and statistics of earlier runs, and new ones.
 
     Raises:
         N2D2Error: E101 and others for an unreadable file, E008 for a file other than INI, ONNX and TFLite.
@@ -193,7 +194,7 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
 
 
 def _warn_without_effect(network: LoadedNetwork) -> None:
-    """W109 for parameters of the states where there are none, and of ONNX files for an INI."""
+    """Print W109 for parameters of states without states, and for ONNX parameters of an INI."""
     params = network.params
     for name in ("States", "StateCalls", "Constants"):
         why = "it applies to ONNX and TFLite files only" if network.document is not None else ""
@@ -204,7 +205,7 @@ def _warn_without_effect(network: LoadedNetwork) -> None:
 
 
 def _in_calls(network: LoadedNetwork) -> LoadedNetwork:
-    """With stimuli that are calls one after the other, of a network with states."""
+    """Return the network with samples as consecutive calls, if it has states."""
     graph, data = network.graph, network.data
     if not graph.states:
         return network
@@ -219,7 +220,7 @@ def _in_calls(network: LoadedNetwork) -> LoadedNetwork:
 
 
 def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, synthetic: int | None = None) -> LoadedNetwork:
-    """The network with other data, as if it had been loaded with them; without `data` its own, else `synthetic` noise.
+    """Return the network with other data, as if loaded with them; without `data` its own, else `synthetic` noise.
 
     Raises:
         N2D2Error: E4xx for data that cannot be read or do not fit.
@@ -279,9 +280,9 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if weights is not None and weights.path is not None and weights.path.is_file():
         files.append(weights.path)
     files += graph_files(document)
-    data = DataSet({}) if provider is None else _provided(provider, given, has_own, options, folder)
+    data = DataSet({}) if provider is None else _provide_data(provider, given, has_own, options, folder)
     if several and options.read_data and options.data is not None:
-        data = _opened(options, _fed(graph), integers=_integers(graph))
+        data = _open_data(options, _sample_shapes(graph), integers=_integer_inputs(graph))
     if options.class_names is not None:
         data = replace(data, contract=replace(data.contract, classes=class_names(options, OnnxMetadata())))
     mappings = {
@@ -301,7 +302,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
 
 
 def graph_files(document: Document) -> list[Path]:
-    """The ONNX files that a document names, and their encodings."""
+    """Return the ONNX files that a document names, and their encodings."""
     named = [
         section.text(key)
         for section in document.sections
@@ -322,7 +323,7 @@ def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> 
 
 
 def _given_database(document: Document, options: LoadOptions) -> Database | None:
-    """The data of `-calib-data` for the pipeline of an INI; None where they are inputs of the network unchanged."""
+    """Return the data of `-calib-data` for the pipeline of an INI; None if they are network inputs already."""
     if options.data is None or options.input_range is not None:
         return None
     transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
@@ -330,8 +331,10 @@ def _given_database(document: Document, options: LoadOptions) -> Database | None
     return source_database(labelled_input(options, class_names(options, OnnxMetadata()))[0], shape, fit=not transformed)
 
 
-def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, options: LoadOptions, folder: Path) -> DataSet:
-    """The data of an INI, with those of `-calib-data`: `given`, or unchanged; `has_own`: it has a [database]."""
+def _provide_data(
+    provider: StimuliProvider, given: Database | None, has_own: bool, options: LoadOptions, folder: Path
+) -> DataSet:
+    """Return the data of an INI combined with `-calib-data`: `given`, or unprocessed; `has_own`: it has a [database]."""
     sizes = provider.sizes()
     sets = {name: provider.stimuli(name) for name, size in sizes.items() if size}
     first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
@@ -365,22 +368,22 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         what = "the data of -calib-data are used as model inputs without the transformations of the INI"
         remedy = "give images or bytes without -input-range to apply the transformations"
         log.warning("W408", what, where=str(open_data(options.data).path), remedy=remedy)
-    opened = _opened(options, {"": provider.shape})
+    opened = _open_data(options, {"": provider.shape})
     added = {"Validation": opened.sets["Validation"]} if has_own else opened.sets
     return replace(data, sets={**sets, **added}, value_range=None, origin=data.origin + opened.origin)
 
 
-def _fed(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """The shapes of what stimuli hold, by the names of the inputs."""
+def _sample_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of samples by input."""
     return {name: tuple(graph.shape(name)[1:]) for name in graph.fed}
 
 
-def _integers(graph: Graph) -> set[str]:
-    """The inputs of integers, such as ids."""
+def _integer_inputs(graph: Graph) -> set[str]:
+    """Return the integer inputs, such as ids."""
     return {name for name in graph.fed if graph.kind(name)}
 
 
-def _opened(
+def _open_data(
     options: LoadOptions,
     inputs: dict[str, tuple[int, ...]],
     metadata: OnnxMetadata = OnnxMetadata(),
@@ -388,9 +391,9 @@ def _opened(
     integers: Collection[str] = (),
     ports: Mapping[str, FilePort] = MappingProxyType({}),
 ) -> DataSet:
-    """The stimuli of given data for inputs of these shapes, some of integers; what of them has labels is scored too.
+    """Return the samples of given data for inputs of these shapes; labelled samples are scored too.
 
-    `ports`: the inputs as the file has them.
+    `ports`: the inputs as in the file.
     """
     given, names = labelled_input(options, class_names(options, metadata))
     contract = InputContract(classes=tuple(names))
@@ -433,17 +436,17 @@ def _opened(
         sets["Test"] = stimuli
     elif known.any() and given.is_folder:
         sets["Test"] = stimuli.take(np.flatnonzero(known))
-    return DataSet(sets, contract, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_origin(how))
+    return DataSet(sets, contract, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_data_origin(how))
 
 
-def _origin(how: Preprocessing) -> str:
-    """Settings that decide the values of given data, for the key of stored statistics."""
+def _data_origin(how: Preprocessing) -> str:
+    """Return the settings that determine the values of given data, for the key of stored statistics."""
     plain = Preprocessing(how.input_range, declared=how.declared)
     return f"given {how.input_range}" + ("" if how == plain else f" {replace(how, declared=None)}")
 
 
 def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
-    """A plain ONNX or TFLite file, or ONNX in memory: its outputs are scored, its data are given."""
+    """Load an ONNX or TFLite file, or ONNX in memory: its outputs are scored, its data are given."""
     require("onnx", f"'{path.name if isinstance(path, Path) else 'an ONNX model'}'", "onnx")
     from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.cut import Cut
@@ -467,7 +470,7 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
 
 
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
-    """Raises E410 where -class-names has another number of names than every output has values."""
+    """Raise E410 if -class-names has another number of names than every output has values."""
     outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.results}
     if any(one.boxes is not None for one in data.sets.values()):
         return
@@ -477,13 +480,13 @@ def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
         raise N2D2Error("E410", what, remedy="name every output, including a background class")
 
 
-def _declared(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> InputContract:
-    """The contract of a file without data, by its metadata and the types of its input."""
+def _declared_contract(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> InputContract:
+    """Return the contract of a file without data, by its metadata and the type of its input."""
     names, port = class_names(options, metadata), graph.fed_ports[0]
     shape = tuple(graph.shape(graph.fed[0])[1:])
     if len(graph.fed) > 1 or port.image_axes != (0, 1, 2):
         return InputContract(classes=names)
-    how = preprocessing(options, shape, metadata, graph.name, bool(_integers(graph)), port.type, silent=True)
+    how = preprocessing(options, shape, metadata, graph.name, bool(_integer_inputs(graph)), port.type, silent=True)
     known = how.from_metadata or how.declared is not None or how.by_formula or how.source is not None
     return how.contract(shape, names, options.bgr or metadata.bgr, known)
 
@@ -491,10 +494,10 @@ def _declared(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> Inp
 def _onnx_data(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> DataSet:
     if options.read_data and options.data is not None:
         ports = dict(zip(graph.fed, graph.fed_ports, strict=True))
-        data = _opened(options, _fed(graph), metadata, graph.name, _integers(graph), ports)
+        data = _open_data(options, _sample_shapes(graph), metadata, graph.name, _integer_inputs(graph), ports)
         _check_names(graph, options, data)
         return data
-    contract = _declared(graph, options, metadata)
+    contract = _declared_contract(graph, options, metadata)
     if options.synthetic is None or options.data is not None or is_quantized(graph):
         return DataSet({}, contract)
     declared = {port.type.interval for port in graph.fed_ports if port.type is not None}

@@ -1,4 +1,4 @@
-"""Stage memory: every tensor gets its place, and an independent check proves the plan."""
+"""Stage memory: every tensor gets its address, and an independent check proves the plan."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from n2d2py.stages.packed_activations import planned_packed, tell_packing
 from n2d2py.stages.strips import naming_strips, planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
-"""Strategies that can lay a sum over its operand without a separate layer."""
+"""Strategies that can place a sum over its operand without a separate layer."""
 ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str, ScratchNeed]]
-"""Scratch of the layers of a plan, by name, under the export parameters."""
+"""Function from a plan to the workspaces of its layers, by name."""
 
 
 def plan_stage(
@@ -38,7 +38,7 @@ def plan_stage(
     scratch: ScratchNeeds | None = None,
     constants: ConstantNeeds = lambda graph, plan, parameters: None,
 ) -> PlannedNetwork:
-    """As `planned`, with `constants` in the memories that they are given, and says what it found."""
+    """Run `planned` and report the result."""
     kept = graph.state_bytes
     if kept and params["MemoryBudget"] > 0 and Settings.of(params).state_memory is None:
         params = params.with_values({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
@@ -49,7 +49,7 @@ def plan_stage(
         f"{sum(plan.used):,}",
         _growth_text(plan),
         f"{found.problem.tensor_bytes:,}",
-        _way_text(plan),
+        _mode_text(plan),
         _bound_text(plan),
     )
     moved = shares(found.problem, plan)
@@ -69,12 +69,13 @@ def plan_stage(
 def planned(
     graph: QuantGraph, params: Params, adds_residuals: bool = False, scratch: ScratchNeeds | None = None
 ) -> PlannedNetwork:
-    """Plans the arena of a typed network by the export parameters; `adds_residuals`: the export's convolutions can do sums, and the
-    network becomes one with such convolutions where that needs no more memory. `scratch`: what the kernels of the export need
-    while they run gets a place in the arena too.
+    """Plan the arena of a typed network by the export parameters.
+
+    `adds_residuals`: the export's convolutions can add residuals; they do if that needs no more memory. `scratch`: workspaces
+    of the export's kernels, placed in the arena too.
 
     Raises:
-        N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
+        N2D2Error: E60x; the checker refuses a plan that would overwrite a live byte.
     """
     placed = placing_scratch(params, scratch)
     found, _ = placed(_smallest(graph, params, adds_residuals, placed))
@@ -83,7 +84,7 @@ def planned(
 
 
 def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> ScratchPlanner:
-    """Return the function that gives the kernels of a planned network their scratch, within MemoryBudget."""
+    """Return the function that places the workspaces of a planned network, within MemoryBudget."""
     budget = params["MemoryBudget"]
 
     def placed(network: PlannedNetwork) -> tuple[PlannedNetwork, bool]:
@@ -95,7 +96,7 @@ def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> ScratchPlan
 
 
 def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: ScratchPlanner) -> PlannedNetwork:
-    """The network unchanged, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
+    """Return the network unchanged, in strips, or with packed tensors, whichever is allowed and needs the least memory."""
     found, refused = None, None
     try:
         found = _planned(graph, params, adds_residuals)
@@ -118,7 +119,7 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: S
 
 
 def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:
-    """The network, its problem and its plan, with sums in convolutions where these need no more memory."""
+    """Return the network, its problem and its plan, with fused residual sums if these need no more memory."""
     settings, problem = Settings.of(params), memory_problem(graph)
     sums = residual_sums(problem, addable(graph)) if adds_residuals and params["FuseResidualAdd"] else []
     if not sums:
@@ -130,7 +131,7 @@ def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> Planned
 
 
 def _plan_by(problem: MemoryProblem, fused: MemoryProblem, settings: Settings) -> tuple[MemoryProblem, MemoryPlan]:
-    """`fused`, with sums in convolutions, and its plan where these do not need more memory, else the problem without.
+    """Return `fused` and its plan if fused sums need no more memory, else the problem without.
 
     Raises:
         N2D2Error: as `plan_memory`.
@@ -161,13 +162,13 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, settings: Settings) -
 def smaller_plan(
     problem: MemoryProblem, fused: MemoryProblem, plan: Callable[[MemoryProblem], MemoryPlan]
 ) -> tuple[MemoryProblem, MemoryPlan]:
-    """`fused` and its plan, where that needs no more memory than `problem`, else `problem` and its plan."""
+    """Return `fused` and its plan if it needs no more memory than `problem`, else `problem` and its plan."""
     found, other = plan(problem), plan(fused)
     return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)
 
 
 def _whole_plan(problem: MemoryProblem, settings: Settings) -> MemoryPlan | None:
-    """The plan of the mode, without layers that run row by row; under a budget the fastest that fits, None where none does."""
+    """Return the plan of the mode without row streaming; under a budget the fastest that fits, None if none does."""
     budget = settings.budget
     mode = "Minimum" if settings.mode == "auto" else settings.mode
     if budget <= 0:
@@ -180,21 +181,21 @@ def _whole_plan(problem: MemoryProblem, settings: Settings) -> MemoryPlan | None
     return None
 
 
-def _way_text(plan: MemoryPlan) -> str:
-    """The mode, or the strategy, and what strips cost."""
+def _mode_text(plan: MemoryPlan) -> str:
+    """Return the mode or strategy, and the cost of strips."""
     extra = plan.options.get("ExtraMacs")
     way = plan.options.get("MemoryMode", plan.strategy)
     return way if extra is None else f"{way}, in strips, {extra} % more multiply-accumulates"
 
 
 def _growth_text(plan: MemoryPlan) -> str:
-    """By how much scratch made the arena larger."""
+    """Return how much workspaces enlarged the arena."""
     growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
     return f", of which {growth:,} for scratch," if growth else ""
 
 
 def _bound_text(plan: MemoryPlan) -> str:
-    """Knowledge about smaller plans of the same kind."""
+    """Return what is known about smaller plans."""
     if plan.bound is None:
         return ""
     gap = (plan.tensor_arena_bytes or plan.arena_bytes) - plan.bound

@@ -40,7 +40,8 @@ def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[An
     """Return a table: for each strategy the arena of the export of `target`, the bound where it has one, the seconds of planning and
     proving, and the layers that run while the most bytes are live; then the modes, and what a budget costs.
 
-    Arenas are those of a real export: sums are part of convolutions, and kernels have their scratch. A calibration is not needed, for
+    Arenas are those of a real export: sums are part of convolutions, and kernels have their scratch. A calibration is not
+        needed, for
     bytes do not depend on ranges; where they do, the arenas that were found for other ranges are named.
 
     Raises:

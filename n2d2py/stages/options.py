@@ -1,6 +1,7 @@
 """The options of the stages, typed: a frozen object for each, and all of them together for a run.
 
-A text such as `-nbbits` in a message is the name of the option on the command line; `n2d2py/options/table.py` says which field it is.
+A text such as `-nbbits` in a message is the name of the option on the command line; `n2d2py/options/table.py` says which field
+it is.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class LoadOptions:
         data: what calibrates and, with labels, is scored, instead of the data of an INI.
         labels: the labels of `data`; None: those of an .npz file, or the sub-folders of a folder.
         input_range: real values that bytes 0 and 255 of `data` stand for; None is 0 and 1.
-        scale, mean, std: of an ONNX file's data, instead of the range: (byte * scale - mean) / std; one value or one per channel.
+        scale, mean, std: of an ONNX file's data, instead of the range: (byte * scale - mean) / std; one value or one per
+            channel.
         resize, crop: of images: (N,) is the shorter side and a square, else (width, height).
         input_format: of a camera, FORMAT or FORMAT:FILTER (arithmetic/frame.py); images are converted as its frames are.
         audio: features of sounds, KIND:KEY=VALUE,... (arithmetic/audio.py).
@@ -68,7 +70,8 @@ class LoadOptions:
         training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
         post: post-processing of the outputs, KIND or KIND:key=value,... (postprocessing/).
-        run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that its
+        run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that
+            its
             integers stand for.
     """
 
@@ -278,7 +281,8 @@ class RunOptions:
 def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
     """The calibration with the demands of the integers.
 
-    Low-bit weights are worth more stimuli. Settings that must not be worse than the default are judged on separate stimuli. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
+    Low-bit weights are worth more stimuli. Settings that must not be worse than the default are judged on separate stimuli.
+    Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
     would have no headroom (docs/lab/accuracy.md has the decibels of both).
     """
     return replace(

@@ -26,7 +26,8 @@ def planned_packed(
 ) -> PlannedNetwork | None:
     """The network with packed tensors; None where `plan`, without, needs no more memory, or fits a `budget`.
 
-    Of the tensors whose packing is of use, as few as give the smallest arena, or fit the budget: a layer that reads or makes a packed
+    Of the tensors whose packing is of use, as few as give the smallest arena, or fit the budget: a layer that reads or makes a
+        packed
     tensor takes more time. `smallest`: the planning with as little memory as can be, instead of a budget.
     """
     fits = plan is not None and budget > 0 and plan.arena_bytes <= budget

@@ -20,7 +20,7 @@ from n2d2py.quant.types.choose import TensorTypes
 from n2d2py.quant.weights.narrow import weight_counts, with_low_bit_weights
 from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
-from n2d2py.stages.accuracy import CheckedOutputs, Way, check_accuracy, worse_outputs
+from n2d2py.stages.accuracy import CheckedOutputs, Variant, check_accuracy, worse_outputs
 from n2d2py.stages.budget import fit_budgets, prepared_for
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
@@ -62,10 +62,12 @@ def quantize_stage(
 ) -> QuantizedNetwork:
     """The typed network for the target that it was loaded for: integers from a calibration, or floating point from a loaded network.
 
-    `choices` are the names of options that were asked for and choose integers: W503 warns of those without effect on a pre-quantized network.
+    `choices` are the names of options that were asked for and choose integers: W503 warns of those without effect on a
+    pre-quantized network.
 
     Raises:
-        N2D2Error: E51x, all layers without integer arithmetic together; E520, E521 budgets that cannot be met; E506 for another width than that of the file.
+        N2D2Error: E51x, all layers without integer arithmetic together; E520, E521 budgets that cannot be met; E506 for another
+            width than that of the file.
     """
     if isinstance(calibrated, LoadedNetwork):
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
@@ -79,7 +81,7 @@ def quantize_stage(
         formed.graph,
         checked,
         biases.shifts if biases else {},
-        Way(calibrated.options, options),
+        Variant(calibrated.options, options),
         lambda way: _another_way(calibrated, way, checked.observed),
     )
     return formed
@@ -90,14 +92,15 @@ def _no_worse(
 ) -> tuple[QuantizedNetwork, CheckedOutputs]:
     """The network, or that of the default where an output of more bits or more corrections is worse than the default's.
 
-    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small numbers. The
+    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small
+        numbers. The
     stimuli that judge correct neither of the two, where there are enough.
     """
     quality = calibrated.options.quality
     if not checked.observed.checked or (quality != "best" and not options.mixed) or options.bits != 8:
         return formed, checked
     calibration = replace(calibrated.options, quality="default") if quality == "best" else calibrated.options
-    way = Way(calibration, replace(options, mixed=options.mixed and None))
+    way = Variant(calibration, replace(options, mixed=options.mixed and None))
     with log.muted():
         plain = _formed(_calibrated_again(calibrated, way), way.quantization, ())
     worse = worse_outputs(formed.graph, plain.graph, checked)
@@ -113,7 +116,7 @@ def _no_worse(
     return plain, checked if plain.observed is None else CheckedOutputs(plain.observed)
 
 
-def _another_way(calibrated: Calibration, way: Way, checking: Observed) -> tuple[QuantGraph, bool]:
+def _another_way(calibrated: Calibration, way: Variant, checking: Observed) -> tuple[QuantGraph, bool]:
     """The network in another way, if it can be exported, and whether the stimuli that are `checking` were not used for it."""
     calibrated = _calibrated_again(calibrated, way)
     formed = _formed(calibrated, way.quantization, ())
@@ -126,7 +129,7 @@ def _another_way(calibrated: Calibration, way: Way, checking: Observed) -> tuple
     return formed.graph, found.fresh and all(map(np.array_equal, found.checked, checking.checked))
 
 
-def _calibrated_again(calibrated: Calibration, way: Way) -> Calibration:
+def _calibrated_again(calibrated: Calibration, way: Variant) -> Calibration:
     """The calibration that a way asks for."""
     if way.precisions or way.calibration != calibrated.options or way.quantization.bits == 16:
         graph, observed = calibrated.network.graph.copy(), calibrated.observed

@@ -173,7 +173,8 @@ def compiled_scores(
 ) -> None:
     """Add the running export's scores on the exported stimuli, and check its outputs against the simulation.
 
-    Integers must be identical, unless layers before them compute in floating point. `tested`: the tested stimuli, and the places of the exported ones among them.
+    Integers must be identical, unless layers before them compute in floating point. `tested`: the tested stimuli, and the
+    places of the exported ones among them.
 
     Raises:
         N2D2Error: E812 when a compiled output differs from the simulated one.

@@ -111,7 +111,7 @@ def _integers(sweep: Sweep, op: ArrayRecurrent, params: dict, x: NumType, y: Num
     ends = {"x": ((1, size), x), **states}
     graph = sweep.graph(op, ends, ((1, op.output_size()), y), **own)
     drawn = {name: sweep.stored(*end) for name, end in ends.items()}
-    return sweep.case(f"{op} {op.is_given} {x.name} to {y.name} {mode}", graph, drawn, "apart")
+    return sweep.case(f"{op} {op.given} {x.name} to {y.name} {mode}", graph, drawn, "apart")
 
 
 def _reals(sweep: Sweep, op: ArrayRecurrent, params: dict, kind: NumType) -> Case:
@@ -120,5 +120,5 @@ def _reals(sweep: Sweep, op: ArrayRecurrent, params: dict, kind: NumType) -> Cas
     ends = {"x": ((1, size), kind), **_states(op, kind)}
     graph = sweep.graph(op, ends, ((1, op.output_size()), kind), form=form)
     return sweep.case(
-        f"{op} {op.is_given} {kind.name}", graph, {name: sweep.stored(*end) for name, end in ends.items()}, "apart"
+        f"{op} {op.given} {kind.name}", graph, {name: sweep.stored(*end) for name, end in ends.items()}, "apart"
     )

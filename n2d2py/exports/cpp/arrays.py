@@ -1,4 +1,4 @@
-"""Constant arrays as C++ initialisers: readable numbers, or string literals that compile some twenty times faster; or as files of bytes."""
+"""Constant arrays as C++ initializers: numbers, string literals that compile about twenty times faster, or binary files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.text import float_literal
 
 LARGE = 65536
-"""Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto where no files are written."""
+"""Elements above which WeightsFormat=auto writes 8-bit arrays as string literals if it writes no files."""
 FILES = {"auto": 1 << 16, "binary": 4096, "once": 4096}
-"""Bytes from which on arrays are files of their own, by WeightsFormat; "once": in big networks, which have one order of each."""
+"""Bytes from which arrays are separate files, by WeightsFormat; "once": in big networks, with one order of each."""
 _COLUMNS = 100
 _PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\?')
 _ESCAPED = [chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in range(256)]
@@ -20,17 +20,17 @@ _SHORT = [chr(byte) if byte in _PLAIN else f"\\{byte:o}" for byte in range(256)]
 
 
 def is_file(values: np.ndarray, weights_format: str) -> bool:
-    """True if `values` are written as a file of bytes, which the assembler reads."""
+    """True if `values` are written as a binary file, which the assembler includes."""
     return values.nbytes >= FILES.get(weights_format, values.nbytes + 1)
 
 
 def file_bytes(values: np.ndarray) -> bytes:
-    """Content of the file, the lowest byte of an element first."""
+    """Return the content of the file, little-endian."""
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
 
 
 def is_string(values: np.ndarray, weights_format: str) -> bool:
-    """True if `values` are written as a string literal: only 8-bit integers can be."""
+    """True if `values` are written as a string literal, which requires 8-bit integers."""
     if is_file(values, weights_format):
         return False
     if values.dtype.kind not in "iu" or values.dtype.itemsize != 1:
@@ -39,7 +39,7 @@ def is_string(values: np.ndarray, weights_format: str) -> bool:
 
 
 def initializer(values: np.ndarray, as_string: bool) -> str:
-    """Text right of ``=`` for flat `values`; a string literal has one more element, a zero.
+    """Return the text right of ``=`` for flat `values`; a string literal has one more element, a zero.
 
     Values that are not finite need <limits>.
     """
@@ -67,10 +67,10 @@ def _wrapped(words: list[str]) -> str:
 
 
 def _string(values: np.ndarray) -> str:
-    """Adjacent literals, one to a line.
+    """Return adjacent string literals, one in a line.
 
-    Bytes that would be special (quotes, backslash, ``?`` for its trigraphs, what is not printable) are octal
-    escapes, of three digits where a digit follows.
+    Special bytes (quotes, backslash, ``?`` for its trigraphs, unprintable ones) are octal escapes, with three digits before a
+    digit.
     """
     data = values.tobytes()
     lines: list[str] = []
@@ -89,12 +89,12 @@ def _string(values: np.ndarray) -> str:
 
 # ---- orders that the build makes of the panels of SIMD kernels (`dnn/derive.cpp`): a line of `dnn/parameters/derived.list` names both files ----
 def panel_file(name: str) -> str:
-    """The file of the panels of an array, the first of its forms."""
+    """Return the file of an array's panels, the first of its forms."""
     return f"{name}_1.bin"
 
 
 def row_derivation(array: Array) -> str:
-    """The line for the rows of the portable kernel; "" where the export has to hold them."""
+    """Return the line that derives the rows of the portable kernel; "" if the export must hold them."""
     order = array.order
     if order is None or not array.forms or not all(is_file(one, "once") for one in (array.values, array.forms[0].values)):
         return ""
@@ -103,7 +103,7 @@ def row_derivation(array: Array) -> str:
 
 
 def winograd_derivation(name: str, weights: Array, tile: int) -> str:
-    """The line for the transformed weights `name`, of tiles of so many outputs in each direction, of a layer with the direct ones `weights`."""
+    """Return the line that derives the Winograd weights `name` for tiles of this size from the direct `weights`."""
     if weights.order is None:
         return ""
     return f'derive winograd "{name}.bin" "{panel_file(weights.name)}" {weights.order.rows} {weights.order.inputs // 9} {tile}'

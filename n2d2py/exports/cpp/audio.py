@@ -1,4 +1,4 @@
-"""Sounds to the input of a network, in C++: `kernels/n2d2/audio` with tables that Python computes."""
+"""Conversion of sounds to network inputs in C++: `kernels/n2d2/audio` with precomputed tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_ta
 
 @dataclass(frozen=True)
 class AudioTable:
-    """A constant array of the kernel: the name of its accessor, the type of its elements and of what the accessor returns, its values."""
+    """A constant array of the kernel: name of its accessor, C++ types of elements and result, values."""
 
     name: str
     type: str
@@ -23,7 +23,7 @@ class AudioTable:
 
     @staticmethod
     def of(name: str, values: np.ndarray) -> AudioTable:
-        """The table of whole numbers, in the smallest type that holds them."""
+        """Return the table of integers in the smallest type that holds them."""
         types = (("std::uint16_t", np.uint16), ("std::int16_t", np.int16), ("std::int32_t", np.int32))
         low, high = values.min(), values.max()
         kind = next(text for text, dtype in types if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
@@ -38,9 +38,9 @@ class AudioView:
     """The conversion as the templates see it.
 
     Attributes:
-        source: what is converted.
+        source: the audio front end.
         frames: frames of the input, and their order in it.
-        thresholds: the least feature of each stored value but the lowest, as literals; "" for 16-bit and real values.
+        thresholds: smallest feature of each stored value but the lowest, as literals; "" for 16-bit and float inputs.
     """
 
     source: AudioSource
@@ -52,12 +52,12 @@ class AudioView:
 
     @property
     def words(self) -> int:
-        """Of the state, 4 bytes each."""
+        """Number of 4-byte words of the state."""
         return self.source.fft + 2 + self.source.mels * (2 if self.source.adapts else 1) + 1 + (self.source.window + 1) // 2
 
     @property
     def constants(self) -> dict[str, int]:
-        """The numbers of the kernel's configuration."""
+        """Integers of the kernel's configuration."""
         source = self.source
         return {
             "Window": source.window,
@@ -79,7 +79,7 @@ class AudioView:
 
     @property
     def tables(self) -> Iterable[AudioTable]:
-        """The arrays of the kernel's configuration."""
+        """Arrays of the kernel's configuration."""
         source = self.source
         used = source.weights > 0
         first, last = used.argmax(1), used.shape[1] - used[:, ::-1].argmax(1)
@@ -99,13 +99,13 @@ class AudioView:
 
 
 def audio_view(source: AudioSource, shape: tuple[int, ...], kind: NumType) -> AudioView:
-    """The conversion to an input of `shape` (C, H, W) or (F,), stored as `kind`."""
+    """Return the conversion to an input of `shape` (C, H, W) or (F,), stored as `kind`."""
     thresholds = "" if kind.is_float or kind.bits > 8 else ", ".join(map(str, _thresholds(source, kind).tolist()))
     return AudioView(source, source.frames_of(shape), thresholds)
 
 
 def _thresholds(source: AudioSource, kind: NumType) -> np.ndarray:
-    """The least feature that is stored as each value above the lowest one, by bisection; features have fewer than 25 bits."""
+    """Return the smallest feature of each stored value above the lowest, by bisection; features have fewer than 25 bits."""
     wanted = np.arange(kind.qmin + 1, kind.qmax + 1)
     low, high = np.full(wanted.shape, -(2**24)), np.full(wanted.shape, 2**24)
     while (high - low > 1).any():

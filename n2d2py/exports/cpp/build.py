@@ -1,4 +1,4 @@
-"""Building the shared library of an export with make, when it is older than what it is made from."""
+"""Builds of the shared library of an export with make, if sources are newer."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
 
 
 def build_library(folder: Path, library: Path) -> None:
-    """Run ``make lib`` in the export `folder` unless `library` is newer than all sources.
-
-    Two processes build one after the other.
+    """Run ``make lib`` in the export `folder` unless `library` is newer than all sources. Processes build one at a time.
 
     Raises:
-        N2D2Error: E801 without make or a compiler, E802 when the build fails, with the place of its log, E807
-            when the folder cannot be written.
+        N2D2Error: E801 without make or a compiler, E802 if the build fails, with the place of its log, E807 if the folder
+            cannot be written.
     """
     if not _stale(folder, library):
         return
     need_make()
-    with _alone(folder):
+    with _build_lock(folder):
         if _stale(folder, library):
             _make(folder, library)
 
@@ -56,7 +54,7 @@ def _make(folder: Path, library: Path) -> None:
 
 
 def need_make() -> None:
-    """Raise E801 where make is not installed."""
+    """Raise E801 if make is not installed."""
     if shutil.which("make") is None:
         raise N2D2Error(
             "E801", "make is not installed, so the export cannot be built", remedy="install make and g++ (apt install make g++)"
@@ -64,9 +62,9 @@ def need_make() -> None:
 
 
 def start(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    """Start make or a program of an export in `folder`, with what both streams say as lines of `stdout`.
+    """Start make or a program of an export in `folder`, with both output streams as lines of `stdout`.
 
-    A make that runs this process hands on none of its flags; messages are in English.
+    Flags of a make that runs this process are not inherited; messages are in English.
     """
     foreign = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     return subprocess.Popen(
@@ -82,14 +80,14 @@ def start(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
 
 
 def run_make(folder: Path, *words: str) -> tuple[int, str]:
-    """Run make with `words` in a folder on all cores: its exit status, and what it prints."""
+    """Run make with `words` in a folder on all cores; return its exit status and output."""
     with start(["make", f"-j{cores()}", *words], folder) as process:
         printed = process.communicate()[0]
     return process.returncode, printed
 
 
 def build_error(output: str, *, remedy: str) -> N2D2Error:
-    """Of what a make that failed has printed: E801 where a program could not be started, else E802 with the first error."""
+    """Return the error of a failed make: E801 if a program could not be started, else E802 with the first error."""
     lines = [line.strip() for line in output.splitlines()]
     missing = [
         line for line in lines if "not found" in line or (line.startswith("make") and "No such file or directory" in line)
@@ -102,12 +100,12 @@ def build_error(output: str, *, remedy: str) -> N2D2Error:
 
 
 class BuiltCopy(Runner):
-    """A copy of a written export that `build` makes a program of; removed at the end.
+    """A copy of a written export in which `build` builds a program; removed at the end.
 
     Attributes:
-        folder: the copy, while it is entered.
-        details: facts of the export that are for its manifest.
-        needed: what has to work, as in "g++ (or set CXX)".
+        folder: the copy, inside the context.
+        details: facts of the export from its manifest.
+        needed: required tools, as in "g++ (or set CXX)".
     """
 
     label = "compiled"
@@ -117,10 +115,10 @@ class BuiltCopy(Runner):
         self._source, self.details = folder, details
 
     def build(self) -> None:
-        """Make the program in `folder`.
+        """Build the program in `folder`.
 
         Raises:
-            N2D2Error: E810 when that fails.
+            N2D2Error: E810 if that fails.
         """
         raise NotImplementedError
 
@@ -139,7 +137,7 @@ class BuiltCopy(Runner):
         self._temporary.cleanup()
 
     def failed(self, what: str, printed: Sequence[str], otherwise: str) -> N2D2Error:
-        """E810 with the first of the printed lines that tells why, else the last one, else `otherwise`."""
+        """Return E810 with the first printed line that explains the failure, else the last one, else `otherwise`."""
         lines = [line for line in printed if "error" in line.lower()]
         reason = (lines or [*printed[-1:], otherwise])[0]
         remedy = f"install a working {self.needed}, or remove -test and -compare"
@@ -147,8 +145,8 @@ class BuiltCopy(Runner):
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Holds `build/lock`, so that no other process builds here."""
+def _build_lock(folder: Path) -> Iterator[None]:
+    """Hold `build/lock`, so that no other process builds here."""
     import fcntl
 
     try:

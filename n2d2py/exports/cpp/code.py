@@ -1,4 +1,4 @@
-"""The C++ of one layer: its configs, its constant arrays, its calls; and of one plane."""
+"""C++ code of one layer: configs, constant arrays, calls; and the struct of a plane."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class LayerCode:
 
     Attributes:
         identifier: the layer's C identifier.
-        run: how it runs: by lines, `calls` make the lines [first, stop) of the output, or take those of the input where it `accumulates`.
+        run: how it runs; row by row, `calls` compute the output rows [first, stop), or accumulate these input rows if it
+            `accumulates`.
         headers: kernel headers to include, such as "n2d2/convolution.hpp".
-        structs: what the layer is made with, inside the network's namespace, after the planes and the
-            declarations of `arrays`: the configs of its kernels, and the constants that these name.
-        calls: statements over the names in0, in1, ... (const unsigned char*) and out (unsigned char*).
+        structs: configs of its kernels and constants they name, defined in the network's namespace after planes and `arrays`.
+        calls: statements over in0, in1, ... (const unsigned char*) and out (unsigned char*).
         arrays: the constant data.
-        selection: its kernels next to the portable one.
+        selection: its kernels in addition to the portable one.
     """
 
     node: QuantNode
@@ -44,32 +44,32 @@ class LayerCode:
 
     @property
     def streamed(self) -> bool:
-        """True if it runs by lines."""
+        """True if it runs row by row."""
         return self.run.streamed
 
     @property
     def accumulates(self) -> bool:
-        """True if its lines are those of its input."""
+        """True if its rows are those of its input."""
         return self.run.partial is not None
 
     @property
     def sum(self) -> str:
-        """The layer whose sum `calls` do too; "" for none."""
+        """The layer whose sum is fused into `calls`; "" for none."""
         return self.node.residual.layer if self.node.residual else ""
 
     @property
     def kernel(self) -> str:
-        """The implementation next to the portable one, by name; "" without one."""
+        """Name of the specialized implementation; "" without one."""
         return self.selection.kernel.name
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The instruction sets that `kernel` is for, by their names at run time; the portable one runs elsewhere."""
+        """Run-time names of the instruction sets of `kernel`; the portable one runs on others."""
         return self.selection.kernel.sets
 
     @property
     def reason(self) -> str:
-        """Why this kernel: what the layer has, or what ruled the better ones out."""
+        """Reason for this kernel, or against better ones."""
         return self.selection.reason
 
     @property
@@ -84,17 +84,17 @@ class LayerCode:
 
     @property
     def prepacked_bytes(self) -> int:
-        """Bytes of static memory that its weights take when they are unpacked once, at most over the instruction sets."""
+        """Static memory of weights that are unpacked once, the maximum over the instruction sets."""
         return self.storage.kept if self.storage else 0
 
     @property
     def weights(self) -> Array | None:
-        """The weights in the order of the portable kernel, where it has some."""
+        """The weights in the order of the portable kernel, if it has any."""
         return next((array for array in self.arrays if array.name == f"{self.identifier}_weights"), None)
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the weights; 0 where another layer has them."""
+        """Bytes of the weights; 0 if another layer has them."""
         return self.weights.bytes if self.weights else 0
 
     @property
@@ -108,12 +108,12 @@ class LayerCode:
         return "\n".join(map(str, self.calls))
 
     def configured(self, change: Callable[[LayerConfig], LayerConfig]) -> LayerCode:
-        """The same layer with other configs."""
+        """Return the same layer with other configs."""
         return replace(self, structs=tuple(change(each) if isinstance(each, LayerConfig) else each for each in self.structs))
 
     @property
     def statement(self) -> str:
-        """`calls`, or that of the Winograd form where the instruction set uses it. With -DN2D2_TUNE both are timed."""
+        """`calls`, or the Winograd call on instruction sets that use it. With -DN2D2_TUNE both are timed."""
         if not (self.winograd and self.winograd.sets):
             return self.call
         where, call = self.winograd.where, self.winograd.call(self.calls[0])
@@ -124,7 +124,7 @@ class LayerCode:
 
     @property
     def constants(self) -> tuple[Array, ...]:
-        """`arrays`, and the weights of the Winograd form where it has its own, each where it is used."""
+        """`arrays`, and the separate weights of the Winograd form, each under its condition."""
         if not (self.winograd and self.winograd.sets) or self.winograd.on_stack:
             return self.arrays
         direct = f"!({self.winograd.where}) || defined(N2D2_TUNE)"
@@ -135,12 +135,12 @@ class LayerCode:
 
     @property
     def own_constants(self) -> tuple[Array, ...]:
-        """`constants` but for those that another layer defines."""
+        """`constants` without those that another layer defines."""
         return tuple(array for array in self.constants if not array.borrowed)
 
     @property
     def added_bytes(self) -> int:
-        """Bytes of constants that the Winograd form adds where it is used."""
+        """Bytes of constants that the Winograd form adds."""
         if not (self.winograd and self.winograd.sets) or self.winograd.on_stack or self.winograd.borrowed:
             return 0
         return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name == self.winograd.direct)
@@ -152,22 +152,22 @@ class LayerCode:
 
     @property
     def tiles(self) -> bool:
-        """True if it is made of products of panels, in tiles that the parameter `Tile` chooses."""
+        """True if it multiplies panels in tiles that the parameter `Tile` chooses."""
         return self.selection.kernel.tiled
 
     @property
     def winograd_sets(self) -> tuple[str, ...]:
-        """The instruction sets that use its Winograd form."""
+        """Instruction sets that use its Winograd form."""
         return self.winograd.sets if self.winograd else ()
 
     @property
     def implementation(self) -> str:
-        """The kernels next to the portable one, by name."""
+        """Names of the specialized kernels."""
         used = self.winograd_sets
         return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
 
     def deriving(self) -> LayerCode:
-        """The same layer with one order of its weights in the export; the others are derived by the build."""
+        """Return the layer with one order of its weights in the export; the build derives the others."""
         arrays = tuple(replace(array, derivation=row_derivation(array)) for array in self.arrays)
         form = self.winograd
         weights = next((array for array in arrays if form and array.name == form.direct and array.derivation), None)
@@ -176,7 +176,7 @@ class LayerCode:
         return replace(self, arrays=arrays, selection=replace(self.selection, winograd=form))
 
     def with_weights_apart(self) -> LayerCode:
-        """The same layer with its weights in the weights file, but for those that types of its configs name."""
+        """Return the layer with its weights in the weights file, except those named by types of its configs."""
         hosts = {row.name for row in instruction_sets() if not row.microcontroller}
 
         def moved(array: Array) -> Array:
@@ -188,20 +188,20 @@ class LayerCode:
         return replace(self, arrays=tuple(map(moved, self.arrays)), selection=replace(self.selection, winograd=winograd))
 
     def choosing(self, choices: Mapping[str, bool]) -> LayerCode:
-        """The same layer with the Winograd form, where it has one, for exactly those of the given instruction sets that are True."""
+        """Return the layer with its Winograd form for exactly the instruction sets that are True."""
         if self.winograd is None:
             return self
         sets = tuple(one for one in self.winograd.possible if choices.get(one, one in self.winograd.sets))
         return replace(self, selection=replace(self.selection, winograd=replace(self.winograd, sets=sets)))
 
     def tiled(self, constants: Mapping[str, str]) -> LayerCode:
-        """The same layer with tiles that were measured (`tiles.tile_constants`), where it is made of tiles."""
+        """Return the layer with measured tiles (`tiles.tile_constants`), if it works in tiles."""
         return (
             self.configured(lambda config: replace(config, constants={**constants, **config.constants})) if self.tiles else self
         )
 
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
-        """The same layer without what is for other instruction sets."""
+        """Return the layer without parts for other instruction sets."""
         names = {row.name for row in sets}
         streams = self.selection.streams[::-1]
         streamed = [name for one in streams for name in one.form.sets]
@@ -231,7 +231,7 @@ class LayerCode:
         return replace(self, calls=tuple(calls))
 
     def portable(self) -> LayerCode:
-        """The same layer with the portable kernel only."""
+        """Return the layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))
         arrays = tuple(replace(array, forms=()) for array in self.arrays)
         selection = replace(self.selection, kernel=ChosenKernel(), reason="SIMD=none", winograd=None, streams=())
@@ -239,10 +239,10 @@ class LayerCode:
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:
-    """The struct `<identifier>_plane` that tells the kernels where the tensor called `tensor` lies.
+    """Return the struct `<identifier>_plane` that describes the memory of a tensor to the kernels.
 
     Raises:
-        InternalError: when plane and tensor disagree.
+        InternalError: if plane and tensor disagree.
     """
     size = quant.type.bytes
     c, h, w = channels(quant.shape), height(quant.shape), width(quant.shape)

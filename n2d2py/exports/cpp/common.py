@@ -1,4 +1,4 @@
-"""C++ forms that several operators share: values that move."""
+"""C++ forms that several operators share: moved values."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
 
 
 def move(layer: Layer, kernel: str, constants: dict[str, int]) -> LayerCode:
-    """The call of a kernel that moves values."""
+    """Return the call of a kernel that moves values."""
     config = layer.config(kernel, {**layer.planes, "Epilogue": moving_epilogue(layer)}, constants)
     return layer.code(kernel, layer.call(kernel, config))
 
 
 def image_axes(layer: Layer, shape: Shape) -> tuple[int, ...]:
-    """Which of channel (0), line (1), column (2) each axis after the batch is.
+    """Return, for each axis after the batch, whether it is channel (0), row (1) or column (2).
 
     Raises:
-        N2D2Error: E703 for more than three of them.
+        N2D2Error: E703 for more than three axes.
     """
     if len(shape) not in _AXES:
         raise layer.beyond_axes(shape)
@@ -28,6 +28,6 @@ def image_axes(layer: Layer, shape: Shape) -> tuple[int, ...]:
 
 
 def copy(layer: Layer) -> LayerCode:
-    """The C++ of an identity, or of an activation function in floating point."""
+    """Return the C++ of an identity, or of a float activation function."""
     layer = layer.pointwise()
     return move(layer, "copy", {"Serial": layer.serial})

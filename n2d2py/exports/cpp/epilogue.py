@@ -1,4 +1,4 @@
-"""The C++ types that turn an accumulator, or a stored input, into an element of the output."""
+"""C++ epilogues: types that turn an accumulator, or a stored input, into an output element."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from n2d2py.graph import ResidualAdd
 
 
 def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = True, only: int | None = None) -> Expression:
-    """The type that turns an accumulator into an element of the output, with the constants in the order of the selected kernel.
+    """Return the type that turns an accumulator into an output element, with constants in the order of the selected kernel.
 
-    `centred`: the accumulator stands for real numbers, so that the output's zero point is added. `only`: with the constants of
-    one of several inputs.
+    `centred`: the accumulator represents real numbers, so the output's zero point is added. `only`: use the constants of one of
+    several inputs.
     """
     if not layer.integer:
         real = layer.output.cpp
@@ -42,7 +42,7 @@ def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = T
     if layer.has("origin"):
         kind = replace(kind, zero_point=int(layer.values("origin")[0]))
     stored = _requantized(kind, factor, _clamp(layer), centred and not node.zero_in_bias)
-    return stored if node.residual is None else _added(layer, node.residual, stored)
+    return stored if node.residual is None else _with_residual(layer, node.residual, stored)
 
 
 def _requantized(kind: NumType, factor: Expression, limits: tuple[int, int], centred: bool = True) -> Expression:
@@ -50,8 +50,8 @@ def _requantized(kind: NumType, factor: Expression, limits: tuple[int, int], cen
     return Expression.of(f"n2d2::Requantized<{kind.cpp}, {factor}, {limits[0]}, {limits[1]}{zero}>", factor)
 
 
-def _added(layer: Layer, added: ResidualAdd, stored: Expression) -> Expression:
-    """`stored`, and the sum of what it gives and the bytes at the place where that is stored."""
+def _with_residual(layer: Layer, added: ResidualAdd, stored: Expression) -> Expression:
+    """Return `stored` followed by the residual sum with the bytes at the output address."""
     old = layer.inputs[-1]
     functions = {"weight": added.multiplier, "oldWeight": added.residual_multiplier, "offset": added.stored_offset(old)}
     operand = layer.constants("sum", "std::int32_t", functions, {"Old": old.cpp})
@@ -60,7 +60,7 @@ def _added(layer: Layer, added: ResidualAdd, stored: Expression) -> Expression:
 
 
 def converting_epilogue(layer: Layer) -> Expression:
-    """The type that turns a stored input into a stored output of another number type."""
+    """Return the type that converts a stored input to the number type of the output."""
     source, target = layer.inputs[0], layer.output
     if target.is_float:
         scale = layer.constants("scale", target.cpp, {"scale": source.scale})
@@ -72,7 +72,7 @@ def converting_epilogue(layer: Layer) -> Expression:
 
 
 def moving_epilogue(layer: Layer, clamped: bool = False) -> Expression:
-    """The type for layers that move values: activation in floating point, the value (clamped) in integers."""
+    """Return the type for layers that move values: the activation in floating point, the (clamped) value in integers."""
     if not layer.integer:
         return epilogue(layer)
     if any((kind.bits, kind.signed) != (layer.output.bits, layer.output.signed) for kind in layer.inputs):
@@ -108,7 +108,7 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
         text = f"n2d2::FloatRescale<{factors}, {rescale.count}, {str(bounded).lower()}, {addend} >"
         return Expression.of(text, factors, addend)
     if isinstance(rescale, StepRescale):
-        bounded = _real_reach(layer) / float(rescale.step) < 2**21
+        bounded = _real_bound(layer) / float(rescale.step) < 2**21
         return made(layer.constants("step", "float", {"step": rescale.step}), bounded=bounded)
     if isinstance(rescale, FixedPointRescale):
         return made(per_output("multipliers", rescale.multipliers, "std::int32_t"), rescale.count, rescale.shift)
@@ -122,11 +122,11 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
     raise InternalError(f"{layer.name}: no C++ form of {type(rescale).__name__}")
 
 
-def _real_reach(layer: Layer) -> float:
-    """Bound of the magnitude of the real numbers of a layer with "scales"."""
+def _real_bound(layer: Layer) -> float:
+    """Return a bound of the real numbers of a layer with "scales"."""
     ends = [max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) for kind in layer.inputs]
-    reaches = np.abs(layer.values("scales").astype(np.float64)) * ends
-    return float(max(reaches.sum(), reaches.prod()))
+    magnitudes = np.abs(layer.values("scales").astype(np.float64)) * ends
+    return float(max(magnitudes.sum(), magnitudes.prod()))
 
 
 def _activation(layer: Layer, kind: str) -> Expression:

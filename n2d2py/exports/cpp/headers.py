@@ -1,4 +1,4 @@
-"""Which kernel headers a project needs: those its layers name and what these include."""
+"""Kernel headers of a project: those named by its layers, and the headers they include."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BESIDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _MARK = re.compile(r"^#define N2D2_BIND_(\w+)$", re.MULTILINE)
 _PART = re.compile(r"#if defined\(N2D2_BIND_(\w+)\)$")
 PLUGIN_FOLDERS: Registry[Path] = Registry("headers in")
-"""The folders of plug-ins by what an export calls them."""
+"""Folders of plug-ins by their name in exports."""
 
 
 def plugin_header(file: str | None, name: str) -> str:
-    """Path by which an export includes the header `name` next to a plug-in's Python file (`__file__`): "plugins/<folder>/<name>".
+    """Return the export path of the header `name` next to a plug-in's Python file: "plugins/<folder>/<name>".
 
     Raises:
-        InternalError: when there is no such header.
+        InternalError: if there is no such header.
     """
     folder = Path(file or "").resolve().parent
     if not (folder / name).is_file():
@@ -58,13 +58,13 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
 
 @cache
 def _read(source: Path, time: int, size: int) -> str:
-    """The text of a file that has not changed: many exports of a process need the same."""
+    """Return the text of a file, cached until it changes."""
     return source.read_text(encoding="utf-8")
 
 
 @cache
 def _active(text: str, marks: frozenset[str]) -> str:
-    """`text` without the parts for operators that are not among `marks`, in the header of an instruction set."""
+    """Return the header of an instruction set without the parts for operators that are not in `marks`."""
     kept, depth = [], 0
     for line in text.splitlines():
         part = _PART.match(line)
@@ -77,13 +77,14 @@ def _active(text: str, marks: frozenset[str]) -> str:
 
 @cache
 def _parts(text: str) -> tuple[str, ...]:
-    """The operators that parts of a header are for."""
+    """Return the operators that parts of a header are for."""
     return tuple(dict.fromkeys(part[1] for line in text.splitlines() if (part := _PART.match(line))))
 
 
 def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> list[str]:
-    """Includes of a header: kernel headers, and those next to it where it is a plug-in's. Of the header of an instruction set, the parts
-    for the operators `marks` (`kernels/n2d2/bindings.hpp`).
+    """Return the includes of a header: kernel headers, and neighbours of a plug-in's header.
+
+    Of the header of an instruction set, only the parts for `marks` count (`kernels/n2d2/bindings.hpp`).
     """
     text = _active(text, marks & frozenset(_parts(text)))
     found = _INCLUDE.findall(text)
@@ -95,9 +96,8 @@ def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> l
 
 
 def needed_headers(first: Iterable[str], kernels: Path, sets: Sequence[InstructionSet] | None = None) -> list[str]:
-    """Paths such as "n2d2/convolution.hpp" below `kernels`, transitively, sorted; of the instruction sets (`sets`, else
-    all), what the operators in use need.
-    """
+    """Return paths such as "n2d2/convolution.hpp" below `kernels`, transitively, sorted; of instruction sets (`sets`, else
+    all), the parts for operators in use."""
     texts: dict[str, str] = {}
     marks: set[str] = set()
     waiting = set(first)

@@ -1,8 +1,8 @@
-"""C identifiers for layer and tensor names: sanitised, unique whatever the case, the same in every run.
+"""C identifiers for layer and tensor names: valid, unique regardless of case, the same in every run.
 
-Names in generated code are ``<identifier>_<suffix>`` where the suffix holds no underscore
-(``conv1_config``, ``conv1_weights``), so two of them differ whenever identifier or suffix differ.
-Identifiers also name files, hence the length limit and the words that file systems reserve.
+Names in generated code are ``<identifier>_<suffix>`` with a suffix without underscore (``conv1_config``, ``conv1_weights``), so
+two of them differ if identifier or suffix differ. Identifiers also name files, hence the length limit and the reserved file
+names.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ KEYWORDS = frozenset(
     wchar_t while xor xor_eq
     """.split()
 )
-"""Words of C++11 that name nothing else, and `std`."""
+"""Keywords of C++11, and `std`."""
 _RESERVED = KEYWORDS | frozenset(
     """
     concept final import main module override requires restrict linux unix n2d2 con prn aux nul com1 com2 com3 com4 com5
     com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9
     """.split()
 )
-"""With words of later C++, macros, and names of devices."""
+"""Keywords with words of later C++, macros, and device names."""
 
 
 def sanitise(name: str) -> str:
-    """The nearest valid identifier: letters, digits and single underscores, no keyword, 64 characters at most."""
+    """Return the nearest valid identifier: letters, digits and single underscores, no keyword, at most 64 characters."""
     text = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", name)).strip("_")[:MAX_LENGTH].rstrip("_")
     if not text or text[0].isdigit() or text.lower() in _RESERVED:
         text = f"x{text}"
@@ -42,13 +42,13 @@ def sanitise(name: str) -> str:
 
 
 def namespace_name(name: str) -> str:
-    """The nearest identifier that can name a namespace next to C's library: `div` becomes `div_net`."""
+    """Return the nearest identifier for a namespace next to C's library: `div` becomes `div_net`."""
     text = sanitise(name)
     return f"{text[: MAX_LENGTH - 4]}_net" if is_library_name(text) else text
 
 
 def mangled(namespace: str, name: str) -> str:
-    """The assembler's name of a variable of a namespace (Itanium C++ ABI, 5.1.2); `name` may be in namespaces within it."""
+    """Return the assembler name of a namespace variable (Itanium C++ ABI, 5.1.2); `name` may be in nested namespaces."""
     return f"_ZN{''.join(f'{len(part)}{part}' for part in (namespace, *name.split('::')))}E"
 
 
@@ -75,15 +75,15 @@ class Identifiers:
         self._tensors = _unique([*graph.inputs, *(name for node in graph.nodes for name in node.outputs), *graph.tensors])
 
     def layer(self, name: str) -> str:
-        """Identifier of a layer; raises KeyError for a name that the graph does not have."""
+        """Return the identifier of a layer; raises KeyError for an unknown name."""
         return self._layers[name]
 
     def tensor(self, name: str) -> str:
-        """Identifier of a tensor; raises KeyError for a name that the graph does not have."""
+        """Return the identifier of a tensor; raises KeyError for an unknown name."""
         return self._tensors[name]
 
     def plane(self, tensor: str) -> str:
-        """Name of the struct that describes where a tensor lies."""
+        """Return the name of the struct that describes a tensor's memory."""
         return f"{self._tensors[tensor]}_plane"
 
 
@@ -131,11 +131,11 @@ _HEADERS = frozenset(
     """.split()
 )
 _TYPE = re.compile(r"[fl]|f\d+x?")
-"""Suffix of the name of a function of real numbers for another type."""
+"""Suffix of a real function's name for another type."""
 
 
 def is_library_name(name: str) -> bool:
-    """True if C's library, or POSIX's part of it, may declare `name`, or have a header of that name."""
+    """True if C's library, or its POSIX part, may declare `name` or have a header of that name."""
     known = name in _FUNCTIONS or name in _MATHEMATICS or name.lower() in _HEADERS
     return (
         known

@@ -1,8 +1,11 @@
 """The table of instruction sets.
 
-All that names an instruction set outside of its kernels comes from here: the macros that choose one (`kernels/n2d2/isa.hpp`) and
-its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the lists of the Makefile and of CMake, the choice at run
-time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators. docs/explanation/instruction_sets.md says how to add one.
+All that names an instruction set outside of its kernels comes from here: the macros that choose one (`kernels/n2d2/isa.hpp`)
+and
+its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the lists of the Makefile and of CMake, the choice at
+run
+time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators. docs/explanation/instruction_sets.md
+says how to add one.
 
 `python -m n2d2py.docs` writes the two headers; a test compares them.
 """
@@ -18,17 +21,17 @@ from n2d2py.registry import Registry
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`forms/panels.py`)."""
 CHANNELS = "16-bit depthwise"
-"""Depthwise convolutions of inputs or 16-bit weights, whose vectors hold channels (`forms/panels.py`)."""
+"""Depthwise convolutions of inputs or 16-bit weights, with vectors over channels (`forms/panels.py`)."""
 LANES, PAIRS, ROW_PAIRS = "lanes", "pairs of taps", "pairs of rows"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`forms/lanes.py`)."""
 CHANNEL_PAIRS = "pairs of channels"
-"""Winograd forms of convolutions that multiply two channels at once (`forms/channel_pairs.py`)."""
+"""Winograd forms that multiply two channels at once (`forms/channel_pairs.py`)."""
 DOTS, TAPS = "dot products", "taps of vectors"
 """Convolutions that multiply and add across vectors, and depthwise ones whose vectors hold channels (`forms/vector_streams.py`)."""
 PIXELS, COLUMNS = "pairs of pixels", "columns of taps"
 """Convolutions that multiply the inputs of two pixels at once, and depthwise ones of a channel along a line (`forms/pixels.py`)."""
 OUTPUTS = "vectors of outputs"
-"""Dense and depthwise layers whose vectors hold outputs (`forms/vector_streams.py`)."""
+"""Dense and depthwise layers with vectors over outputs (`forms/vector_streams.py`)."""
 WINOGRAD, FOURS, WEIGHTS_ON_STACK = "winograd", "fours", "winograd on the stack"
 """The Winograd form of a convolution, or only that in tiles of four by four; that whose weights are transformed on the stack."""
 FLOATS, RUNS, TABLES = "floats", "runs", "tables"
@@ -38,7 +41,7 @@ TWO_BYTES = "sums of two bytes"
 PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
-"""Products of a vector with rows of weights, of recurrent layers."""
+"""Products of a vector with rows of weights, in recurrent layers."""
 ROW_PANELS = "panels of rows"
 """The same with panels of 16 rows (`forms.select.row_panels`)."""
 KERNELS = (
@@ -73,14 +76,14 @@ _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
 
 @dataclass(frozen=True)
 class Family:
-    """Processors among which a program chooses an instruction set when it starts.
+    """Processors among which a program chooses an instruction set at start.
 
     Attributes:
-        condition: the preprocessor's, for a compiler that builds for them.
-        machines: what `-dumpmachine` begins with, patterns of make.
+        condition: preprocessor condition for a compiler that builds for them.
+        machines: make patterns for the output of `-dumpmachine`.
         processors: CMAKE_SYSTEM_PROCESSOR, a regular expression of CMake.
         includes: headers for `asking`.
-        asking: C++ by which `present` of its sets asks the processor; macros stand before functions.
+        asking: C++ with which `present` of its sets queries the processor; macros before functions.
     """
 
     name: str
@@ -132,7 +135,8 @@ __attribute__((unused)) bool hasVectors(int bytes) {
 
 @dataclass(frozen=True)
 class Probe:
-    """Test by a build whether the compiler knows a set: it assembles `instruction` with `flag`. `note`: who does not know it."""
+    """Build-time test whether the compiler supports a set: it assembles `instruction` with `flag`. `note`: compilers that do
+    not."""
 
     flag: str
     instruction: str
@@ -144,24 +148,24 @@ class InstructionSet:
     """A row of the table.
 
     Attributes:
-        name: as N2D2_ISA_NAME, the environment variable N2D2_ISA and the parameter Tile spell it.
-        title: for people.
-        tag: the struct of n2d2 that its kernels are specialised for, `Native` where the code is compiled for it.
-        macro: 1 where the code is compiled for it, or for a set that extends it; else 0.
-        header: what binds its kernels to the operators, below `kernels/`.
-        text: what processors have it.
-        when: the condition of the preprocessor, on what the compiler may use. The first row that holds is taken.
-        extends: the set whose kernels it takes where it has its own none; "" for none.
-        has: the kernels that it has.
-        signed: those of them that multiply signed bytes, unsigned inputs - 128; the others unsigned bytes, signed inputs + 128.
-        speed: multiply-accumulates that cost as much time as one of portable code, for the choice of threads.
-        tiles: (pixels, panels, bytes of windows) that `-tune` tries; zeros stand for the kernel's own choice.
-        flags: the compiler's, for one binary with several sets; g++ and clang++ have the same.
-        present: C++ that asks the processor for it; "" where no binary chooses it when it starts.
+        name: spelling in N2D2_ISA_NAME, the environment variable N2D2_ISA and the parameter Tile.
+        title: name for people.
+        tag: struct of n2d2 that its kernels are specialized for; `Native` if the code is compiled for it.
+        macro: 1 if the code is compiled for it, or for a set that extends it; else 0.
+        header: header below `kernels/` that binds its kernels to the operators.
+        text: description of the processors that have it.
+        when: preprocessor condition on compiler features. The first row that holds is used.
+        extends: the set whose kernels it inherits; "" for none.
+        has: its own kernels.
+        signed: kernels that multiply signed bytes, unsigned inputs - 128; others multiply unsigned bytes, signed inputs + 128.
+        speed: multiply-accumulates in the time of one in portable code, for the choice of threads.
+        tiles: (pixels, panels, bytes of windows) that `-tune` tries; zeros select the kernel's own choice.
+        flags: compiler flags for one binary with several sets, for g++ and clang++.
+        present: C++ that queries the processor for it; "" if no binary chooses it at start.
         asks: a header below `kernels/` for `present`; "" without.
         family: the processors that have it; "" for all.
-        probe: how a build asks whether the compiler knows it; None where all compilers do.
-        microcontroller: whether processors that the export for microcontrollers is for have it.
+        probe: test whether the compiler supports it; None if all compilers do.
+        microcontroller: processors of the microcontroller export have it.
     """
 
     name: str
@@ -198,7 +202,7 @@ PORTABLE = InstructionSet(
     flags=("-DN2D2_ISA_PORTABLE",),
     present="true",
 )
-"""Portable C++, where no row of the table holds."""
+"""Portable C++, if no row of the table holds."""
 
 _AVX512VNNI = (
     "(defined(N2D2_EMULATED_AVX512VNNI) || \\\n     (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && "
@@ -453,14 +457,14 @@ _TABLE = (
 )
 
 MORE_SETS: Registry[InstructionSet] = Registry("the instruction set")
-"""Those of plug-ins."""
+"""Instruction sets of plug-ins."""
 
 
 def register_instruction_set(row: InstructionSet) -> None:
-    """Put a set before all others.
+    """Insert a set before all others.
 
     Raises:
-        InternalError: when its name, tag or macro is taken, or it names what does not exist.
+        InternalError: if its name, tag or macro is in use, or it refers to something unknown.
     """
     known = (*instruction_sets(), PORTABLE)
     for what in ("name", "tag", "macro"):
@@ -478,33 +482,33 @@ def register_instruction_set(row: InstructionSet) -> None:
 
 
 def instruction_sets() -> tuple[InstructionSet, ...]:
-    """All sets but the portable one, from the fastest to the slowest."""
+    """Return all sets except the portable one, from the fastest to the slowest."""
     return (*reversed(MORE_SETS.values()), *_TABLE)
 
 
 def having(kernel: str, signed: bool = False) -> tuple[str, ...]:
-    """Names of the sets with a kernel, best first; only those that multiply signed bytes with `signed`."""
+    """Return the names of the sets with a kernel, best first; with `signed`, those that multiply signed bytes."""
     return tuple(one.name for one in instruction_sets() if kernel in (one.signed if signed else one.has))
 
 
 def reads_panels(row: InstructionSet) -> bool:
-    """True if a set has all kernels on panels (N2D2_PANELS)."""
+    """True if a set has all panel kernels (N2D2_PANELS)."""
     return row.has >= _PANELS
 
 
 def dispatched() -> list[InstructionSet]:
-    """The sets among which one binary chooses when it starts, from the slowest, portable C++, to the fastest."""
+    """Return the sets among which one binary chooses at start, from portable C++ to the fastest."""
     return [PORTABLE, *(one for one in reversed(instruction_sets()) if one.present)]
 
 
 def exactly(row: InstructionSet) -> str:
-    """Preprocessor condition of a set, and not for one that extends it."""
+    """Return the preprocessor condition of a set without the sets that extend it."""
     others = [one.macro for one in instruction_sets() if one.extends == row.name]
     return f"({' && '.join([row.macro, *(f'!{macro}' for macro in others)])})" if others else row.macro
 
 
 def extended(row: InstructionSet) -> list[InstructionSet]:
-    """The sets that a set extends, directly or not."""
+    """Return the sets that a set extends, directly or not."""
     named = {one.name: one for one in instruction_sets()}
     found = []
     while row.extends:
@@ -514,12 +518,12 @@ def extended(row: InstructionSet) -> list[InstructionSet]:
 
 
 def extending(row: InstructionSet) -> set[str]:
-    """Names of the sets that extend a set, directly or not."""
+    """Return the names of the sets that extend a set, directly or not."""
     return {one.name for one in instruction_sets() if row in extended(one)}
 
 
 def condition(names: Iterable[str]) -> str:
-    """Preprocessor condition of one of the sets `names`: macros that hold for them and no other set."""
+    """Return the preprocessor condition for any of the sets `names` and no other set."""
     wanted, rows = set(names), instruction_sets()
     parts = []
     panels = {one.name for one in rows if reads_panels(one)}
@@ -535,11 +539,11 @@ def condition(names: Iterable[str]) -> str:
 
 
 def tags() -> dict[str, InstructionSet]:
-    """The tags of kernels, each with the set that it was made for."""
+    """Return the tags of kernels, each with the set it was made for."""
     found = {one.tag: one for one in instruction_sets()}  # a set stands after those that extend it
     return {**found, PORTABLE.tag: PORTABLE}
 
 
 def tagged(tag: str) -> InstructionSet:
-    """The set that a tag was made for."""
+    """Return the set that a tag was made for."""
     return tags()[tag]

@@ -1,4 +1,4 @@
-"""Files written from the table of instruction sets: headers of the kernels, and a page."""
+"""Files generated from the table of instruction sets: kernel headers, and a page."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.resources import templates
 
 ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
-"""Headers that are rendered from the table, below `kernels/`."""
+"""Headers below `kernels/` that are generated from the table."""
 
 
 def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
-    """The text of a header of ISA_HEADERS, for the sets that are `chosen`; all of them without."""
+    """Return the text of a header of ISA_HEADERS for the `chosen` sets, by default all."""
     sets = instruction_sets() if chosen is None else chosen
     return (
         templates("cpp")
@@ -52,7 +52,7 @@ def write_isa_headers(folder: Path) -> None:
 
 
 def isa_page() -> str:
-    """The page that shows the table."""
+    """Return the page that shows the table."""
     kernels = {name: name for name in KERNELS} | {
         FULLY_CONNECTED: "fully connected",
         WINOGRAD: "Winograd",

@@ -1,12 +1,12 @@
-"""The contract of the C++ form of an operator: a layer to look at, and a function that returns its code.
+"""The contract of an operator's C++ form: a Layer, and a function from it to its code.
 
     @cpp("Mean")
     def lower(layer: Layer) -> LayerCode:
         config = layer.config("mean of a window", {**layer.planes, "Epilogue": epilogue(layer)}, {"Window": layer.op.size})
         return layer.code("mean", layer.call("mean", config))
 
-Such a function assembles: `selection` chooses a kernel and packs its constants, `epilogue` gives the type that stores a result.
-All of them are functions of the layer. What a call, its configs and their types need is found by the way (`parts.Needs`).
+`selection` chooses a kernel and packs its constants, `epilogue` returns the type that stores a result; all are functions of the
+layer. `parts.Needs` collects what calls, configs and types require.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from n2d2py.registry import Registry
 def window(
     kernel: Sequence[int], stride: Sequence[int], pads: Sequence[int], dilation: Sequence[int] | None = None
 ) -> dict[str, int]:
-    """The enumerators of a config that say how a window moves; `pads` begin with top and left."""
+    """Return the enumerators of a config that describe a window's movement; `pads` begin with top and left."""
     sizes = {"Kernel": kernel, "Stride": stride, **({} if dilation is None else {"Dilation": dilation})}
     moves = {f"{name}{axis}": each[at] for name, each in sizes.items() for at, axis in enumerate(("Height", "Width"))}
     return {**moves, "PadTop": pads[0], "PadLeft": pads[1]}
@@ -52,13 +52,13 @@ def same_place(a: Plane, b: Plane) -> bool:
 
 @dataclass(frozen=True)
 class ExportChoices:
-    """The choices of export parameters that decide which kernels a layer may have.
+    """Choices of export parameters that affect the kernels of a layer.
 
     Attributes:
         packs_weights: low-bit weights are packed.
-        prepacks_weights: packed weights that are multiplied few times may be unpacked once, into static memory.
-        trades_flash: a kernel may be faster with larger constants.
-        stores_winograd: weights of convolutions may be stored transformed for Winograd's form, 3.6 or 8 times as large.
+        prepacks_weights: packed weights with few uses may be unpacked once, into static memory.
+        trades_flash: larger constants are allowed for faster kernels.
+        stores_winograd: convolution weights may be stored transformed, 3.6 or 8 times as large.
     """
 
     packs_weights: bool = True
@@ -69,9 +69,8 @@ class ExportChoices:
 
 @dataclass(frozen=True)
 class LayerScratch:
-    """The scratch of a layer in the arena: `bytes` from `at` on, relative to the pointer of the output (`base` 1) or of the input (2).
-    0 bytes: the plan has none for it.
-    """
+    """Workspace of a layer in the arena: `bytes` from `at`, relative to the output pointer (`base` 1) or the input pointer (2);
+    0 bytes without one."""
 
     bytes: int = 0
     at: int = 0
@@ -79,7 +78,7 @@ class LayerScratch:
 
     @staticmethod
     def of(node: QuantNode, plan: MemoryPlan) -> LayerScratch:
-        """That of a node; none where both its tensors lie with the caller or in other memories: nothing then tells it where it is."""
+        """Return the workspace of a node; none if both tensors are outside of the arena, since nothing locates it then."""
         found = plan.op(node.name).scratch
         if found is None or plan.op(node.name).partial is not None:
             return LayerScratch()
@@ -91,24 +90,24 @@ class LayerScratch:
 
     @property
     def constants(self) -> dict[str, int]:
-        """The enumerators of a config (`kernels/n2d2/scratch.hpp`)."""
+        """Return the enumerators of a config (`kernels/n2d2/scratch.hpp`)."""
         return {"ScratchBytes": self.bytes, "ScratchBase": self.base, "ScratchAt": self.at} if self.bytes else {}
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A node in its graph, with the types, names and storage of its tensors. It never changes.
+    """A node in its graph, with types, names and storage of its tensors. It is immutable.
 
     Attributes:
         identifier: C identifier of the layer.
-        inputs, output: the types of the tensors.
-        sources, place: the planes of the inputs and of the output.
-        over: those of the inputs that the output overlaps.
-        serial: whether the output overlaps an input, so that lines are stored in order.
-        backwards: whether that order is from the last line, or element, to the first.
-        run: how the layer runs, by the plan of the memory.
-        scratch: what its kernel may use of the arena.
-        choices: what the export may do to its constants.
+        inputs, output: number types of the tensors.
+        sources, place: planes of the inputs and of the output.
+        over: planes of the inputs that the output overlaps.
+        serial: the output overlaps an input, so rows are stored in order.
+        backwards: that order is from the last row, or element, to the first.
+        run: how the layer runs, by the memory plan.
+        scratch: its workspace in the arena.
+        choices: export choices for its constants.
     """
 
     node: QuantNode
@@ -130,10 +129,10 @@ class Layer:
     def of(
         node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, choices: ExportChoices = ExportChoices()
     ) -> Layer:
-        """The layer of a node; `plan` says where every tensor of it lies and how it runs.
+        """Return the layer of a node; `plan` has the addresses of its tensors and its execution.
 
         Raises:
-            InternalError: when it mixes integers and floating point and its operator does not.
+            InternalError: if it mixes integers and floating point and its operator does not.
         """
         inputs, output = tuple(graph.type(name) for name in node.inputs), graph.type(node.output)
         place, run = plan.planes[node.output], plan.op(node.name)
@@ -177,7 +176,7 @@ class Layer:
 
     @property
     def computed(self) -> bool:
-        """True if another layer makes the first input, whose integers are then within the limits of its type."""
+        """True if another layer computes the first input, so its integers are within the limits of their type."""
         return self.node.inputs[0] not in self.graph.inputs
 
     @property
@@ -191,7 +190,7 @@ class Layer:
         return self.graph.shape(self.node.output)
 
     def values(self, role: str) -> np.ndarray:
-        """A constant of the node: "weights", "bias", "table", ..."""
+        """Return a constant of the node: "weights", "bias", "table", ..."""
         return self.node.params[role]
 
     def has(self, role: str) -> bool:
@@ -199,7 +198,7 @@ class Layer:
         return role in self.node.params
 
     def sum_type(self, bound: int = 0) -> str:
-        """C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
+        """Return the C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
         if not self.integer:
             return self.output.cpp
         return "std::int32_t" if max(bound, self.node.bound) < 2**31 else "std::int64_t"
@@ -222,50 +221,50 @@ class Layer:
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """The pointers in0, in1, ... that the planes of the inputs are relative to."""
+        """The pointers in0, in1, ... to which the planes of the inputs are relative."""
         return tuple(f"in{index}" for index in range(len(self.node.inputs)))
 
     @property
     def streamed(self) -> bool:
-        """True if the layer makes some lines at a time."""
+        """True if the layer computes some rows at a time."""
         return self.run.streamed
 
     @property
     def external(self) -> bool:
-        """True if the output lies with the caller."""
+        """True if the output is in the caller's buffer."""
         return self.place.external
 
     @property
     def word_pixels(self) -> tuple[bool, bool]:
-        """True if the pixels of the first input, and of the output, begin at words."""
+        """Alignment: whether pixels of the first input, and of the output, begin at words."""
         return self.sources[0].word_pixels, self.place.word_pixels
 
     @property
     def partial(self) -> int | None:
-        """Where it keeps partial results, when it takes some lines of its input at a time."""
+        """Address of its partial results, if it accumulates rows of its input."""
         return self.run.partial
 
     @property
     def whole_output(self) -> bool:
-        """True if the lines of the output follow each other in memory."""
+        """True if the rows of the output are contiguous."""
         return self.place.limit is None and self.place.ring_rows is None and self.place.pitch is None
 
     def pointwise(self) -> Layer:
-        """The same layer, computed element by element: its lines need no order where each is stored over its own operands."""
+        """Return the layer as element-wise: rows need no order if each is stored over its own operands."""
         return replace(self, serial=False, backwards=False) if all(same_place(one, self.place) for one in self.over) else self
 
     def apart(self) -> Layer:
-        """The same layer, which needs its whole input.
+        """Return the layer as one that needs its whole input.
 
         Raises:
-            InternalError: when its output overlaps it.
+            InternalError: if its output overlaps it.
         """
         if self.serial:
             raise InternalError(f"{self.name}: the output of a {self.op.kind} lies over its input")
         return self
 
     def beyond_axes(self, shape: Shape) -> N2D2Error:
-        """The error for a tensor of `shape`, which has too many axes."""
+        """Return the error for a tensor of `shape` with too many axes."""
         return N2D2Error(
             "E703",
             f"layer '{self.name}': {self.op.kind} of a tensor of rank {len(shape)} ({'x'.join(map(str, shape))}) is not "
@@ -275,7 +274,7 @@ class Layer:
         )
 
     def no_integers(self, remedy: str) -> N2D2Error:
-        """The error for a layer that has no integer form."""
+        """Return the error for a layer without an integer form."""
         where = self.node.location
         return N2D2Error(
             "E702", f"layer '{self.name}': {self.op.kind} is not supported in integers", where=where, remedy=remedy
@@ -284,19 +283,19 @@ class Layer:
     # ---- its C++ ----------------------------------------------------------------------------
     @property
     def portable(self) -> Selection:
-        """The portable kernel alone, for an operator that has no other."""
+        """The portable kernel, for an operator without others."""
         return Selection(f"there is no other kernel for {self.op.kind}" if self.integer else "floating point")
 
     def array(
         self, role: str, values: np.ndarray, ctype: str, forms: tuple[LayerForm, ...] = (), order: PanelOrder | None = None
     ) -> Array:
-        """The array `role` of the layer, with the flattened `values`; `order` is that of a form of panels."""
+        """Return the array `role` of the layer with the flattened `values`; `order` is that of a panel form."""
         return Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), forms, order=order)
 
     def constants(
         self, role: str, ctype: str, functions: Mapping[str, object], types: Mapping[str, str] | None = None
     ) -> Expression:
-        """The struct `role` of the layer, of constant functions of type `ctype`."""
+        """Return the struct `role` of the layer with constant functions of type `ctype`."""
         struct = Constants(f"{self.identifier}_{role}", ctype, functions, types or {})
         return Expression(struct.name, (struct,))
 
@@ -308,7 +307,7 @@ class Layer:
         selection: Selection | None = None,
         suffix: str = "config",
     ) -> LayerConfig:
-        """A config of the layer. `constants` are completed with the direction of the lines wherever they have an order."""
+        """Return a config of the layer. The direction of rows is added to `constants` if they have an order."""
         if "Serial" in constants:
             order = {"Serial": self.serial or self.streamed, "Reverse": self.backwards, "Streamed": self.streamed}
             constants = {**constants, **order, **(self.scratch.constants if selection and selection.panels else {})}
@@ -321,13 +320,13 @@ class Layer:
         )
 
     def call(self, function: str, *template: Argument, inputs: tuple[Argument, ...] = ("in0",), constants: tuple = ()) -> Call:
-        """The call of a kernel of namespace n2d2 with its `template` arguments, inputs, output and `constants`."""
+        """Return the call of a kernel of namespace n2d2 with its `template` arguments, inputs, output and `constants`."""
         return Call(f"n2d2::{function}", template, (*inputs, "out", *constants))
 
     def code(self, header: str, *calls: Call, selection: Selection | None = None) -> LayerCode:
-        """The layer, run by `calls` of what is in the kernel header `header`.
+        """Return the code of the layer: `calls` of kernels in the header `header`.
 
-        The calls of a layer that runs by lines get a last argument that says which.
+        Calls of a layer that runs row by row get the rows as last argument.
         """
         chosen = selection or self.portable
         needs = Needs.of(part for call in calls for part in call.parts)
@@ -340,14 +339,14 @@ class Layer:
 LayerFunction = Callable[[Layer], LayerCode]
 F = TypeVar("F", bound=LayerFunction)
 LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators.catalog")
-"""The C++ forms by operator kind."""
+"""C++ forms by operator kind."""
 
 
 def cpp(*kinds: str) -> Callable[[F], F]:
-    """Declare a function as the C++ form of operator kinds.
+    """Decorator: register a function as the C++ form of operator kinds.
 
     Raises:
-        InternalError: when one has a form already.
+        InternalError: if one has a form already.
     """
 
     def declare(function: F) -> F:
@@ -361,11 +360,12 @@ def cpp(*kinds: str) -> Callable[[F], F]:
 def layer_code(
     node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, choices: ExportChoices = ExportChoices()
 ) -> LayerCode:
-    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. Weights that a plug-in's kernel might read
-    are not packed.
+    """Return the C++ of one layer; `plan` has the addresses of its tensors and its execution.
+
+    Weights that a plug-in's kernel might read are not packed.
 
     Raises:
-        N2D2Error: E701 when the C++ export has no kernel for the operator.
+        N2D2Error: E701 if the C++ export has no kernel for the operator.
     """
     function = LAYERS.get(node.op.kind)
     if function is None:
@@ -385,7 +385,7 @@ Fits = Callable[[QuantNode], bool | str]
 
 @dataclass(frozen=True)
 class _Override:
-    """A plug-in's kernel for layers of an operator `kind`: the one for `tag`, of `header`, where the compiler's target is `isa`."""
+    """A plug-in's kernel for layers of an operator `kind`: for `tag`, in `header`, for the compiler target `isa`."""
 
     kind: str
     isa: str
@@ -394,7 +394,7 @@ class _Override:
     fits: Fits
 
     def applied(self, code: LayerCode, node: QuantNode) -> LayerCode:
-        """The layer with this kernel where it fits, else with the reason why not."""
+        """Return the layer with this kernel if it fits, else with the reason against it."""
         answer = (
             "it runs row by row"
             if code.streamed
@@ -415,17 +415,17 @@ class _Override:
 
 
 REPLACED_KERNELS: Registry[_Override] = Registry("the kernel")
-"""The kernels of plug-ins by their tag."""
+"""Kernels of plug-ins by their tag."""
 
 
 def kernel(kind: str, tag: str, header: str, isa: str = "") -> Callable[[Fits], Fits]:
-    """Decorator of a function from a layer to whether it uses the kernel for `tag`, of `header`, or the reason why not, for the report.
+    """Decorator of a predicate on layers: use the kernel for `tag` of `header`, or return the reason against it for the report.
 
-    `kind`: the operator. `isa`: the tag of an instruction set (`kernels/n2d2/isa.hpp`) that the compiler must build for, "" for
-    any. Layers that run row by row or do a sum keep the kernels of the project.
+    `kind`: the operator. `isa`: tag of the required instruction set (`kernels/n2d2/isa.hpp`), "" for any. Layers that run row
+    by row or add a residual keep the kernels of the project.
 
     Raises:
-        InternalError: when there is no such operator or instruction set.
+        InternalError: if there is no such operator or instruction set.
     """
     for what, name, known in (("operator", kind, LAYERS), ("instruction set", isa, ("", *tags()))):
         if name not in known:

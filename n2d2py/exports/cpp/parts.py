@@ -1,6 +1,7 @@
 """Parts of the C++ of a layer, as data until it is printed: arrays, structs, calls.
 
-An `Expression` is a type or a value with the arrays, structs and headers that it needs. Those who use it in a config or in a call
+An `Expression` is a type or a value with the arrays, structs and headers that it needs. Those who use it in a config or in a
+call
 need not know them: `needs` finds them.
 """
 
@@ -60,7 +61,8 @@ class LayerForm:
 class PanelOrder:
     """Relation of panels of 16 outputs to the rows of the portable kernel, (rows, inputs).
 
-    In each group of `outputs` rows, for each 16 of them: [ceil(inputs / each)][outputs of the panel][each]. Inputs are filled up with
+    In each group of `outputs` rows, for each 16 of them: [ceil(inputs / each)][outputs of the panel][each]. Inputs are filled
+    up with
     zeros, and where `filled` the outputs of the last panel too.
     """
 
@@ -107,7 +109,8 @@ class Array:
         forms: the first one that holds takes the place of `values`.
         where: the condition of the preprocessor under which the array is compiled, "" for always.
         order: that of its only form, panels, where these hold all that `values` do.
-        derivation: how the build makes `values` of a file of another array, as a line for `dnn/derive.cpp`; "" where the export has them.
+        derivation: how the build makes `values` of a file of another array, as a line for `dnn/derive.cpp`; "" where the export
+            has them.
         apart: whether it is in the weights file, and a pointer in the program.
         typed: whether a type names it, so that it has to be a constant.
         borrowed: whether another layer defines it.

@@ -3,7 +3,8 @@
     @scratch("Mean")
     def needed(layer: Layer) -> ScratchNeed | None:
 
-A binary is made for one instruction set or for several, and which is not known when the memory is planned: a need is the largest over
+A binary is made for one instruction set or for several, and which is not known when the memory is planned: a need is the
+largest over
 the sets. Kernels make blocks that fit in what they are given.
 """
 

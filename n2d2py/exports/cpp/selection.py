@@ -41,7 +41,8 @@ class Panels:
         weights: int8, int16 or float32, flat.
         bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
         order: position -> output, for all constants per output; None when it is the identity.
-        signed_bias: the same for the sets that multiply bytes as signed ones, unsigned ones - 128; None where it does not matter.
+        signed_bias: the same for the sets that multiply bytes as signed ones, unsigned ones - 128; None where it does not
+            matter.
         layout: how the weights lie to those of the portable kernel, where these are panels of rows.
         facts: the enumerators of a config that has them.
         note: for the report.

@@ -256,7 +256,8 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
 
 def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> tuple[int, int]:
     """As `byte_sums` of the kernel in bytes of tiles of four by four outputs (`kernels/n2d2/x86/byte_fours.hpp`), whose weights are transformed
-    once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are faster or the weights are many.
+    once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are faster or the weights
+    are many.
     """
     lines, pixels = geometry.size
     made = kept_byte_fours(weights)
@@ -339,7 +340,8 @@ def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage)
 
 def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> int:
     """Bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed weights (O, 3, 3, C) of at most
-    4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be few for that; 0 where not.
+    4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be few for that; 0
+    where not.
     """
     room = replace(geometry, scratch=0)
     if storage.bits > 4 or not _takes_stack_panels(weights, geometry) or unprofitable(weights, room):
@@ -362,7 +364,8 @@ def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
     """True if tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
-    stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct form.
+    stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct
+        form.
     """
     large = 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES
     return (large or not stored) and _fours_on_stack(weights, geometry)

@@ -25,7 +25,8 @@ class Board:
         riscv: whether its processor is RISC-V; the others are Arm.
         small: whether `flash` is too small for the constants of many networks, which are all in `external` then.
         text: what it is.
-        chip: what its serial line is programmed like (`export_templates/mcu/boards/uart_*`); `pins` of it, to transmit and to receive.
+        chip: what its serial line is programmed like (`export_templates/mcu/boards/uart_*`); `pins` of it, to transmit and to
+            receive.
         core: name of its core, for a board on the desk.
         stored: address for programming of `external`, where that is another window of `flash`.
     """

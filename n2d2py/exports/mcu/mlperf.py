@@ -59,7 +59,8 @@ class BenchmarkView:
     """A benchmark as the templates see it.
 
     Attributes:
-        tables: literals of the stored values of the bytes of a sample, by channel or once for all; () where bytes stay unchanged.
+        tables: literals of the stored values of the bytes of a sample, by channel or once for all; () where bytes stay
+            unchanged.
         order: the channel of a sample that each channel of the input is.
     """
 
@@ -71,7 +72,8 @@ class BenchmarkView:
 def benchmark_view(request: ExportRequest) -> BenchmarkView | None:
     """The benchmark of the parameter MLPerfTiny, for a network that fits it; None without one.
 
-    The byte of an image means the same as in the calibration data where that is known, else the same as for the reference model.
+    The byte of an image means the same as in the calibration data where that is known, else the same as for the reference
+    model.
     """
     found = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
     if found is None:

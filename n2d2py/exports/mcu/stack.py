@@ -1,6 +1,7 @@
 """Upper bounds of the stack of one inference, one for each class of cores.
 
-The bound of a layer is that of its kernel: buffers whose sizes the shapes give, and the frames of its calls, which `-fstack-usage` of
+The bound of a layer is that of its kernel: buffers whose sizes the shapes give, and the frames of its calls, which
+`-fstack-usage` of
 GCC 12 gave for -O2 and -Os. `tests/microcontrollers/test_stack.py` compares the bounds with stacks painted in QEMU.
 """
 

@@ -1,7 +1,9 @@
 """A typed network with the arithmetic of LiteRT's reference kernels, those of TFLite Micro, as far as the forms of the tool express it.
 
-Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a rounding each (`DoublingRescale`); fully connected layers round
-once; sums and products are rounded several times by the kernels, here once, from float32. Such layers, and functions that the kernels
+Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a rounding each (`DoublingRescale`); fully connected
+layers round
+once; sums and products are rounded several times by the kernels, here once, from float32. Such layers, and functions that the
+kernels
 compute in fixed point, may be a step off.
 """
 

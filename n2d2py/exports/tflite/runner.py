@@ -77,7 +77,8 @@ def open_model(path: Path, kernels: str, kept: Collection[int] = ()) -> Any:
     """The model in LiteRT's interpreter.
 
     Args:
-        kernels: XNNPACK, the delegate that users get by default, with the built-in kernels for operators that it does not have; or
+        kernels: XNNPACK, the delegate that users get by default, with the built-in kernels for operators that it does not have;
+            or
             Reference.
         kept: tensors whose values can be read after a run. They are made outputs, as the delegate keeps no others.
     """

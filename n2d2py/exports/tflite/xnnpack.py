@@ -13,7 +13,8 @@ LEAKY_RELU             (m (q - z_x) + 128) >> 8, + z_y, m = rint(256 s_x / s_y),
 LOGISTIC, TANH         a table; Swish is LOGISTIC, then MUL
 =====================  ==============================================================================================
 
-All integers from -128 on are used. Operators that XNNPACK does not have run in LiteRT's built-in kernels; what these compute is not
+All integers from -128 on are used. Operators that XNNPACK does not have run in LiteRT's built-in kernels; what these compute is
+not
 described here, and may be a step off.
 """
 

@@ -35,8 +35,10 @@ def attach_onnx(
     """Add the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
-    decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully connected
-    layer gives, is taken for an image of one pixel and such an image for a vector; an image of one line or column for a sequence. `encodings` is a file of AIMET, `cut` names its ends.
+    decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully
+    connected
+    layer gives, is taken for an image of one pixel and such an image for a vector; an image of one line or column for a
+    sequence. `encodings` is a file of AIMET, `cut` names its ends.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or

@@ -1,10 +1,13 @@
 """Constants that a file of a fixed batch computes from the size of its batch.
 
-Images of such a file are imported side by side, each with batch 1, and shapes are folded so. What a graph computes from the size of the
+Images of such a file are imported side by side, each with batch 1, and shapes are folded so. What a graph computes from the
+size of the
 batch as a number is another constant then: this module keeps that of the file too.
 
-A network may also compute another result for two stimuli together than for each alone. Where a transposition moves the batch axis, no
-rule about single nodes can tell: attention over the first axis of a file whose first axis is the batch, as PyTorch's TransformerEncoder
+A network may also compute another result for two stimuli together than for each alone. Where a transposition moves the batch
+axis, no
+rule about single nodes can tell: attention over the first axis of a file whose first axis is the batch, as PyTorch's
+TransformerEncoder
 without `batch_first` has it, looks right for one stimulus and mixes all that come together. Running the file shows it.
 """
 
@@ -32,7 +35,8 @@ _MOST_BYTES = 2**30
 def refuse_mixed_stimuli(model: OnnxModel) -> None:
     """Run a file with a batch of free size, whose batch axis some node moves, on two stimuli and on each of them.
 
-    What ONNX Runtime cannot run with two stimuli is left alone: it is a network for one. Nothing is run where it is not installed.
+    What ONNX Runtime cannot run with two stimuli is left alone: it is a network for one. Nothing is run where it is not
+        installed.
 
     Raises:
         N2D2Error: E310 where an output differs.

@@ -30,7 +30,8 @@ class Cut:
         An input of the model that the outputs need in addition to the new inputs remains.
 
         Raises:
-            N2D2Error: E305 a tensor that the model does not have, one that is given twice or without effect, or whose shape is not known.
+            N2D2Error: E305 a tensor that the model does not have, one that is given twice or without effect, or whose shape is
+                not known.
         """
         if not (self.inputs or self.outputs):
             return

@@ -172,7 +172,8 @@ def load_onnx(
 
     `ignore` names nodes to skip by their first outputs. With `ignore_init` the layers get initial values
     from `seed` instead of the stored weights. `input_names` reorders the data inputs.
-    `encodings` is a file of AIMET that says how its tensors are quantized; `cut` names the tensors that become inputs and outputs.
+    `encodings` is a file of AIMET that says how its tensors are quantized; `cut` names the tensors that become inputs and
+    outputs.
 
     Raises:
         N2D2Error: E301 unreadable file, E302 not a valid model, E303 opset, E304 external data,

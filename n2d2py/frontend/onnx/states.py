@@ -1,7 +1,9 @@
 """Inputs of an ONNX model that are not data: states, which are outputs of the call before, and inputs with a fixed value.
 
-A streaming network reads the state that its last call gave and gives the next one. Such a pair of an input and an output is named
-(`States=INPUT:OUTPUT`), or found by its names: both say the same thing of a state ("h", "cache", ...), the output that it is the next one
+A streaming network reads the state that its last call gave and gives the next one. Such a pair of an input and an output is
+named
+(`States=INPUT:OUTPUT`), or found by its names: both say the same thing of a state ("h", "cache", ...), the output that it is
+the next one
 ("hn", "stateN", "cache_out", ...), and their shapes agree.
 """
 

@@ -1,6 +1,7 @@
 """The LSTM, GRU or RNN that the body of a WHILE computes in single operators, recognized by its formula.
 
-Tensors of the body become sums of products: matrices times the input of a step, states, and functions of other such sums. However a
+Tensors of the body become sums of products: matrices times the input of a step, states, and functions of other such sums.
+However a
 converter splits, joins or orders the gates, the same cell gives the same sums.
 """
 

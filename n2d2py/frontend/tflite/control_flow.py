@@ -1,6 +1,7 @@
 """WHILE, IF and CALL of a .tflite file, whose conditions are constants, as the operators of the graphs that they run.
 
-Keras writes an LSTM or GRU as a WHILE over its steps. Numbers that only constants and shapes decide, such as its counter, are computed here.
+Keras writes an LSTM or GRU as a WHILE over its steps. Numbers that only constants and shapes decide, such as its counter, are
+computed here.
 """
 
 from __future__ import annotations

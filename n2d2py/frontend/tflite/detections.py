@@ -39,7 +39,7 @@ class _Options:
         """
         from flatbuffers import flexbuffers
 
-        damaged = RefusedOperator(f"its options of {len(operator.is_given)} bytes are damaged")
+        damaged = RefusedOperator(f"its options of {len(operator.given)} bytes are damaged")
         try:
             given: Any = flexbuffers.Loads(operator.given)
             made = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})

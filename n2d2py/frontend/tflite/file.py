@@ -84,8 +84,10 @@ class RecurrentCell:
         kind: LSTM, GRU or RNN of ONNX.
         x, counter: the loop's variables that the input of a step is read from, and its position.
         h, c: those of its states; c is -1 without one.
-        weights, recurrent, biases: one for each gate in ONNX's order, (gates, hidden, size), (gates, hidden, hidden), (gates, hidden).
-        recurrent_bias: of the last gate of a GRU, next to its recurrent weights; None where the reset gate comes before the product.
+        weights, recurrent, biases: one for each gate in ONNX's order, (gates, hidden, size), (gates, hidden, hidden), (gates,
+            hidden).
+        recurrent_bias: of the last gate of a GRU, next to its recurrent weights; None where the reset gate comes before the
+            product.
         activation: of an RNN.
     """
 

@@ -1,6 +1,7 @@
 """Reads the tables of a FlatBuffer; every offset is checked before it is followed.
 
-The format (https://flatbuffers.dev/internals): a table starts with the signed distance back to its vtable; the vtable has its own
+The format (https://flatbuffers.dev/internals): a table starts with the signed distance back to its vtable; the vtable has its
+own
 size, that of the table, and for each field the distance from the start of the table, 0 for a field that is left out. Vectors,
 texts and tables are stored as an unsigned distance from where that distance stands; a vector starts with its length.
 """

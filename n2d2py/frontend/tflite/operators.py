@@ -134,7 +134,7 @@ def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
     """MediaPipe's transposed convolution with a bias: the numbers of its padding (1: SAME, 2: VALID), stride along lines and from line to line."""
     need_ends(operator, 3)
     if len(operator.given) < 12:
-        raise RefusedOperator(f"its options of {len(operator.is_given)} bytes are damaged")
+        raise RefusedOperator(f"its options of {len(operator.given)} bytes are damaged")
     padding, *stride = struct.unpack_from("<3i", operator.given)
     _turned_conv(t, operator, {1: SAME, 2: VALID}.get(padding, -1), (stride[1], stride[0]), None)
 

@@ -128,10 +128,9 @@ def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: S
         raise RefusedOperator(f"computed indices of an array of {len(shape)} axes, or others in each sample, are not supported")
     result = (*shape[:axis], *places, *shape[axis + 1 :])
     t.expect(operator.output, result)
-    given: list[str | None] = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])]
-    name = t.tensor(operator.output).name
+    given, name = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])], t.tensor(operator.output).name
     if len(result) != 4:
-        return layer(t, operator, "Gather", given, None, axis=axis)
+        return layer(t, operator, "Gather", [*given], None, axis=axis)
     rows = t.emit("Gather", given, t.fresh(f"{name}_rows"), axis=axis)
     return layer(t, operator, "Transpose", [rows], None, perm=(0, 3, 1, 2))
 

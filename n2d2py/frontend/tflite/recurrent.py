@@ -158,7 +158,8 @@ def _both_ways(
 ) -> None:
     """Two layers over a sequence, one from its end.
 
-    `parts`: the inputs of each after x, the one that the second reads instead of x if it is present, and the first that is not supported;
+    `parts`: the inputs of each after x, the one that the second reads instead of x if it is present, and the first that is not
+    supported;
     `merge`: the slot of the option that joins both results.
     """
     forward, backward, auxiliary, unsupported = parts

@@ -1,6 +1,7 @@
 """Sparse tensors of .tflite files, with their zeros.
 
-The format (`SparsityParameters` of TFLite's schema): axes, some of them cut into an outer one and one of blocks, are passed through in an order of
+The format (`SparsityParameters` of TFLite's schema): axes, some of them cut into an outer one and one of blocks, are passed
+through in an order of
 their own. Each is dense, or lists the indices that it has below each place of the axis before it (compressed sparse rows).
 """
 

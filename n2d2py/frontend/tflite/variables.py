@@ -1,6 +1,7 @@
 """Variables of .tflite files as states: inputs of the graph, and the outputs that they are in the next call.
 
-VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE another one, also for the next call; the graph that CALL_ONCE runs
+VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE another one, also for the next call; the graph that
+CALL_ONCE runs
 gives the first one. Streaming networks (microWakeWord, exports of Keras with state) keep the frames that they have seen so.
 """
 
@@ -86,7 +87,7 @@ class Variables:
                 if value is None:
                     raise RefusedOperator(f"the variable '{name}' is never assigned")
                 self._need_same(index, value, name)
-                found.append(self._t.is_given(value, value in known))
+                found.append(self._t.given(value, value in known))
             except RefusedOperator as reason:
                 remedy = "convert the model with a variable that keeps its value"
                 raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None

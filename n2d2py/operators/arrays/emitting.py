@@ -54,7 +54,8 @@ def operands(
 def take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
     """Write y[i, j, ...] = x[axes[0][i] + axes[1][j] + ...] of a vector (N, size), flat; all sums lie within x.
 
-    Where each axis goes in multiples of a step that divides the step of the one before, x is reshaped to these steps, so that no
+    Where each axis goes in multiples of a step that divides the step of the one before, x is reshaped to these steps, so that
+    no
     constant is longer than an axis; else the places are one constant.
     """
     firsts = [int(axis.min()) for axis in axes]

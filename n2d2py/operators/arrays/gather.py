@@ -69,7 +69,8 @@ _MOST_PIECES = 8
 class ArrayScatter(ArrayOp):
     """x with updates at positions: y = x; y[indices[i]] = update i, in order. Operands: x, indices, updates.
 
-    x is (size, inner), indices are `count` line numbers and each update is a line of `inner`. `combine`: "none", "add", "mul", "max" or
+    x is (size, inner), indices are `count` line numbers and each update is a line of `inner`. `combine`: "none", "add", "mul",
+    "max" or
     "min" with what is there.
     """
 

@@ -32,8 +32,10 @@ class Normalize(Op):
     """(x - mean) / (size of the differences + added) of each row of `size` neighbours in memory; mean 0 with not `centred`.
 
     Images are channels-last in memory, so the channels of a position are such a row. The size of the differences d is
-    sqrt(mean(d^2) + epsilon) or, with `power` 1, mean(|d|); with `summed` the sum replaces the mean. `part`: "" for the whole, "mean" or "inverse" for the mean of each row or
-    what its differences are multiplied by alone, (1, rows). Parameters "gain" and "shift" (size), both or neither: the result times
+    sqrt(mean(d^2) + epsilon) or, with `power` 1, mean(|d|); with `summed` the sum replaces the mean. `part`: "" for the whole,
+    "mean" or "inverse" for the mean of each row or
+    what its differences are multiplied by alone, (1, rows). Parameters "gain" and "shift" (size), both or neither: the result
+    times
     gain plus shift, each rounded to the type of x.
     """
 

@@ -1,11 +1,14 @@
 """Normalisations that exporters spell out are one layer: LayerNorm before opset 17, RMSNorm, what PyTorch's `normalize` and TensorFlow's
 `l2_normalize` become. They are recognised at their last node.
 
-x / divisor, x * (1 / divisor), x * (g / divisor), g * x / divisor     also where x is y - mean(y), over the axes of the divisor; g constant
+x / divisor, x * (1 / divisor), x * (g / divisor), g * x / divisor     also where x is y - mean(y), over the axes of the
+divisor; g constant
 y * r + (b - mean(y) * r), r = g / divisor                             the same, as TensorFlow has it
 
-The divisor is the root of k * mean(x * x) + epsilon over any axes, kept, or that plus a constant; k is the number of elements where it is
-a length, n / (n - 1) where a deviation is that of samples. A length may be limited from below by a constant up to `_SMALL`. The mean
+The divisor is the root of k * mean(x * x) + epsilon over any axes, kept, or that plus a constant; k is the number of elements
+where it is
+a length, n / (n - 1) where a deviation is that of samples. A length may be limited from below by a constant up to `_SMALL`. The
+mean
 square of differences may be mean(y * y) - mean(y) * mean(y), as Flax has it.
 
 The layers of the parts stay where something else reads them; the others are pruned at the end of the import.

@@ -86,7 +86,8 @@ class Pool(Op):
     def order(self, size: tuple[int, int]) -> str:
         """Order of float32 sums over an input of (H, W), as ONNX Runtime's operators do it.
 
-        "lanes": a window that is the whole input, with strides of 1, in four sums, positions 0, 4, ..., positions 1, 5, ... and so on,
+        "lanes": a window that is the whole input, with strides of 1, in four sums, positions 0, 4, ..., positions 1, 5, ... and
+        so on,
         which are added (0 + 2) + (1 + 3), then the positions that are left, one by one. "columns": each column from
         the top, then these sums from the left. "rows": one position after the other.
         """

@@ -85,9 +85,11 @@ class Resize(Op):
 
     def integer_weights(self, size: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """The weights of lines and of columns of an input of `size`, (2, outputs) int64 each: those of first and second in units that
-        both axes hold exactly (of 2^-11 where these would be finer than 1 / MOST_STEPS). Those of a position add up to one divisor.
+        both axes hold exactly (of 2^-11 where these would be finer than 1 / MOST_STEPS). Those of a position add up to one
+        divisor.
 
-        Columns are in such a fraction of their unit that float32 holds one over the product of both divisors to 2^-25 of itself: then the
+        Columns are in such a fraction of their unit that float32 holds one over the product of both divisors to 2^-25 of
+        itself: then the
         middle of two integers, times that factor, is rounded to where it lies.
         """
         axes = [self._exact_weights(n, m) for n, m in zip(size, self.size, strict=True)]

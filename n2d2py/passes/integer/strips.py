@@ -1,7 +1,8 @@
 """Segments of a typed network run as strips of columns, or slices of channels.
 
     Y = Ln(...L1(X))  =>  Y = SideBySide(strip 0, strip 1, ...), strip i = Ln'(...L1'(columns of X))
-    Y = Pool(...Conv(X))  =>  Y = Concat(slice 0, slice 1, ...), slice i = Pool(...Conv'(X)), Conv' with some channels of the weights
+    Y = Pool(...Conv(X))  =>  Y = Concat(slice 0, slice 1, ...), slice i = Pool(...Conv'(X)), Conv' with some channels of the
+    weights
 
 Every layer of a segment occurs once for each strip, with the constants of the original. The integers are the same: each element
 has the same inputs, and padding applies at the border of the feature map only.

@@ -1,1 +1,1 @@
-"""Measures networks: histograms and moments of tensors, integers next to real values, outputs by their decisions."""
+"""Measurements of networks: histograms and moments of tensors, integers against float values, decisions of outputs."""

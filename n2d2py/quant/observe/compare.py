@@ -1,4 +1,4 @@
-"""Layer by layer: the float network against the integers, and the integers against a compiled export."""
+"""Layer-by-layer comparison of the float network with the integers, and of the integers with a compiled export."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from n2d2py.quant.observe.level_counts import LevelCounts
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element at which two stored arrays differ: index (n, c, y, x), expected and found values.
+    """First element at which two stored arrays differ: index (n, c, y, x), expected and found values.
 
-    `sample`: what the input was if it was no compared stimulus; the index is then (c, y, x).
+    `sample`: description of a special input; the index is then (c, y, x).
     """
 
     index: tuple[int, ...]
@@ -25,28 +25,28 @@ class Difference:
 
     @property
     def place(self) -> str:
-        """The index, and of which sample."""
+        """The index, and the sample."""
         return f"{list(self.index)}{' of ' if self.sample else ''}{self.sample}"
 
 
 @dataclass(frozen=True)
 class LayerComparison:
-    """One layer over all compared stimuli.
+    """Comparison of one layer over all samples.
 
     Attributes:
         sqnr_db: 10 log10 of signal power over error power; inf without error.
         cosine: cosine of the angle between float and dequantized values.
         max_error: largest |float - dequantized|.
         saturated: share of stored values at an end of the range of their type, 0..1.
-        identical: whether the compiled export gave the simulated integers; None when it was not run.
-        difference: the first difference, when not identical.
-        missing: elements of a stimulus that the compiled export leaves out, as no layer reads them.
-        alone_db, alone_error: SQNR and largest error of the layer on the float network's inputs, rounded to their
-            types: its own loss, without that of the layers before. None where that was not computed.
-        unused: share of the range of the type that no stored value reaches, 0..1.
-        merged: the layers after it that it does too; what is compared is their result.
-        exact: whether `identical` holds without slack too: integers equal, floating point as on targets without slack.
-        worst, worst_db: the stimulus with the lowest SQNR of this layer, by its position, and that SQNR.
+        identical: the compiled export equals the simulated integers; None if it was not run.
+        difference: the first difference, if not identical.
+        missing: elements that the compiled export does not compute, since no layer reads them.
+        alone_db, alone_error: SQNR and largest error of the layer on quantized float inputs: its own loss. None if not
+            computed.
+        unused: share of the type's range that no stored value uses, 0..1.
+        merged: later layers fused into it; their result is compared.
+        exact: `identical` holds without tolerance.
+        worst, worst_db: index of the sample with the lowest SQNR of this layer, and that SQNR.
         levels: float and stored values over the same steps; None for floating-point types.
     """
 
@@ -70,13 +70,13 @@ class LayerComparison:
 
 
 def decibels(signal: float, error: float) -> float:
-    """10 log10 of signal power over error power; inf without error."""
+    """Return 10 log10 of signal power over error power; inf without error."""
     return float("inf") if error == 0 else float(10 * np.log10(max(signal, 1e-300) / error))
 
 
 @dataclass
 class Accumulator:
-    """Sums of one layer over batches."""
+    """Statistics of one layer over batches."""
 
     layer: str
     tensor: str
@@ -109,8 +109,7 @@ class Accumulator:
         slack: float = 0.0,
         alone: np.ndarray | None = None,
     ) -> None:
-        """Add a batch (n, ...) of float values, stored values and, if run, compiled stored values and stored values
-        of the layer in isolation."""
+        """Add a batch (n, ...) of float values, stored values and, if run, compiled and isolated stored values."""
         exact = np.asarray(real, np.float64)
         restored = self.type.dequantize(stored).astype(np.float64)
         self.signal += float(np.sum(exact * exact))
@@ -138,7 +137,7 @@ class Accumulator:
         self.stimuli += len(stored)
 
     def check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
-        """Note whether a batch of compiled values is that of stored ones; the first difference."""
+        """Compare a batch of compiled values with stored ones; return the first difference."""
         found = first_difference(stored, compiled, self.type, slack)
         self.identical = found is None and self.identical is not False
         strict = first_difference(stored, compiled, self.type) if slack else found
@@ -146,13 +145,13 @@ class Accumulator:
         return found
 
     def check_samples(self, stored: np.ndarray, compiled: np.ndarray, samples: Sequence[str]) -> None:
-        """Check that a batch of named samples is equal; it does not count in the other figures."""
+        """Compare a batch of named samples, which count in no other figure."""
         found = self.check(stored, compiled)
         if self.difference is None and found is not None:
             self.difference = replace(found, index=found.index[1:], sample=samples[found.index[0]])
 
     def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
-        """Looks for the stimulus that this layer's integers hold worst."""
+        """Update the sample on which the layer's error is largest."""
         axes = tuple(range(1, exact.ndim))
         for position, (signal, error) in enumerate(
             zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes), strict=True)
@@ -161,7 +160,7 @@ class Accumulator:
                 self.worst, self.worst_db = self.stimuli + position, rated
 
     def result(self) -> LayerComparison:
-        """The figures of all batches."""
+        """Return the comparison over all batches."""
         with np.errstate(invalid="ignore"):
             norm = np.sqrt(self.signal * self.power)
             cosine = 1.0 if self.error == 0 else 0.0 if norm == 0 else self.cross / norm
@@ -188,11 +187,11 @@ class Accumulator:
 
 
 def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:
-    """The first element that differs, None when none does; floats may differ by 1e-4 of the largest finite magnitude.
+    """Return the first element that differs, None without any; floats may differ by 1e-4 of the largest finite magnitude.
 
-    Equal infinities are equal, and NaN is equal to NaN only. Masked elements of `found`, which the export does not compute, are
-    left out. `slack` is the share of the range by which values may differ, integers by one at least: after layers in floating point, and on targets
-    with arithmetic of their own.
+    Equal infinities are equal, and NaN equals only NaN. Masked elements of `found`, which the export does not compute, are
+    ignored. `slack` is the tolerated share of the range, at least one step: after float layers, and on targets with their own
+    arithmetic.
     """
     missing, found = np.ma.getmaskarray(found), np.ma.getdata(found)
     if kind.is_float:

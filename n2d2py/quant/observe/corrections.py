@@ -1,4 +1,4 @@
-"""Effect of the corrections of biases on stimuli that they were not estimated from."""
+"""Effect of bias corrections on held-out samples."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class BiasCorrections:
-    """Which layers have corrected biases, and the figures that say so.
+    """The corrected layers, with their figures.
 
     Attributes:
-        stimuli: on which they were verified; 0: too few to hold any back.
-        kept, dropped: layers whose correction lowers, or does not, the squared error of their own output.
-        corrected, plain: error at the outputs of the network, with the kept corrections and without any: root of the squared
-            error by the power of the output, mean of the squares over outputs.
-        shifts: by layer, what was added to the bias of each output (C), in units of the output; none where `corrected` is not
-            the smaller one.
+        stimuli: number of held-out samples; 0: too few to hold any out.
+        kept, dropped: layers whose correction lowers, or does not lower, the squared error of their output.
+        corrected, plain: error at the network outputs with the kept corrections and without: root of the mean, over outputs, of
+            error power / signal power.
+        shifts: by layer, the correction of each output's bias (C), in units of the output; empty unless `corrected` is smaller.
     """
 
     stimuli: int
@@ -36,11 +35,11 @@ class BiasCorrections:
 
     @property
     def error(self) -> float:
-        """That at the outputs of the network unchanged."""
+        """Error at the network outputs with the biases in use."""
         return self.corrected if self.used else self.plain
 
     def line(self) -> str:
-        """The result in a line."""
+        """Return the result in one line."""
         layers = f"{len(self.kept)} of {len(self.kept) + len(self.dropped)} layers"
         if not self.stimuli:
             return f"bias correction: {layers}, not verified: fewer than three stimuli leave none to hold back"
@@ -51,7 +50,7 @@ class BiasCorrections:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """Return the result as JSON data."""
         return {
             "used": self.used,
             "stimuli": self.stimuli,

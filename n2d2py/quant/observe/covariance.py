@@ -1,7 +1,7 @@
-"""Covariances of the inputs of a layer, and their triangular factors, from all products of two inputs or from few samples.
+"""Covariances of a layer's inputs, and their triangular factors.
 
-Few samples say little about correlations: the covariance is shrunk towards its diagonal. Of P samples and K inputs with P much smaller
-than K it is a diagonal and a product of rank P, whose factor takes 4 K P^2 operations instead of K^3 / 3.
+With few samples, correlations are unreliable, so the covariance is shrunk towards its diagonal. For P samples much fewer than K
+inputs, it is a diagonal plus a product of rank P, whose factor takes 4 K P^2 operations instead of K^3 / 3.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from n2d2py.concurrency import together
 from n2d2py.quant.observe.moments import Moments
 
 BLOCK = 32
-"""Inputs that are rounded between two products of matrices; `Factor` is read in such blocks, in order."""
+"""Inputs that are rounded between two matrix products; `Factor` is read in such blocks, in order."""
 _LINES = 96
-"""Lines of a triangle that are computed together."""
+"""Rows of a triangle that are computed together."""
 _SHARED = 1024
-"""Inputs from which on two threads make a triangle."""
+"""Number of inputs from which two threads compute a triangle."""
 _DAMPING = 0.01
 
 
 class Sums(Protocol):
-    """Sums of the errors e (G, K, O) of some outputs, weighed by the values of a factor M."""
+    """Sums of the errors e (G, K, O) of some outputs, weighted by a factor M."""
 
     def pending(self, start: int, stop: int) -> np.ndarray:
-        """Sums of e_j M_jk over the errors j added so far, for k from `start` to `stop` (G, B, O)."""
+        """Return the sums of e_j M_jk over the errors j added so far, for k from `start` to `stop` (G, B, O)."""
         ...
 
     def add(self, start: int, stop: int, errors: np.ndarray) -> None:
-        """Take the errors (G, B, O) of the inputs from `start` to `stop`."""
+        """Add the errors (G, B, O) of the inputs from `start` to `stop`."""
         ...
 
 
@@ -39,37 +39,37 @@ class Factor(Protocol):
     """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in some order."""
 
     def block(self, start: int, stop: int) -> np.ndarray:
-        """The square (G, B, B) of M on its diagonal from `start` to `stop`."""
+        """Return the square (G, B, B) of M on its diagonal from `start` to `stop`."""
         ...
 
     def sums(self, outputs: int) -> Sums:
-        """Those of the errors of so many outputs, none added yet."""
+        """Return the empty sums for so many outputs."""
         ...
 
 
 class Covariance(Protocol):
-    """Covariance (G, K, K) of K inputs, of G groups; its `diagonal` is (G, K)."""
+    """Covariance (G, K, K) of K inputs in G groups; its `diagonal` is (G, K)."""
 
     diagonal: np.ndarray
 
     def matrix(self) -> np.ndarray:
-        """All of it (G, K, K)."""
+        """Return all of it (G, K, K)."""
         ...
 
     def factor(self, order: np.ndarray) -> Factor:
-        """The factor of the inputs in that order (G, K)."""
+        """Return the factor of the inputs in that order (G, K)."""
         ...
 
 
 def shrinkage(moments: Moments) -> float:
-    """Share by which the covariance is shrunk towards its diagonal, 0 to 1."""
+    """Return the share by which the covariance is shrunk towards its diagonal, 0 to 1."""
     held = moments.square if moments.square is not None else moments.columns
     assert held is not None
     return held.shape[-1] / (held.shape[-1] + moments.count)
 
 
 def shrunk(moments: Moments) -> Covariance:
-    """The covariance of what was sampled, shrunk and damped."""
+    """Return the shrunk and damped covariance of the samples."""
     share = shrinkage(moments)
     if moments.columns is not None:
         columns = moments.columns.astype(np.float64)
@@ -89,7 +89,7 @@ def _damping(diagonal: np.ndarray, mixed: bool) -> np.ndarray:
 
 
 class DenseCovariance:
-    """A covariance whose values are all there."""
+    """A covariance stored as a full matrix."""
 
     def __init__(self, matrix: np.ndarray):
         """`matrix` (G, K, K), symmetric and positive definite."""
@@ -107,13 +107,15 @@ class DenseCovariance:
 
 
 def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The upper triangular U (G, K, K) with U^T U the matrix (G, K, K) of its inputs in that order (G, K), some lines after the other:
-    nearly all of it is products of matrices, which are faster than the factorization that NumPy has for a large one."""
+    """Return the upper triangular U (G, K, K) with U^T U the permuted matrix, computed by blocks of rows.
+
+    Nearly all work is matrix products, which are faster than NumPy's factorization of a large matrix.
+    """
     groups, size = np.arange(len(order))[:, None], order.shape[1]
     result = np.zeros_like(matrix)
 
     def fill(lines: np.ndarray, rows: np.ndarray, start: int, first: int, last: int) -> None:
-        """The columns [first, last) of the lines that start in line `start`, without what the lines before them give."""
+        """Compute the columns [first, last) of the rows that begin at `start`, less the part of the rows before them."""
         part = lines[:, :, first - start : last - start]
         part[:] = np.take_along_axis(rows, order[:, None, first:last], axis=2)
         if start:
@@ -161,8 +163,8 @@ class ThinCovariance:
     """X^T X + D with few samples X and a diagonal D."""
 
     def __init__(self, samples: np.ndarray, own: np.ndarray, diagonal: np.ndarray):
-        """X is `samples` (G, P, K), the values of D are `own` (G, K), above 0; `diagonal` (G, K) is that of the sum, as accurate as it
-        can be: inputs of equal variances keep their order."""
+        """X is `samples` (G, P, K), D has the diagonal `own` (G, K) > 0; `diagonal` (G, K) is that of the sum, given exactly so
+        that inputs of equal variance keep their order."""
         self._samples, self._own = samples, own
         self.diagonal = diagonal
 
@@ -180,9 +182,9 @@ class ThinCovariance:
 
 
 class _ThinFactor:
-    """The factor, block by block from the last one: with S the inverse of I + X D^-1 X^T over the inputs after a block b, what is left of
-    the covariance once these are eliminated is D + X^T S X (Woodbury). Its columns of b are X^T S X_b, so that with U the triangle of the
-    block and Z = S X_b U^-T those of M are X^T Z, and the next S is S - Z Z^T."""
+    """The factor, block by block from the last one. With S the inverse of I + X D^-1 X^T over the inputs after block b, the
+    covariance after their elimination is D + X^T S X (Woodbury). Its columns of b are X^T S X_b. With U the triangle of the
+    block and Z = S X_b U^-T, those of M are X^T Z, and the next S is S - Z Z^T."""
 
     def __init__(self, samples: np.ndarray, own: np.ndarray):
         groups, count, size = samples.shape

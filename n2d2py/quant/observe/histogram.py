@@ -1,4 +1,4 @@
-"""Histograms of tensors that grow with the data, and merge exactly."""
+"""Histograms of tensors that grow with the data and merge exactly."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ BINS = 16384
 """Bins over [0, limit]; a power of two, so that doubling the limit merges pairs of bins."""
 
 LEAST_RANGE = 2.0**-100
-"""A tensor of smaller values counts as zero: its scale, or the inverse of that, would leave float32."""
+"""Smaller ranges count as zero: the scale, or its inverse, would leave float32."""
 _BLOCK = 1 << 17
 
 
 @dataclass
 class Histogram:
-    """Counts of |x| in BINS bins over [0, limit), of positive and of negative values apart.
+    """Counts of |x| in BINS bins over [0, limit), separately for positive and negative values.
 
-    `limit` is a power of two and doubles as needed; the counts then fold pairwise, so the result
-    does not depend on the order in which data come, nor on how they are split into shards.
+    `limit` is a power of two and doubles as needed; counts then fold pairwise, so the result depends neither on the order of
+    the data nor on shards.
 
     Attributes:
         minimum, maximum: exact extremes; +inf and -inf while empty.
@@ -42,12 +42,12 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """Mean of all values, each taken for the middle of its bin."""
+        """Mean of all values, each at the center of its bin."""
         return float(np.dot(self.positive - self.negative, self._middles())) / self.count if self.count else 0.0
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of all values, each taken for the middle of its bin."""
+        """Standard deviation of all values, each at the center of its bin."""
         if not self.count:
             return 0.0
         square = float(np.dot(self.positive + self.negative, self._middles() ** 2)) / self.count
@@ -66,10 +66,10 @@ class Histogram:
             self.limit *= 2
 
     def add(self, values: np.ndarray) -> None:
-        """Counts the elements of an array.
+        """Count the elements of an array.
 
         Raises:
-            ValueError: when a value is not finite.
+            ValueError: if a value is not finite.
         """
         flat = values.reshape(-1)
         if not flat.size:
@@ -89,7 +89,7 @@ class Histogram:
             self.zeros += flat.size
 
     def _count_blocks(self, flat: np.ndarray, signed: bool) -> None:
-        """Add the counts, block by block so that everything stays in the cache."""
+        """Add the counts block by block, so that the data stay in the cache."""
         factor = flat.dtype.type(BINS / self.limit)
         size = min(_BLOCK, flat.size)
         scaled, index = np.empty(size, flat.dtype), np.empty(size, np.intp)
@@ -113,7 +113,7 @@ class Histogram:
         self.zeros += zeros
 
     def merge(self, other: Histogram) -> None:
-        """Add what another histogram has counted."""
+        """Add the counts of another histogram."""
         if other.limit:
             self._grow(other.limit)
             theirs = Histogram(other.limit, positive=other.positive.copy(), negative=other.negative.copy())
@@ -125,13 +125,13 @@ class Histogram:
         self.zeros += other.zeros
 
     def magnitudes(self) -> tuple[np.ndarray, np.ndarray]:
-        """(counts, edges): counts (BINS) of |x|, zeros in the first bin, and their BINS + 1 edges."""
+        """Return counts (BINS) of |x| with zeros in the first bin, and their BINS + 1 edges."""
         counts = self.positive + self.negative
         counts[0] += self.zeros
         return counts, np.linspace(0.0, self.limit or 1.0, BINS + 1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The histogram as arrays for storage."""
+        """Return the histogram as arrays for storage."""
         numbers = np.array([self.limit, self.minimum, self.maximum], np.float64)
         return {
             "numbers": numbers,
@@ -142,7 +142,7 @@ class Histogram:
 
     @staticmethod
     def from_arrays(arrays: dict[str, np.ndarray]) -> Histogram:
-        """Read what `to_arrays` gave.
+        """Return the histogram of `to_arrays`.
 
         Raises:
             ValueError: for arrays that are not a histogram.
@@ -158,5 +158,5 @@ class Histogram:
 
 
 def _power_above(value: float) -> float:
-    """The smallest power of two above `value`."""
+    """Return the smallest power of two above `value`."""
     return float(2.0 ** (np.floor(np.log2(value)) + 1))

@@ -1,4 +1,4 @@
-"""Outputs of the integers next to those of the float network: row by row, without what is constant, and by what they decide."""
+"""Rating of quantized outputs: row by row, without constant parts, and by their decisions."""
 
 from __future__ import annotations
 
@@ -10,37 +10,41 @@ import numpy as np
 from n2d2py.arithmetic.exact import BLOCK
 
 _LEAST_DB = 15.0
-"""Decibels that all rows of an output together must have."""
+"""Required SQNR of all rows of an output together, in dB."""
 _FLATTERED_DB = 3.0
-"""Decibels more that are asked of integers on the stimuli that they were formed of: what ten networks of docs/lab/networks.md lost on others."""
+"""Additional dB required on the samples used for calibration: the loss of ten networks of docs/lab/networks.md on other
+samples."""
 _ENOUGH = 64
-"""Independent decisions that say more than that margin where half of `_CHANGED` change at most: resnet18 keeps 97 % of others at 16.5 dB."""
+"""Number of independent decisions that outweighs that margin if at most half of `_CHANGED` change: resnet18 keeps 97 % at 16.5
+dB."""
 _LEAST_ROW_DB = 3.0
-"""Decibels that each row must have: with fewer, the error is half of what the row says."""
+"""Required SQNR of each row: below it, the error is half of the signal."""
 _CHANGED = 0.05
-"""Share of decisions that may change, beyond two deviations of their number."""
+"""Share of decisions that may change, beyond two standard deviations of their number."""
 _CLEAR = 0.1
-"""Largest values no further above another than this share of the deviation of all decide nothing, nor do scores this near to one half."""
+"""Margin, relative to the deviation, below which a largest value, or a score near one half, decides nothing."""
 _SCORE_STEP = 1 / 128
-"""Errors of scores between 0 and 1 that are never counted."""
+"""Errors of scores in [0, 1] that never count."""
 _CONSTANT = 1e-12
-"""Variance by the mean square below which a row is one value, whose error counts against the value: that of float32 is 1e-15."""
+"""Ratio of variance to mean square below which a row is constant, and its error is relative to the value: float32 alone gives
+1e-15."""
 _VALUES = 8
-"""Fewest values of a row of which a variance is known."""
+"""Fewest values of a row for a variance."""
 
 
 @dataclass(frozen=True)
 class OutputFigure:
-    """One output over some stimuli.
+    """Rating of one output over some samples.
 
     Attributes:
-        decibels: variance of the float values around the mean of their row, over the power of the error; all rows together.
-        row, row_decibels: the row that is held worst, -1 where there is one only, and the same of it.
-        changed: share of the clear decisions that become others; None without any.
-        detections: whether these are scores above one half next to other rows, else the largest value of a vector.
-        decisions: the number of independent ones.
-        least: decibels that are asked for.
-        weights: (1, ...) what makes squared errors comparable: 1 over the variance, of the rows that are too far alone where there are any.
+        decibels: variance of the float values around their row means, over the error power; all rows together.
+        row, row_decibels: the worst row (-1 if there is only one) and its figure.
+        changed: share of clear decisions that change; None without any.
+        detections: decisions are scores above one half, otherwise the largest value of a vector.
+        decisions: number of independent decisions.
+        least: required dB.
+        weights: (1, ...) factors that make squared errors comparable: 1 / variance, for the failing rows if only some rows
+            fail.
     """
 
     output: str
@@ -55,7 +59,7 @@ class OutputFigure:
 
     @property
     def shortfall(self) -> float:
-        """The error as a multiple of what may be, by the figure that is worst: above 1 the output is too far."""
+        """The worst error as a multiple of the allowed one: above 1 the output fails."""
         found = [10 ** ((self.least - self.decibels) / 10), 10 ** ((_LEAST_ROW_DB - self.row_decibels) / 10)]
         if self.changed is not None:
             count = self.changed * self.decisions
@@ -64,7 +68,7 @@ class OutputFigure:
 
     @property
     def alone(self) -> bool:
-        """True if it is one row that is too far, next to others that may hide it."""
+        """True if a single row fails, which other rows may hide."""
         return self.row >= 0 and self.row_decibels < _LEAST_ROW_DB
 
     def __str__(self) -> str:
@@ -79,10 +83,11 @@ class OutputFigure:
 def worst_output(
     real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray], unseen: bool, noise: bool, states: Collection[str] = ()
 ) -> OutputFigure | None:
-    """The figure of the output that is furthest from floating point, by the values (N, ...) in `restored`; None without any.
+    """Return the figure of the output that is furthest from floating point, by the values (N, ...) in `restored`; None without
+    any.
 
-    `unseen`: the integers were not formed of these stimuli. `noise`: the stimuli are not data, on which outputs may be all but
-    constant; constant values count, and no row alone. The same holds for `states`, which only the network reads.
+    `unseen`: the samples were not used for calibration. `noise`: the samples are synthetic, so outputs may be almost constant;
+    constant values then count, and no single row. The same applies to `states`.
     """
     least = _LEAST_DB + (0 if unseen else _FLATTERED_DB)
     found = [
@@ -134,7 +139,8 @@ def _row_figures(rows: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 
 def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
-    """Squared errors of each output (N, ...) by its variance: of all rows together, and the mean of those of single rows."""
+    """Return the squared error of each output (N, ...) relative to its variance: of all rows together, and the mean over rows.
+    Return the squared error of each output (N, ...) relative to its variance: of all rows together, and the mean over rows."""
     found = {}
     for name, values in restored.items():
         exact = np.asarray(real[name], np.float64)
@@ -145,9 +151,9 @@ def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.nd
 
 
 def row_weights(real: np.ndarray) -> np.ndarray:
-    """Return the factors (1, ...) that make squared errors of an output (N, ...) comparable: 1 over the variance of each row.
+    """Return factors (1, ...) that make squared errors of an output (N, ...) comparable: 1 / variance of each row.
 
-    A row that hardly varies weighs no more than one that deviates by 1e-4 of the largest row, or than scores whose errors count.
+    A nearly constant row counts as one that deviates by 1e-4 of the largest row, or as scores whose errors count.
     """
     axis, rows = _row_axis(real.shape), in_rows(real.astype(np.float64))
     variance = rows.var(axis=(1, 2))
@@ -158,7 +164,7 @@ def row_weights(real: np.ndarray) -> np.ndarray:
 
 
 def in_rows(values: np.ndarray) -> np.ndarray:
-    """Values (N, ...) by row: (rows, N, positions)."""
+    """Return values (N, ...) by row: (rows, N, positions)."""
     axis = _row_axis(values.shape)
     return np.moveaxis(values, axis, 0).reshape(values.shape[axis], len(values), -1)
 
@@ -168,7 +174,7 @@ def _decibels(ratio: float) -> float:
 
 
 def _row_axis(shape: tuple[int, ...]) -> int:
-    """The axis of an output (N, ...) whose elements are rows: channels of maps, the shorter end of arrays."""
+    """Return the axis of an output (N, ...) whose elements are rows: channels of feature maps, the shorter axis of arrays."""
     last = len(shape) - 1
     if last == 1 or (last == 3 and shape[1] > 1) or 1 < shape[1] <= shape[last]:
         return 1
@@ -176,7 +182,7 @@ def _row_axis(shape: tuple[int, ...]) -> int:
 
 
 def _detections(rows: np.ndarray, found: np.ndarray) -> tuple[float | None, bool, int]:
-    """The share of scores on the other side of one half, of those that are above it."""
+    """Return the share of scores above one half that fall below it."""
     above, clear = rows > 0.5, np.abs(rows - 0.5) > _CLEAR
     count = int(np.count_nonzero(above & clear))
     wrong = np.count_nonzero(((found > 0.5) != above) & clear)
@@ -184,7 +190,7 @@ def _detections(rows: np.ndarray, found: np.ndarray) -> tuple[float | None, bool
 
 
 def _largest(rows: np.ndarray, found: np.ndarray, scores: bool) -> tuple[float | None, bool, int]:
-    """The share of positions whose largest row is another, and clearly smaller one."""
+    """Return the share of positions at which another, clearly smaller row becomes the largest."""
     if len(rows) < 2:
         return None, False, 0
     wrong = 0

@@ -69,7 +69,8 @@ class LayerwiseRun:
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray], real: bool = True):
         """`quantized` has the types of all tensors; its layers may still be missing. Stimuli come with their states.
 
-        Without `real` the integers alone are computed: nothing may ask for what the layers give in floating point, or for errors.
+        Without `real` the integers alone are computed: nothing may ask for what the layers give in floating point, or for
+        errors.
         """
         self._graph, self._quantized, self._real = graph, quantized, real
         self._last = _last_readers(graph)
@@ -145,7 +146,8 @@ class LayerwiseRun:
     def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
         """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
 
-        Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer without bias.
+        Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer
+        without bias.
         """
         if "bias" not in node.params or (typed.clamp is None and not self._quantized.sums_integers(typed)):
             self.advance(typed)

@@ -35,22 +35,19 @@ class LevelCounts:
 
     @property
     def edges(self) -> np.ndarray:
-        """Real values (K + 1) between the bins, half a step next to integers."""
+        """Real values (K + 1) between the bins, half a step from integers."""
         first = self.type.qmin - self.type.zero_point - 0.5
         return (first + self.group * np.arange(len(self.real) + 1)) * self.type.scale
 
     @property
     def unused(self) -> float:
-        """Share of the type's steps that lie outside of the integers seen, 0..1."""
+        """Share of the type's steps outside of the range seen, 0..1."""
         if self.highest < self.lowest:
             return 1.0
         return 1 - (self.highest - self.lowest) / (self.type.qmax - self.type.qmin)
 
     def add(self, real: np.ndarray, stored: np.ndarray) -> None:
-        """Counts a batch of real values and of stored ones, of any shapes.
-
-        Stored values beyond the type, which a target holds wider inside of a merged layer, count as its ends.
-        """
+        """Count a batch of real values and of stored ones, of any shapes."""
         stored = np.clip(stored, self.type.qmin, self.type.qmax)
         self.real += self._counted(self.type.quantize(np.asarray(real)))
         self.stored += self._counted(stored)

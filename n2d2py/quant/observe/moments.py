@@ -31,14 +31,16 @@ _FEW = 4
 class Moments:
     """Sums over `count` sampled positions, for each group of inputs that the same outputs read.
 
-    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones. A layer of many inputs and few positions has
+    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones. A layer of many inputs and few
+        positions has
     `columns` instead of `square`, which is their product with themselves.
 
     Attributes:
         square: sums of products of two inputs (G, K, K), of a single batch in float32.
         columns: sampled inputs (G, count, K) in float32.
         mixed: whether the inputs are of several kinds, so that the size of one says nothing about another's.
-        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None where that was
+        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None
+            where that was
             not asked for.
     """
 
@@ -68,7 +70,8 @@ def observe(
     node: Node, stored: Sequence[np.ndarray], kinds: Sequence[NumType], stimuli: int, real: Sequence[np.ndarray] | None = None
 ) -> Moments:
     """The moments over a batch of stored inputs (n, ...) of number types `kinds`, in steps of the first one's scale; of a recurrent layer
-    those of its inputs, in units of that type's reach, then of the hidden states that they lead to. `real` are the inputs in the float network, for `drift`.
+    those of its inputs, in units of that type's reach, then of the hidden states that they lead to. `real` are the inputs in
+    the float network, for `drift`.
 
     At most a fixed number of positions is taken from all `stimuli` together, at even distances; more of them with `real`.
     """

@@ -17,13 +17,13 @@ _ELEMENTS = 30_000_000
 
 
 def slices(graph: Graph, stimuli: np.ndarray) -> list[np.ndarray]:
-    """Stimuli (N, ...) in batches whose tensors fit into the memory set for them together."""
+    """Split samples (N, ...) into batches whose tensors fit into the memory limit."""
     size = max(1, _ELEMENTS // sum(elements(tensor.shape) for tensor in graph.tensors.values()))
     return [stimuli[start : start + size] for start in range(0, len(stimuli), size)]
 
 
 def output_weights(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Factors of squared errors that make rows of outputs comparable (quant/observe/judged.py), and outputs of any number of values."""
+    """Return factors of squared errors that make rows of outputs, and outputs, comparable (quant/observe/judged.py)."""
     engine = FloatEngine(graph)
     found = [engine.run(batch) for batch in batches]
     values = {name: np.concatenate([part[name] for part in found]) for name in graph.outputs}
@@ -31,12 +31,12 @@ def output_weights(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.
 
 
 def isolated(quantized: QuantGraph, node: QuantNode, real: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Stored values of the output of one layer whose inputs are the real numbers, rounded to their types."""
+    """Return the stored output of one layer whose inputs are quantized real values."""
     return run_node(quantized, node, [quantized.type(name).quantize(real[name]) for name in node.inputs])[0]
 
 
 class Tail:
-    """The layers of a float graph that some tensors reach: what the outputs become when these are replaced."""
+    """The layers of a float graph that depend on some tensors, to recompute the outputs when these are replaced."""
 
     def __init__(self, graph: Graph, replaced: Sequence[str]):
         """`replaced`: tensors of the graph, inputs or results of layers."""
@@ -56,6 +56,6 @@ class Tail:
         self._engine = FloatEngine(part) if part.outputs else None
 
     def outputs(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs of the network from the values of all its tensors, the replaced ones included."""
+        """Return the network outputs from the values of all tensors, the replaced ones included."""
         found = self._engine.run({name: values[name] for name in self._part.inputs}) if self._engine else {}
         return {**{name: values[name] for name in self._kept}, **found}

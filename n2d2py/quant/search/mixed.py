@@ -1,7 +1,7 @@
-"""Which activations to store in 16 bits: those whose rounding to 8 bits costs most at the outputs of the network.
+"""Selection of the activations to store in 16 bits: those whose 8-bit rounding costs most at the network outputs.
 
-Each tensor is rounded alone while everything else is floating point. Squares of independent errors add up, so the
-fewest tensors are those with the largest squares.
+Each tensor is rounded alone in the float network. Squares of independent errors add up, so the largest squares give the fewest
+tensors.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from n2d2py.quant.types.choose import TensorTypes, shared_tensors
 from n2d2py.reference.engine import FloatEngine
 
 _SAMPLES = 16
-"""Stimuli on which single tensors are rounded."""
+"""Number of samples on which single tensors are rounded."""
 
 REMAINING = 0.1
-"""Share of the squared error of all roundings that the tensors left in 8 bits may cause together."""
+"""Share of the squared rounding error that the 8-bit tensors may cause together."""
 
 ROW_REMAINING = 0.1
-"""The same share of each row of an output that has many values, such as a row of boxes: the scores next to it weigh more together."""
+"""The same share for each row of an output with many values, such as a row of boxes next to scores."""
 
 
 @dataclass(frozen=True)
 class Roundings:
-    """The tensors to store in 16 bits, and mean squares at the outputs: of the roundings of all to 8 bits, and of those left."""
+    """The tensors to store in 16 bits, and mean squares at the outputs: of rounding all tensors to 8 bits, and of the remaining
+    ones."""
 
     wide: frozenset[str]
     total: float
@@ -37,7 +38,7 @@ class Roundings:
 
 
 def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray]) -> Roundings:
-    """The tensors to store in 16 bits, by a few of the stimuli of `samples`, batches (n, C, H, W) of the only input."""
+    """Return the tensors to store in 16 bits, measured on a few of the `samples`, batches (n, C, H, W) of the only input."""
     costs = rounding_costs(graph, types, measuring_stimuli(samples))
     wide = wide_tensors(costs)
     log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
@@ -47,17 +48,17 @@ def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndar
 
 
 def measuring_stimuli(samples: Sequence[np.ndarray]) -> np.ndarray:
-    """A few (N, ...) of the stimuli of batches, at even distances, on which single roundings are measured."""
+    """Return a few samples (N, ...) of batches, evenly spaced, for measuring single roundings."""
     stimuli = np.concatenate(samples)
     return stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _SAMPLES).round().astype(np.int64))]
 
 
 def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, np.ndarray]:
-    """Variance of what each 8-bit tensor's rounding changes at the outputs, by that of their rows, for those that could have 16 bits.
+    """Return, for each 8-bit tensor that could have 16 bits, the variance of its rounding error at the outputs, relative to
+    that of their rows.
 
-    One cost for each row of an output that has many values, and one for each other output.
-
-    `stimuli` (N, C, H, W) are those of the only input. Inputs and outputs of the network are left out.
+    One cost for each row of an output with many values, and one for each other output. `stimuli` (N, C, H, W) are samples of
+    the only input. Network inputs and outputs are not included.
     """
     holders = shared_tensors(graph)
     names = [name for name in holders if _can_be_wide(graph, types, name, holders[name])]
@@ -76,7 +77,7 @@ def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dic
 
 
 class _Sums:
-    """Errors of an output over batches. The mean error of a row is left out: biases take it up."""
+    """Errors of an output over batches, without the mean error of each row, which biases compensate."""
 
     def __init__(self, power: np.ndarray) -> None:
         self._power, self._axes = power, tuple(axis for axis, size in enumerate(power.shape) if size == 1)
@@ -84,14 +85,15 @@ class _Sums:
         self._stimuli = self._values = 0
 
     def add(self, error: np.ndarray) -> None:
-        """The errors (n, ...) of a batch."""
+        """Add the errors (n, ...) of a batch."""
         self._total = self._total + error.sum(axis=self._axes, keepdims=True)
         self._squares = self._squares + np.square(error).sum(axis=self._axes, keepdims=True)
         self._stimuli += len(error)
         self._values += error.size // self._power.size
 
     def costs(self) -> np.ndarray:
-        """The sum of squares by `power` of each row, for each stimulus; that of all rows where each has one value of a stimulus."""
+        """Return the sum of squares by `power` of each row and sample; of all rows together if each has one value per sample.
+        Return the sum of squares by `power` of each row and sample; of all rows together if each has one value per sample."""
         mean = self._total / max(self._values, 1) if self._stimuli > 1 else 0.0
         found = ((self._squares - mean * self._total) * self._power).reshape(-1) / max(self._stimuli, 1)
         return found if self._values > self._stimuli else found.sum(keepdims=True)
@@ -107,7 +109,7 @@ def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[
 def wide_tensors(
     costs: Mapping[str, np.ndarray], remaining: float = REMAINING, row_remaining: float = ROW_REMAINING
 ) -> frozenset[str]:
-    """The fewest tensors without which at most `remaining` of all costs, and `row_remaining` of those of each row, is left."""
+    """Return the fewest tensors without which at most `remaining` of all costs, and `row_remaining` of each row's, remain."""
     left = sum(costs.values(), np.zeros(1))
     limit, row_limits, wide = remaining * left.sum(), row_remaining * left, set()
     while len(wide) < len(costs) and (left.sum() > limit or (left > row_limits).any()):

@@ -1,4 +1,4 @@
-"""Which layers cost the accuracy: each in integers alone, its loss measured at the outputs of the network."""
+"""Accuracy loss of each layer: one layer at a time in integers, measured at the network outputs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from n2d2py.reference.engine import FloatEngine
 
 @dataclass(frozen=True)
 class LayerLoss:
-    """Loss of a network when this layer alone computes in integers.
+    """Loss of a network in which only this layer computes in integers.
 
     Attributes:
-        error: mean |output - float output| over the outputs of the network, in their units.
-        power: mean of the square of the same, by which layers are ranked; of independent errors it adds up.
-        agreement: share of stimuli whose largest output stays the same, 0..1.
-        cause: "inputs", "weights", "bias correction", "output" or "clipping": what gives most of the error of the layer's own output,
-            "output" being its rounding alone.
+        error: mean |output - float output| over the network outputs, in their units.
+        power: mean square of the same, which ranks the layers; independent errors add up.
+        agreement: share of samples whose largest output stays the same, 0..1.
+        cause: main cause of the error of the layer's own output: "inputs", "weights", "bias correction", "output" (rounding) or
+            "clipping".
         saturated: share of its output that is clipped, 0..1.
-        bits, weight_bits: width of the narrowest tensor that it reads or writes, and of its weights (0 without any).
+        bits, weight_bits: width of its narrowest tensor, and of its weights (0 without any).
     """
 
     layer: str
@@ -40,7 +40,7 @@ class LayerLoss:
 
     @property
     def remedy(self) -> str:
-        """Text for the layer's section; "" where only a wider range helps, or an option for all layers."""
+        """Text for the layer's section; "" if only a wider range or a global option helps."""
         if self.cause in ("clipping", "bias correction"):
             return ""
         if self.cause == "weights" and 0 < self.weight_bits <= 8:
@@ -55,11 +55,11 @@ def layer_losses(
     shifts: Mapping[str, np.ndarray] | None = None,
     weights: Mapping[str, np.ndarray] | None = None,
 ) -> list[LayerLoss]:
-    """The losses of all integer layers that compute, the worst first; `graph` is the float network of `quantized`.
+    """Return the losses of all computing integer layers, the worst first; `graph` is the float network of `quantized`.
 
-    `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py). `shifts`: by layer, what a correction
-    added to its bias (C): it corrects the layers before, and is an error where they are floating point. `weights`: by output, the
-    factors of squared errors by which layers are ranked; 1 without, 0 for the outputs that it leaves out.
+    `stimuli` (N, C, H, W) are samples of the input, or vectors of all inputs (graph/inputs.py). `shifts`: by layer, the bias
+    correction (C); it compensates the layers before, and is an error next to float layers. `weights`: by output, factors of
+    squared errors for the ranking; by default 1, 0 for missing outputs.
     """
     nodes = [
         node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and not is_real_concat(node)
@@ -79,7 +79,7 @@ _CAUSES = ("inputs", "weights", "bias correction", "output", "clipping")
 
 
 class _Sums:
-    """The sums of one layer over batches."""
+    """Sums of one layer over batches."""
 
     def __init__(self, weights: Mapping[str, np.ndarray] | None) -> None:
         self.weights = weights
@@ -110,7 +110,7 @@ class _Sums:
         self.stimuli += len(stored)
         self.clipped += int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
         self.stored += stored.size
-        for part, power in _parts(graph, quantized, node, real, restored, shift).items():
+        for part, power in _error_parts(graph, quantized, node, real, restored, shift).items():
             self.parts[part] += power
 
     def result(self, graph: Graph, quantized: QuantGraph, node: QuantNode) -> LayerLoss:
@@ -128,7 +128,7 @@ class _Sums:
         )
 
 
-def _parts(
+def _error_parts(
     graph: Graph,
     quantized: QuantGraph,
     node: QuantNode,
@@ -136,8 +136,8 @@ def _parts(
     restored: np.ndarray,
     shift: np.ndarray | None,
 ) -> dict[str, float]:
-    """Power of the error of the layer's output from rounding its inputs, rounding and clipping its output, the
-    correction of its bias, and (the rest) rounding its weights."""
+    """Return the error power of the layer's output from rounding its inputs, rounding its output, clipping, bias correction
+    and, as the rest, rounding its weights."""
     source, exact = graph.node(node.name), real[node.output]
     inputs = [kind.dequantize(kind.quantize(real[name])) for name in node.inputs for kind in [quantized.type(name)]]
     values = source.op.run(inputs, source)[0]
@@ -151,14 +151,14 @@ def _parts(
         "clipping": float(lost[beyond].sum()),
     }
     if shift is not None:
-        parts["bias correction"] = _shifted(source, inputs, values, shift)
+        parts["bias correction"] = _power_of_shift(source, inputs, values, shift)
     total = float(np.square(restored - exact, dtype=np.float64).sum())
     weighted = "weights" in node.params
     return {**parts, "weights": max(0.0, total - sum(parts.values())) if weighted else 0.0}
 
 
-def _shifted(source: Node, inputs: list[np.ndarray], values: np.ndarray, shift: np.ndarray) -> float:
-    """Power of what a change of a layer's bias changes of its output `values`, after its activation."""
+def _power_of_shift(source: Node, inputs: list[np.ndarray], values: np.ndarray, shift: np.ndarray) -> float:
+    """Return the power of the change of a layer's output `values`, after its activation, by a change of its bias."""
     found = source.op.run(inputs, replace(source, params={**source.params, "bias": source.params["bias"] + shift}))[0]
     found = source.activation(found) if source.activation is not None else found
     return float(np.square(found - values, dtype=np.float64).sum())

@@ -1,7 +1,7 @@
-"""Which layers get 16-bit weights: those whose rounding to 8 bits costs most at the outputs for the bytes that they take.
+"""Selection of the layers with 16-bit weights: those whose 8-bit rounding costs most at the outputs for their bytes.
 
-Each layer has its weights rounded alone, while everything else is floating point. Squares of independent errors add up, with those
-of the activations too (quant/search/mixed.py).
+The weights of each layer are rounded alone in the float network. Squares of independent errors add up, also with those of
+activations (quant/search/mixed.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from n2d2py.quant.types.choose import TensorTypes
 from n2d2py.quant.weights.narrow import weight_counts
 
 REMAINING = 0.12
-"""Share of the squared error of all roundings to 8 bits that may be left together: 9 dB less where the errors of layers are
-independent. They are not quite; 6 dB is what is wanted."""
+"""Share of the squared rounding error that may remain: 9 dB less for independent errors. They are not quite independent; the
+goal is 6 dB."""
 
 _WIDTHS = (16, 8)
 
@@ -30,7 +30,8 @@ _WIDTHS = (16, 8)
 def layers_to_widen(
     graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, roundings: Roundings
 ) -> frozenset[str]:
-    """The layers to give 16-bit weights, by a few of the stimuli of `samples`, batches (n, ...); `roundings` of the activations."""
+    """Return the layers with 16-bit weights, measured on a few of the `samples`, batches (n, ...); `roundings` of the
+    activations."""
     costs = weight_costs(graph, types, samples, measuring_stimuli(samples), options)
     counts = weight_counts(graph)
     wide = wide_layers(costs, counts, roundings)
@@ -43,9 +44,9 @@ def layers_to_widen(
 def weight_costs(
     graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], stimuli: np.ndarray, options: QuantOptions
 ) -> dict[str, float]:
-    """Mean square of what 8 bits for the weights of a layer change at the outputs, for layers whose section says no width.
+    """Return the mean square at the outputs of rounding a layer's weights to 8 bits, for layers without a requested width.
 
-    `samples` are batches (n, ...) that round the weights, `stimuli` (N, ...) those that are measured.
+    `samples` are batches (n, ...) for the rounding, `stimuli` (N, ...) for the measurement.
     """
     able = [name for name in weight_counts(graph) if graph.precision(graph.node(name)).weight_bits is None]
     forms = alternatives(graph, types, samples, options, dict.fromkeys(able, _WIDTHS))
@@ -56,10 +57,7 @@ def weight_costs(
 def wide_layers(
     costs: Mapping[str, float], counts: Mapping[str, int], roundings: Roundings, remaining: float = REMAINING
 ) -> frozenset[str]:
-    """The layers without whose rounding at most `remaining` of the costs of all activations and weights is left.
-
-    Those that cost most for each of their weights (`counts`) come first.
-    """
+    """Return the layers without which at most `remaining` of all costs remains, ordered by cost per weight (`counts`)."""
     left = roundings.left + sum(costs.values())
     limit, wide = remaining * (roundings.total + sum(costs.values())), set()
     for name in sorted(costs, key=lambda name: (-costs[name] / counts[name], name)):

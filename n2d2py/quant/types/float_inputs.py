@@ -184,7 +184,8 @@ def needs_16_bits(largest: float, variance: float) -> bool:
 def would_clip(graph: Graph, name: str, count: int) -> bool:
     """True if calibration saw so few values (`count`) of an input, or of each scaled channel, that clipping later ones costs 35 dB.
 
-    A 16-bit range has headroom for them. Inputs of a network with states keep 8 bits: stored inputs would take twice the memory.
+    A 16-bit range has headroom for them. Inputs of a network with states keep 8 bits: stored inputs would take twice the
+    memory.
     """
     return not graph.states and count < _FEWEST_VALUES * (graph.shape(name)[1] if is_requantized_input(graph, name) else 1)
 

@@ -42,7 +42,8 @@ def tile_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.
 def inexact(weights: np.ndarray, kind: NumType) -> str:
     """Reason against the form for weights (O, 3, 3, C) and stored inputs of any value, as a clause; "" where it is exact.
 
-    Transformed inputs and weights are at most 4 * 255 and 9 * 128; all sums are modulo 2^32 but for those of the results, four times each.
+    Transformed inputs and weights are at most 4 * 255 and 9 * 128; all sums are modulo 2^32 but for those of the results, four
+    times each.
     """
     rows, (least, most) = weights.reshape(len(weights), -1).astype(np.int64), (-128, 127) if kind.signed else (0, 255)
     high, low = np.maximum(rows * least, rows * most).sum(axis=1), np.minimum(rows * least, rows * most).sum(axis=1)

@@ -1,5 +1,6 @@
 """Kernels that multiply groups of four inputs with 16 outputs at once: their weights lie in panels, in the orders that the instruction
-sets with `isa.having(form.which)` read. A layer that has them is exported with both orders, one of which is compiled (`kernels/n2d2/isa.hpp`).
+sets with `isa.having(form.which)` read. A layer that has them is exported with both orders, one of which is compiled
+(`kernels/n2d2/isa.hpp`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from n2d2py.exports.cpp.byte_sums import byte_sums, explained, nibble_sums
+from n2d2py.exports.cpp.byte_sums import byte_sums, describe_sums, nibble_sums
 from n2d2py.exports.cpp.forms.contract import HALF, OUTPUTS, QUAD, KernelFacts, KernelForm, form, plain
 from n2d2py.exports.cpp.isa import CHANNELS, CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED
 from n2d2py.exports.cpp.parts import PORTABLE, REAL_NATIVE, PanelOrder, chosen
@@ -89,7 +90,7 @@ class Matrix(Needing):
         found, note = {}, ""
         if each == QUAD:
             sums = byte_sums(facts.rows, facts.input, bounded=facts.layer.computed)
-            found, note = {"ByteSums": sums}, f"; {explained(sums)}"
+            found, note = {"ByteSums": sums}, f"; {describe_sums(sums)}"
         if facts.storage is not None:
             note += f"; weights of {facts.storage.bits} bits, unpacked before they are multiplied"
         panels = packed_matrix(rows, facts.outputs, each)

@@ -129,7 +129,8 @@ def row_dots() -> Selection:
 def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[LayerForm, ...]:
     """The rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
 
-    Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the inputs by half
+    Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the
+    inputs by half
     their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the largest sum:
     other weights than int8, and larger sums than 32 bits have, keep their rows.
     """
@@ -155,7 +156,8 @@ class Packed:
 
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
-        facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and those
+        facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and
+            those
             of the streams.
         arguments: weights and bias as arguments of a call.
     """
@@ -168,7 +170,8 @@ class Packed:
 def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = "") -> Packed:
     """`weights`, in the order of the portable kernel, and the layer's bias, with the forms of the selected kernel.
 
-    Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits, the bias as the accumulator.
+    Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits, the bias as the
+    accumulator.
     """
     panels, sum_type = selection.panels, layer.sum_type()
     ctype, stored, packed = weight_type(layer, weights), weights, panels and panels.weights

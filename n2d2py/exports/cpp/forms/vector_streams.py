@@ -61,7 +61,8 @@ def one_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.n
 def channel_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
     """int8 bytes for depthwise weights (C, 9).
 
-    For every 16 channels: biases of channels 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...; the nine taps in the order of `_TAPS`;
+    For every 16 channels: biases of channels 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...; the nine taps in the order of
+        `_TAPS`;
     words as the biases. Eight channels stand twice, for two pixels.
     """
     if len(weights) == _BYTES // 2:

@@ -1,6 +1,7 @@
 """Attention as ONNX Runtime fuses it (domain com.microsoft), as products and a Softmax.
 
-Their meaning: `docs/ContribOperators.md` of ONNX Runtime. Past keys and values, and relative positions of their own kind are refused.
+Their meaning: `docs/ContribOperators.md` of ONNX Runtime. Past keys and values, and relative positions of their own kind are
+refused.
 """
 
 from __future__ import annotations

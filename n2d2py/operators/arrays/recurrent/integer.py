@@ -37,7 +37,8 @@ def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.
 def _fraction(node: Node, types: LayerTypes, role: str) -> int:
     """Fractional bits of a state: it covers those that sequences begin with, and those that come of them.
 
-    A hidden state is at most 1, or as large as the first one; a cell state as large as calibration saw, which bounds it by 1 a step
+    A hidden state is at most 1, or as large as the first one; a cell state as large as calibration saw, which bounds it by 1 a
+    step
     where it did not.
     """
     op, cell = node.op, role == "initial_c"

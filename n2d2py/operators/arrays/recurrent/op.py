@@ -29,8 +29,10 @@ class ArrayRecurrent(ArrayOp):
     cell state (sequences, hidden).
 
     `reverse`: from the last step to the first; state t is still that at step t. Parameters, gates in the order of ONNX:
-    "input_weights" (gates * hidden, size), "recurrent_weights" (gates * hidden, hidden), "gate_bias" (gates * hidden), the sum of
-    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c", each
+    "input_weights" (gates * hidden, size), "recurrent_weights" (gates * hidden, hidden), "gate_bias" (gates * hidden), the sum
+    of
+    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c",
+    each
     (sequences, hidden), but for those in `given`, which are further inputs in that order.
 
     Attributes:
