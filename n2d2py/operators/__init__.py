@@ -1,1 +1,1 @@
-"""The operators: attributes, shape rule, cost, float arithmetic, integer arithmetic. One room each."""
+"""The operators: attributes, shape inference, cost, float and integer arithmetic, file formats and C++ in one module each."""

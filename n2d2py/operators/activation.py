@@ -1,4 +1,4 @@
-"""A layer that only applies an activation function."""
+"""Layers that only apply an activation function."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class Activation(Op):
-    """y = function(x), element by element."""
+    """y = function(x), element-wise."""
 
     function: FunctionRow
     kind: ClassVar[str] = "Activation"
@@ -51,7 +51,7 @@ class Activation(Op):
         return [self.function(inputs[0])]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Looks q up in a table, or interpolates between knots."""
+        """Look q up in a table, or interpolate between knots."""
         kind = graph.type(node.inputs[0])
         if isinstance(node.form, Interpolated):
             output, lowest = graph.type(node.output), -(2 ** (kind.bits - 1)) if kind.signed else 0
@@ -96,7 +96,7 @@ _THRESHOLD_CONFIG = CONFIGURATION.extended(
 
 
 def threshold_function(operation: str, threshold: float, maximum: float) -> FunctionRow:
-    """The function of a Threshold layer or transformation."""
+    """Return the function of a Threshold layer or transformation."""
     if operation == "Truncate":
         return Clip(high=threshold)
     below, above = {
@@ -116,10 +116,10 @@ def _threshold(context: LayerContext) -> None:
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-# Activation functions that are not functions of single values: slopes per channel, and what becomes a gain.
+# Activation functions with slopes per channel, and functions that become a gain.
 @onnx("PRelu")
 def _prelu(node: OnnxNode, builder: Builder) -> None:
-    """One slope: a LeakyRectifier. One per channel, all at most 1: max(x, slope x); else max(x, 0) + slope min(x, 0)."""
+    """Add a LeakyRectifier for a single slope; else max(x, slope x) if all are at most 1; else max(x, 0) + slope min(x, 0)."""
     slope, shape, x = node.constant(1, "slope"), node.shape(), node.tensor()
     if slope.size and (slope == slope.flat[0]).all():
         builder.layer(node, Activation(LeakyRectifier(float(slope.flat[0]))), [x])
@@ -148,30 +148,30 @@ def _neg(node: OnnxNode, builder: Builder) -> None:
 
 
 # ---- integers ------------------------------------------------------------------------------------
-_WITHIN = (0.75, 1.5)
-"""Steps by which results of a table of knots may be off, 0.5 of them by rounding: the second where no table does better. Errors of 1.5
-steps cost 16-bit networks with SiLU up to 3 dB."""
+_TOLERANCES = (0.75, 1.5)
+"""Largest errors of interpolated results in output steps, 0.5 of them by rounding. The second is used if no knots meet the
+first. Errors of 1.5 steps cost 16-bit networks with SiLU up to 3 dB."""
 
 
 @quantizer("Activation")
 class ActivationQuantizer(Quantizer):
-    """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input value q, or knots between which inputs
-    with 16 bits are interpolated; where f is not defined, its value at the nearest q where it is."""
+    """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input q; knots for interpolation if inputs have 16
+    bits. If f is undefined at q, the value at the nearest q with a defined one is used."""
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output
-        if x.bits > 8 and isinstance(node.op.function, Clip):  # a sum of one, and the clamp of its output
+        if x.bits > 8 and isinstance(node.op.function, Clip):  # a Sum with one operand and a clamped output
             return quantize_layer(replace(node, op=ElemWise("Sum"), activation=node.op.function), types)
         first = x.qmin if x.bits == 8 else -(2**15) if x.signed else 0
         stored = np.arange(first, x.qmax + (2 if x.bits > 8 else 1))
         with np.errstate(all="ignore"):
             values = nearest_defined(node.op.function(x.dequantize(stored).astype(np.float64)))
         if values is None:
-            raise _not_a_number(node)
+            raise _nan_error(node)
         clamp = activation_clamp(node, y)
         if x.bits > 8:
             steps = values / y.scale + y.zero_point
-            for within in _WITHIN:
+            for within in _TOLERANCES:
                 knots = fit_knots(steps, y.qmin, y.qmax, within)
                 if knots is not None:
                     return formed(node, Interpolated(knots), clamp)
@@ -185,21 +185,21 @@ class ActivationQuantizer(Quantizer):
         return formed(node, Table(y.quantize(values)), clamp)
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """A table, the function after the layer in it; that of TFLite's kernels where the file is for them."""
+        """Return a table of the function and the activation after it, rounded as in TFLite's kernels for TFLite files."""
         x, y = types.inputs[0], types.output
         if node.rounding == TWICE and node.activation is None and isinstance(node.op.function, (Clip, LeakyRectifier)):
-            return formed(node, Table(_rescaled(node.op.function, x, y)), (y.qmin, y.qmax))
+            return formed(node, Table(_tflite_table(node.op.function, x, y)), (y.qmin, y.qmax))
         stored = np.arange(x.qmin, x.qmax + 1)
         with np.errstate(over="ignore"):
             values = node.op.function((stored - x.zero_point).astype(np.float32) * np.float32(x.scale))
         values = nearest_defined(values if node.activation is None else node.activation(values))
         if values is None:
-            raise _not_a_number(node)
+            raise _nan_error(node)
         return formed(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
 
 
-def _rescaled(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
-    """Stored results of QUANTIZE, RELU and LEAKY_RELU for all stored integers of x."""
+def _tflite_table(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
+    """Return the outputs of TFLite's QUANTIZE, RELU or LEAKY_RELU kernel for all stored integers of x."""
     away, ratio = np.arange(x.qmin, x.qmax + 1) - x.zero_point, np.float32(x.scale) / np.float32(y.scale)
     found, (low, high) = multiplied(away, float(ratio)), (y.qmin, y.qmax)
     if isinstance(function, LeakyRectifier):
@@ -210,15 +210,15 @@ def _rescaled(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
     return np.clip(found + y.zero_point, low, high).astype(y.dtype)
 
 
-def _not_a_number(node: Node) -> N2D2Error:
+def _nan_error(node: Node) -> N2D2Error:
     what = f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs"
     return N2D2Error("E504", what, where=node.location, remedy="check the weights and the input range")
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
-# A layer that only applies an activation function: a table of integers, lines between its entries, or the function itself.
-def _complete(values: np.ndarray, kind: NumType) -> np.ndarray:
-    """One entry for each value that the input's storage can hold: those beyond its range get their neighbour's."""
+# Integers: a table, or linear interpolation between knots. Floating point: the function itself.
+def _extend_table(values: np.ndarray, kind: NumType) -> np.ndarray:
+    """Extend a table to all values of the input's storage type; values outside its range get the nearest entry."""
     lowest = -(2 ** (kind.bits - 1)) if kind.signed else 0
     before = kind.qmin - lowest
     return np.pad(values, (before, 2**kind.bits - before - values.size), "edge")
@@ -226,7 +226,7 @@ def _complete(values: np.ndarray, kind: NumType) -> np.ndarray:
 
 @cpp("Activation")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of an activation layer."""
+    """Return the C++ of an activation layer."""
     layer, node, kind = layer.pointwise(), layer.node, layer.inputs[0]
     if not layer.integer:
         if node.activation is not None:
@@ -241,7 +241,7 @@ def lower(layer: Layer) -> LayerCode:
         text = f"{function} by a table of {knots.size} knots"
         constants.update(Segments=knots.size - 1, Low=layer.output.qmin, High=layer.output.qmax)
     else:
-        values = _complete(layer.values("table"), kind)
+        values = _extend_table(layer.values("table"), kind)
         if values.size != 2**kind.bits:
             raise InternalError(f"{node.name}: a table of {values.size} entries for {kind.name}")
         kernel, array = "lookup", layer.array("table", values, layer.output.cpp)

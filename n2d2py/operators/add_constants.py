@@ -1,4 +1,4 @@
-"""A constant for each element, added: embeddings of positions, biases of attention."""
+"""Addition of a constant to each element: positional embeddings, biases of an attention."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import common_multipliers, peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-_SPOILED = 1e-3
-"""Squared error of constants by the median of their squares from which on they have 16 bits: 30 dB."""
+_MAX_8_BIT_ERROR = 1e-3
+"""Constants have 16 bits if the mean squared error in 8 bits exceeds this multiple of their median square (30 dB)."""
 
 
 @register
@@ -38,18 +38,18 @@ class AddConstants(Op):
         return int(np.prod(output))
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [inputs[0] + repeated(node.params["constants"], inputs[0]).astype(inputs[0].dtype)]
+        return [inputs[0] + repeat_constants(node.params["constants"], inputs[0]).astype(inputs[0].dtype)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """acc = multiplier * (q - zero point) + constant_multiplier * stored, rescaled."""
+        """Compute acc = multiplier * (q - zero point) + constant_multiplier * stored, and requantize it."""
         form = node.form_as(forms.Shifted)
         acc = int(form.multiplier[0]) * (inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point)
-        acc = acc + int(form.constant_multiplier[0]) * repeated(form.stored, acc).astype(np.int64)
+        acc = acc + int(form.constant_multiplier[0]) * repeat_constants(form.stored, acc).astype(np.int64)
         return [node.requantize(acc, graph.type(node.output))]
 
 
-def repeated(constants: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The constants (C) times their number of additions to `values` (batch, N): (N)."""
+def repeat_constants(constants: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the constants (C) repeated to the length of `values` (batch, N): (N)."""
     return np.tile(constants, values.shape[-1] // len(constants))
 
 
@@ -68,8 +68,8 @@ memory_access("AddConstants")(whole)
 
 @quantizer("AddConstants")
 class AddConstantsQuantizer(Quantizer):
-    """The constants in the bits of the network, in 16 for a 16-bit result that 8 would spoil, such as a token 100 times the others; and
-    multipliers of 14 bits, 22 where a tensor has 16, 26 where both have, whose unit is a power of two."""
+    """Constants have the bit width of the network; 16 if the result has 16 bits and 8 would spoil them, as a token 100 times
+    the others. The multipliers have 14 bits; 22 with one 16-bit tensor, 26 with two. Their unit is a power of two."""
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, step = types.inputs[0], types.output.scale
@@ -77,7 +77,7 @@ class AddConstantsQuantizer(Quantizer):
         largest = float(np.abs(constants).max(initial=0))
         kind, wide = (kind.with_scale(largest / kind.qmax or x.scale) for kind in (NumType(types.options.bits), NumType(16)))
         lost = np.square(kind.dequantize(kind.quantize(constants)) - constants).mean()
-        if types.output.bits == 16 and lost > _SPOILED * np.median(np.square(constants)):
+        if types.output.bits == 16 and lost > _MAX_8_BIT_ERROR * np.median(np.square(constants)):
             kind = wide
         precise = 14 if not types.wide else 22 if kind.bits == 8 else 26
         (multiplier, other), unit = common_multipliers(np.array([x.scale, kind.scale]) / step, precise)
@@ -87,14 +87,14 @@ class AddConstantsQuantizer(Quantizer):
         return rescaled(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """The constants as stored."""
+        """Return the constants as stored."""
         form, step = node.form_as(forms.Shifted), node.rescaling.effective()[0] * graph.type(node.output).scale
         return {"constants": (form.stored * (form.constant_multiplier[0] * step)).astype(np.float32)}
 
 
 @cpp("AddConstants")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of added constants, in floating point or in integers."""
+    """Return the C++ of added constants, in floating point or in integers."""
     if not layer.integer:
         constants = layer.array("constants", layer.values("constants").astype(layer.output.dtype), layer.output.cpp)
         config = layer.config("constants added", layer.planes, {"Constants": len(layer.values("constants"))})

@@ -1,4 +1,4 @@
-"""Per-channel gain and shift: what remains of a BatchNorm or of constant Mul and Add that could not be fused."""
+"""Per-channel gain and shift: a BatchNorm, or a Mul and Add of constants, that no other layer absorbed."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def _from_ini(context: LayerContext) -> None:
 
 @onnx_emitter("Affine")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
+    emit_gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
 
 
-def gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.ndarray, output: str) -> None:
-    """Writes the input of a node times a gain plus a shift (C)."""
+def emit_gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.ndarray, output: str) -> None:
+    """Add ONNX nodes that multiply the input of a node by a gain and add a shift, (C) each."""
     shape = writer.graph.shape(node.inputs[0])
     scaled = writer.emit("Mul", [node.inputs[0], writer.per_channel(gain, shape)])
     writer.emit("Add", [scaled, writer.per_channel(shift, shape)], output)
@@ -83,8 +83,8 @@ def gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.n
 memory_access("Affine")(pointwise)
 
 
-_FINE = 12
-"""Bits of a step of the input in which shifts of prequantized networks are rounded."""
+_SHIFT_BITS = 12
+"""Fractional bits, in steps of the input, to which shifts of pre-quantized networks are rounded."""
 
 
 @quantizer("Affine")
@@ -95,8 +95,8 @@ class AffineQuantizer(WeightedQuantizer):
     has_file_weights = False
 
     def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """Signs times a power of two, with the gains as scales: shifts are whole in steps so fine."""
-        weights, unit = node.params["weights"].astype(np.float64), 2.0**_FINE
+        """Return signs times a power of two, with the gains as scales: shifts then are integers in small steps."""
+        weights, unit = node.params["weights"].astype(np.float64), 2.0**_SHIFT_BITS
         return (np.sign(weights) * unit).astype(np.int16), np.where(weights == 0, 1.0, np.abs(weights) / unit).astype(
             np.float32
         )
@@ -104,7 +104,7 @@ class AffineQuantizer(WeightedQuantizer):
 
 @cpp("Affine")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of an affine layer."""
+    """Return the C++ of an affine layer."""
     layer, selection = layer.pointwise(), vectors(layer)
     packed = pack(layer, selection, layer.values("weights"))
     types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}

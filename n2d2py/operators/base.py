@@ -12,7 +12,7 @@ from n2d2py.registry import Registry
 
 
 class OpNode(Protocol):
-    """Interface of a layer for its operator: a Node of a Graph, or a QuantNode of a QuantGraph."""
+    """Interface of a layer for its operator: a Node of a Graph or a QuantNode of a QuantGraph."""
 
     name: str
     inputs: list[str]
@@ -29,17 +29,16 @@ class OpNode(Protocol):
 class Op:
     """An operator: a frozen dataclass of attributes with the rules below.
 
-    Arrays are (N, C, H, W) or (N, C); N may be any batch although shapes are declared with N = 1.
+    Arrays are (N, C, H, W) or (N, C). N may be any batch size, although shapes are declared with N = 1.
 
     Attributes:
         kind: name in the registry and in reports.
-        moves_values: the output holds values of the first input unchanged, or means of them, so it shares
-            its number type (max pooling, padding, resizing, layout changes).
-        nonnegative: no output is below zero, whatever the inputs.
-        is_part: the output is a part of the input, where that lies: no layer of an export.
-        mixes_types: `run_integer` also takes and gives floating-point tensors.
-        same_bits: its kernel gives the same bits on every machine in floating point too, where it may stay in a network of
-            integers.
+        moves_values: the output contains values of the first input unchanged, or means of them. It shares the input's
+            number type (max pooling, padding, resizing, layout changes).
+        nonnegative: no output is below zero for any input.
+        is_part: the output is a part of the input in the same memory; exports have no code for the layer.
+        mixes_types: `run_integer` also accepts and returns floating-point tensors.
+        same_bits: the kernel is bit-exact on every machine in floating point too, so it may stay float in an integer network.
     """
 
     kind: ClassVar[str] = ""
@@ -50,32 +49,32 @@ class Op:
     same_bits: ClassVar[bool] = False
 
     def output_shapes(self, inputs: list[Shape], node: OpNode) -> list[Shape]:
-        """Shapes of the outputs for inputs of these shapes.
+        """Return the shapes of the outputs for inputs of these shapes.
 
         Raises:
-            N2D2Error: E2xx when the operator cannot take them.
+            N2D2Error: E2xx if the operator does not accept them.
         """
         raise NotImplementedError
 
     def output_kinds(self, kinds: list[str], node: OpNode) -> list[str]:
-        """Kinds of the outputs for inputs of these kinds ("" for real numbers)."""
+        """Return the kinds of the outputs for inputs of these kinds ("" for real numbers)."""
         return [kinds[0] if self.moves_values else ""] * len(node.outputs)
 
     def macs(self, inputs: list[Shape], output: Shape, node: OpNode) -> int:
-        """Multiply-accumulates of one inference; 0 for operators that only move or compare values."""
+        """Return the multiply-accumulates of one inference; 0 for operators that only move or compare values."""
         return 0
 
     def run(self, inputs: list[np.ndarray], node: OpNode) -> list[np.ndarray]:
-        """Floating-point result in the type of the inputs, before the node's activation."""
+        """Return the floating-point result in the type of the inputs, before the node's activation."""
         raise NotImplementedError
 
     def run_integer(self, inputs: list[np.ndarray], node: Any, graph: Any) -> list[np.ndarray]:
-        """Stored integers of the outputs from stored integers of the inputs; normative for the exports.
+        """Return the stored integers of the outputs for those of the inputs; exports must match them exactly.
 
         `node` is a QuantNode, `graph` its QuantGraph.
 
         Raises:
-            N2D2Error: E510 when the operator has no integer form.
+            N2D2Error: E510 if the operator has no integer form.
         """
         what = f"{self.kind} is not supported in integers"
         remedy = "remove the layer, or export with -nbbits -32"
@@ -90,28 +89,28 @@ OpT = TypeVar("OpT", bound=type[Op])
 
 
 def register(op: OpT) -> OpT:
-    """Class decorator: makes an operator known by its kind.
+    """Register an operator by its kind (class decorator).
 
     Raises:
-        InternalError: when the kind is taken by another class.
+        InternalError: if another class has the same kind.
     """
     OPERATORS.add(op.kind, op)
     return op
 
 
 def make_operator(kind: str, *attributes: Any) -> Op:
-    """The operator of a kind with these attributes: for those who insert layers and know no operator's class."""
+    """Return an operator by kind and attributes, for callers that cannot import its class."""
     made: Any = OPERATORS[kind]
     return made(*attributes)
 
 
 def operator_kinds() -> dict[str, type[Op]]:
-    """All registered operators by kind."""
+    """Return all registered operators by kind."""
     return OPERATORS.snapshot()
 
 
 def require_rank(shape: Shape, rank: int, node: OpNode, kind: str) -> None:
-    """Raises E201 unless `shape` has `rank` axes (batch included)."""
+    """Raise E201 unless `shape` has `rank` axes (batch included)."""
     if len(shape) != rank:
         raise N2D2Error(
             "E201",

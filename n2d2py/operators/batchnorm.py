@@ -14,7 +14,7 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators.affine import gain_and_shift
+from n2d2py.operators.affine import emit_gain_and_shift
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -37,7 +37,7 @@ class BatchNorm(Op):
         return int(np.prod(output))
 
     def factors(self, node) -> tuple[np.ndarray, np.ndarray]:
-        """(gain, shift) with y = gain * x + shift, float64 (C)."""
+        """Return (gain, shift) with y = gain * x + shift, float64 (C)."""
         p = {role: np.asarray(array, np.float64) for role, array in node.params.items()}
         gain = p["scale"] / np.sqrt(p["variance"] + self.epsilon)
         return gain, p["bias"] - p["mean"] * gain
@@ -98,4 +98,4 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("BatchNorm")
 def _emit(writer: OnnxWriter, node: Node[BatchNorm], output: str) -> None:
     gain, shift = node.op.factors(node)
-    gain_and_shift(writer, node, gain, shift, output)
+    emit_gain_and_shift(writer, node, gain, shift, output)

@@ -1,4 +1,4 @@
-"""The built-in operators: importing this module imports every module of this package, which registers what it declares."""
+"""Imports every module of this package, which registers the built-in operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a tensor, and their joining again: what the strips of a segment read and leave, in place without code."""
+"""Columns of a tensor, and their concatenation: input and output of the strips of a segment, in place without code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Columns(Op):
 @register
 @dataclass(frozen=True)
 class SideBySide(Op):
-    """The inputs (N, C, H, W) one next to the other, along the columns."""
+    """Concatenation of the inputs (N, C, H, W) along the columns."""
 
     kind: ClassVar[str] = "SideBySide"
     moves_values: ClassVar[bool] = True
@@ -53,5 +53,5 @@ class SideBySide(Op):
 
 
 @memory_access("SideBySide")
-def _side_by_side(node: QuantNode, graph: QuantGraph) -> Access:
+def _memory(node: QuantNode, graph: QuantGraph) -> Access:
     return Joined()

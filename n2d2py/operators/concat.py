@@ -1,4 +1,4 @@
-"""Tensors one after the other along an axis."""
+"""Concatenation of tensors along an axis."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from n2d2py.graph.quant import requantized
 from n2d2py.graph.shapes import Shape, channels, elements, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, operands
-from n2d2py.operators.arrays.lowering import output_pointer, pointers
+from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
+from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import Transpose, transpose_source
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import moved, peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -35,14 +35,13 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class Concat(ArrayOp):
-    """Images one after the other along an axis, channels by default; the other axes agree. Arrays row by row: `rows` times the next
+    """Concatenation of images along an axis, channels by default, or of arrays row by row: each of `rows` rows holds the next
     part of each operand.
 
     Attributes:
-        slots: for each operand the input that it is, -1 for a constant array; empty for all inputs in order.
-        result: the kind of the output, "" for real numbers.
-        alike: one of them is a state that was taken from what the others gave in the call before, so that one scale is fit for
-            all.
+        slots: input index of each operand, -1 for a constant array; empty for all inputs in order.
+        result: kind of the output, "" for real numbers.
+        alike: one operand is a state cut from the others in the previous call, so all share one scale.
     """
 
     axis: int = 1
@@ -56,15 +55,15 @@ class Concat(ArrayOp):
 
     @property
     def concatenates_reals(self) -> bool:
-        """True if it joins tensors of real numbers alone, which get one type as far as their ranges allow."""
+        """True if it only concatenates tensors of real numbers, which share one type if their ranges allow it."""
         return not (self.result or self.alike or -1 in self.slots)
 
     def concatenates_pixels(self, shape: Shape) -> bool:
-        """True if each pixel of the output, of `shape`, is the pixels of the inputs; an array is one pixel."""
+        """True if each pixel of the output, of `shape`, concatenates pixels of the inputs; an array is one pixel."""
         return self.concatenates_reals and not self.slots and (self.axis == 1 if len(shape) > 2 else self.rows == 1)
 
     def lengths(self, shapes: list[Shape], node) -> list[int]:
-        """Elements of each operand in a row of the output, in the order of memory."""
+        """Return the number of elements of each operand in a row of the output, in memory order."""
         sizes = []
         for index, slot in enumerate(self.slots or range(len(shapes))):
             if slot < 0:
@@ -97,7 +96,7 @@ class Concat(ArrayOp):
         return [np.concatenate(parts, axis=2).reshape(count, -1)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Inputs of another type than the output's are rescaled, each by its factor; constants are stored in the type of the output."""
+        """Rescale inputs whose type differs from the output's; constants are stored in the output's type."""
         if node.rescale is None:
             return self.run(inputs, node)
         kind = graph.type(node.output)
@@ -109,13 +108,13 @@ class Concat(ArrayOp):
 
 
 def is_real_concat(node: Node | QuantNode) -> bool:
-    """True if a layer joins tensors of real numbers alone."""
+    """True if a layer only concatenates tensors of real numbers."""
     return isinstance(node.op, Concat) and node.op.concatenates_reals
 
 
 # ---- ONNX import -------------------------------------------------------------------------------
-def join(a: Arrays, values: list[Value], axis: int) -> Value:
-    """Return the values one after the other along `axis`."""
+def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
+    """Return the values concatenated along `axis`."""
     first = values[0].dims
     if any(
         len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
@@ -139,15 +138,15 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
 
 @onnx_array("Concat", images=True)
 def _from_onnx(a: Arrays) -> None:
-    """Images one after the other, before a transposition that all of them have; else arrays."""
+    """Concatenate images, before a transposition that they share; else arrays."""
     node, graph = a.node, a.builder.graph
     axis = node.axis_of(node.attribute("axis", 1), len(a.input().dims))
     a.builder.guard_batch(node, 0, axis, "joins")
     images = [a.builder.names[name] for name in node.inputs if name in a.builder.names]
     if axis == 0 or len(images) < len(node.inputs):
-        a.bind(join(a, a.values(), axis))
+        a.bind(concatenate(a, a.values(), axis))
         return
-    seen = [channels_first(image, graph) for image in images]
+    seen = [transpose_source(image, graph) for image in images]
     order = seen[0][1]
     if len(images) == 1:
         a.bind(a.input())
@@ -166,19 +165,19 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     shapes = tuple((op.rows, length) for length in op.lengths([writer.graph.shape(name) for name in node.inputs], node))
     slots = op.slots or tuple(range(len(node.inputs)))
-    parts = operands(writer, node, shapes, slots)
+    parts = emit_operands(writer, node, shapes, slots)
     count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
     for index, (slot, dims) in enumerate(zip(slots, shapes, strict=True)):
         if slot < 0:
             wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
             parts[index] = writer.emit("Expand", [parts[index], wanted])
-    flat(writer, writer.emit("Concat", parts, axis=2), output)
+    emit_flat(writer, writer.emit("Concat", parts, axis=2), output)
 
 
 # ---- integers and memory -----------------------------------------------------------------------
 @quantizer("Concat")
 class ConcatQuantizer(Quantizer):
-    """Inputs of the output's type are copied where all are; otherwise each is rescaled by s_i / s_y. Constants are quantized."""
+    """Copies the inputs if all have the output's type, else rescales each by s_i / s_y. Constants are quantized."""
 
     def refuses(self, node: Node) -> str | None:
         if node.op.result or any(values.dtype.kind != "f" for values in node.params.values()):
@@ -193,7 +192,7 @@ class ConcatQuantizer(Quantizer):
         return rescaled(node, types, factors, max(map(peak, types.inputs)), Custom(constants) if constants else None)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """Constants are stored in the type of the output."""
+        """Return the constants as stored in the output's type."""
         return {role: graph.type(node.output).dequantize(values) for role, values in node.params.items()}
 
 
@@ -207,9 +206,9 @@ def _memory(node: QuantNode, graph: QuantGraph) -> Access:
 # ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a concatenation that the memory plan does not do in place: row by row, or of rows in memory."""
+    """Return the C++ of a concatenation of pixels or rows that the memory plan cannot do in place."""
     if not layer.op.concatenates_pixels(layer.output_shape):
-        return _of_rows(layer.apart())
+        return _lower_rows(layer.apart())
     scales = layer.integer and layer.node.rescale is not None
     selection = vectors(layer) if scales else layer.portable
     sum_type = layer.sum_type() if scales else layer.output.cpp
@@ -230,12 +229,12 @@ def lower(layer: Layer) -> LayerCode:
     return layer.code("concat", Call("n2d2::concat", tuple(configs), ("inputs", "out"), (declared,)), selection=selection)
 
 
-def _of_rows(layer: Layer) -> LayerCode:
+def _lower_rows(layer: Layer) -> LayerCode:
     op, calls, first = layer.op, [], 0
     lengths = op.lengths([layer.graph.shape(name) for name in layer.node.inputs], layer.node)
     total, slots = sum(lengths), op.slots or tuple(range(len(lengths)))
     rows = elements(layer.output_shape) // total
-    for slot, operand, length in zip(slots, pointers(layer, slots), lengths, strict=True):
+    for slot, operand, length in zip(slots, operand_pointers(layer, slots), lengths, strict=True):
         sizes, ends = (rows, length, total, first), (operand, output_pointer(layer))
         if slot < 0 or layer.node.rescale is None:
             calls.append(Call("n2d2::arrayConcat", sizes, ends))

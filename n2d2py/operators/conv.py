@@ -35,9 +35,8 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class Conv(GroupedKernel):
     """y[o, i, j] = bias[o] + sum over c, u, v of w[o, c, u, v] * x[g(c), i*s - p + u*d, j*s - p + v*d].
 
-    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading). In a typed network with `residual`
-        a
-    second input is added to y.
+    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading). In a quantized network, `residual`
+    adds a second input to y.
 
     Attributes:
         stride, dilation: (vertical, horizontal).
@@ -120,7 +119,7 @@ def _conv(node: OnnxNode, builder: Builder) -> None:
 # ---- integers ------------------------------------------------------------------------------------
 @quantizer("Conv")
 class ConvQuantizer(WeightedQuantizer):
-    """Dense and grouped convolutions multiply bytes; depthwise ones do not."""
+    """Dense and grouped convolutions use 8-bit multiplication; depthwise ones do not."""
 
     def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
         return None if node.op.is_depthwise(node) else node.params["weights"].shape[1:]
@@ -129,7 +128,7 @@ class ConvQuantizer(WeightedQuantizer):
 # ---- memory --------------------------------------------------------------------------------------
 @memory_access("Conv")
 def _conv_memory(node: QuantNode, graph: QuantGraph) -> Access:
-    """A residual is added where the output is stored, which so takes its place."""
+    """Return the access of a convolution; the output may overwrite the residual."""
     lines, columns = node.params["weights"].shape[2:]
     op, aliases = node.op, 1 if len(node.inputs) > 1 else None
     return Window((int(lines), int(columns)), op.stride, op.pads, op.dilation, op.groups, aliases=aliases)
@@ -137,7 +136,7 @@ def _conv_memory(node: QuantNode, graph: QuantGraph) -> Access:
 
 # ---- C++ -----------------------------------------------------------------------------------------
 # Convolution: the dense and grouped kernel with OHWC weights, or the depthwise kernel with HWC weights.
-def _facts(layer: Layer) -> KernelFacts:
+def _kernel_facts(layer: Layer) -> KernelFacts:
     weights, groups = layer.values("weights"), layer.op.groups
     if layer.op.is_depthwise(layer.node):
         return KernelFacts.of(layer, "depthwise", weights[:, 0], groups)
@@ -145,15 +144,15 @@ def _facts(layer: Layer) -> KernelFacts:
 
 
 @scratch("Conv")
-def needed(layer: Layer) -> ScratchNeed | None:
-    """Windows of a dense convolution, and the tiles of its Winograd form; the constants of a depthwise one."""
-    return scratch_of(_facts(layer))
+def scratch_need(layer: Layer) -> ScratchNeed | None:
+    """Return the workspace: im2col windows and Winograd tiles of a dense convolution, constants of a depthwise one."""
+    return scratch_of(_kernel_facts(layer))
 
 
 @cpp("Conv")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a convolution; weights arrive as (O, C / groups, KH, KW)."""
-    op, weights, kind, facts = layer.op, layer.values("weights"), layer.inputs[0], _facts(layer)
+    """Return the C++ of a convolution with weights (O, C / groups, KH, KW)."""
+    op, weights, kind, facts = layer.op, layer.values("weights"), layer.inputs[0], _kernel_facts(layer)
     kernel, selection = facts.kernel, select(facts)
     packed = pack(layer, selection, facts.weights if facts.dense else facts.weights.transpose(1, 2, 0))
     config = layer.config(

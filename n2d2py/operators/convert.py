@@ -1,4 +1,4 @@
-"""A change of number type: from integers to floating point, back, or between integers."""
+"""Conversion of the number type: integers to floating point and back, or between integers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class Convert(Op):
-    """y stands for the same real numbers as x, in the number type of its tensor.
+    """y represents the same real numbers as x in another number type.
 
     With scales s and zero points z, in the floating-point type of y, else float32:
 
@@ -34,7 +34,7 @@ class Convert(Op):
         integer to integer          y = clamp(rescale(x - z_x)) + z_y by the rescale of the layer
 
     Attributes:
-        to_float: whether the result is floating point.
+        to_float: the result is floating point.
     """
 
     to_float: bool = False
@@ -80,13 +80,13 @@ class ConvertQuantizer(Quantizer):
         return rescaled(node, types, np.array([x.scale / y.scale]), peak(x))
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """None: real numbers stay what they are."""
+        """Return no constants: real numbers stay unchanged."""
         return {}
 
 
 @cpp("Convert")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a conversion between number types."""
+    """Return the C++ of a conversion between number types."""
     layer = layer.pointwise()
     types = {**layer.planes, "Epilogue": converting_epilogue(layer)}
     config = layer.config(f"{layer.inputs[0].name} to {layer.output.name}", types, {"Serial": layer.serial})

@@ -33,13 +33,13 @@ from n2d2py.quant.weights.weighted import WeightedQuantizer
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
-def spread_extent(
+def transposed_extent(
     size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: OpNode
 ) -> tuple[int, int]:
-    """(size - 1) * stride + extent - pads per axis; `extent` is the dilated kernel.
+    """Return (size - 1) * stride + extent - pads for each axis; `extent` is the dilated kernel.
 
     Raises:
-        N2D2Error: E203 when the pads leave nothing.
+        N2D2Error: E203 if the pads leave no output.
     """
     height, width = ((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
     if min(height, width) < 1:
@@ -58,16 +58,13 @@ def spread_extent(
 class Deconv(GroupedKernel):
     """y[o, i*s - p + u*d, j*s - p + v*d] = bias[o] + sum of w[o, c, u, v] * x[g(c), i, j].
 
-    The sum runs over all i, j, u, v that lead to the position, and over the input channels c of the
-    group of o. Each axis of the output has (size - 1) * stride + extent - pads elements.
-
-    Parameters: "weights" (O, C / groups, KH, KW), outputs first as in Conv; "bias" (O, always present
-    after loading).
+    The sum runs over all i, j, u, v that contribute to the position, and over the input channels c of the group of o.
+    Parameters: "weights" (O, C / groups, KH, KW), outputs first as in Conv; "bias" (O, always present after loading).
 
     Attributes:
         stride, dilation: (vertical, horizontal).
-        pads: what is cut off the full result (top, left, bottom, right); negative values at the end add
-            positions that only the bias reaches.
+        pads: lines and columns removed from the full result (top, left, bottom, right); negative values at the end add
+            positions with only the bias.
         groups: 1 dense, C depthwise.
     """
 
@@ -75,13 +72,13 @@ class Deconv(GroupedKernel):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, extent = self.outputs_and_extent(inputs[0], node)
-        return [(inputs[0][0], outputs, *spread_extent(inputs[0][2:], extent, self.stride, self.pads, node))]
+        return [(inputs[0][0], outputs, *transposed_extent(inputs[0][2:], extent, self.stride, self.pads, node))]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(node.params["weights"].shape)) * inputs[0][2] * inputs[0][3]
 
-    def _sums(self, x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:
-        """The result without bias, accumulated in `dtype`: each kernel position adds a strided image."""
+    def _accumulate(self, x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:
+        """Return the result without bias, accumulated in `dtype`: each kernel position adds a strided image."""
         n, _channels, h, w = x.shape
         weights = node.params["weights"].astype(dtype)
         outputs, per_group, kh, kw = weights.shape
@@ -106,14 +103,14 @@ class Deconv(GroupedKernel):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0]
-        return [self._sums(x, node, x.dtype) + node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)]
+        return [self._accumulate(x, node, x.dtype) + node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """acc = bias + sum of w (x - zero point): the zero point is not part of the bias, because positions
-        differ in the number of weights that reach them."""
+        """Compute acc = bias + sum of w (x - zero point). The bias cannot absorb the zero point, as the number of contributing
+        weights differs by position."""
         dtype = exact_float(node.bound)
         centred = inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point
-        acc = self._sums(centred, node, dtype) + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
+        acc = self._accumulate(centred, node, dtype) + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
         return [node.requantize(acc, graph.type(node.output))]
 
 
@@ -161,7 +158,7 @@ def _deconv(node: OnnxNode, builder: Builder) -> None:
 
 
 def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> Pads:
-    """(top, left, bottom, right) cut off the full result."""
+    """Return the lines and columns (top, left, bottom, right) to remove from the full result."""
     line = 4 - len(node.shape())
     begin, end, added = cut_off(node, image_size(node)[line:], extent[line:], stride[line:])
     if min(begin + end) < 0:
@@ -173,7 +170,7 @@ def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> Pads:
 # ---- integers ------------------------------------------------------------------------------------
 @quantizer("Deconv")
 class DeconvQuantizer(WeightedQuantizer):
-    """Not every tap meets an input, so the kernel subtracts the zero point."""
+    """The kernel subtracts the zero point, since not every tap meets an input."""
 
     zero_point_in_bias = False
 
@@ -181,7 +178,8 @@ class DeconvQuantizer(WeightedQuantizer):
 # ---- memory --------------------------------------------------------------------------------------
 @memory_access("Deconv")
 def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
-    """A position gathers what the taps u of the kernel bring from (position + pad - u * dilation) / stride."""
+    """Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel.
+    Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel."""
     op, kernel = node.op, node.params["weights"].shape[2:]
     tables: list[Ranges] = []
     for outputs, inputs, k, s, p, d in zip(
@@ -197,10 +195,10 @@ def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
-# Transposed convolution: convolutions, one for each phase of its stride; else its own kernels, which gather what reaches an output.
+# Transposed convolution: a convolution for each phase of its stride, or a kernel that gathers the inputs of each output.
 @scratch("Deconv")
-def needed(layer: Layer) -> ScratchNeed | None:
-    """The windows of the phase with the most taps."""
+def scratch_need(layer: Layer) -> ScratchNeed | None:
+    """Return the workspace for the windows of the phase with the most taps."""
     op, weights = layer.op, layer.values("weights")
     if op.is_depthwise(layer.node) or not _has_phases(layer):
         return None
@@ -210,11 +208,11 @@ def needed(layer: Layer) -> ScratchNeed | None:
 
 @cpp("Deconv")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a transposed convolution; weights arrive as (O, C / groups, KH, KW)."""
+    """Return the C++ of a transposed convolution with weights (O, C / groups, KH, KW)."""
     op, weights = layer.op, layer.values("weights")
     depthwise = op.is_depthwise(layer.node)
     if not depthwise and _has_phases(layer):
-        return _phases(layer)
+        return _lower_phases(layer)
     packed = pack(layer, layer.portable, weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
     config = layer.config(
         f"transposed convolution {weights.shape[2]} x {weights.shape[3]}",
@@ -231,7 +229,7 @@ def lower(layer: Layer) -> LayerCode:
 
 
 def _has_phases(layer: Layer) -> bool:
-    """True if its phases are convolutions with one output plane each, all of which have taps and outputs."""
+    """True if each phase is a convolution with its own output plane, with taps and outputs."""
     op, kernel, size = layer.op, layer.values("weights").shape[2:], layer.output_shape[2:]
     return (
         layer.integer
@@ -248,13 +246,14 @@ def _has_phases(layer: Layer) -> bool:
 
 
 def _taps(kernel: int, stride: int, position: int) -> tuple[list[int], int]:
-    """(the kernel's positions that reach an output `position` (pad included), in the order of the inputs, the pad of the convolution)."""
+    """Return the kernel positions that contribute to an output `position` (pad included), in input order, and the pad of the
+    convolution."""
     taps = list(range(position % stride, kernel, stride))[::-1]
     return taps, len(taps) - 1 - position // stride
 
 
-def _phases(layer: Layer) -> LayerCode:
-    """A convolution for each phase (kernels/n2d2/phases.hpp)."""
+def _lower_phases(layer: Layer) -> LayerCode:
+    """Return a convolution for each phase (kernels/n2d2/phases.hpp)."""
     op, weights = layer.op, layer.values("weights")
     (lines, columns), calls, selections = op.stride, list[Call](), []
     for y, x in ((y, x) for y in range(lines) for x in range(columns)):
@@ -290,7 +289,8 @@ def _phases(layer: Layer) -> LayerCode:
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Deconv")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    """ONNX has the weights as (inputs, outputs of a group, H, W): outputs lie along an axis there without groups, or with one in each."""
+    """Add a ConvTranspose with weights (inputs, outputs of a group, H, W). Outputs have an axis there without groups, or with
+    one output in each."""
     op = node.op
     outputs, per_group, kh, kw = node.params["weights"].shape
     by_group = outputs // op.groups

@@ -1,4 +1,4 @@
-"""Blocks of pixels from groups of channels, and back."""
+"""Rearrangement of channel groups into blocks of pixels, and back."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DepthToSpace(Op):
         return [np.ascontiguousarray(blocks).reshape(n, c, h * b, w * b)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """The same integers."""
+        """Move the integers unchanged."""
         return self.run(inputs, node)
 
 
@@ -93,7 +93,7 @@ class SpaceToDepth(Op):
         return [np.ascontiguousarray(blocks).reshape(n, c * b * b, h // b, w // b)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """The same integers."""
+        """Move the integers unchanged."""
         return self.run(inputs, node)
 
 
@@ -124,7 +124,7 @@ def _from_onnx(a: Arrays) -> None:
 
 @onnx_emitter("DepthToSpace", "SpaceToDepth")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    """A Reshape to blocks, a Transpose, a Reshape: the SpaceToDepth of ONNX has one order only."""
+    """Add Reshape, Transpose and Reshape: ONNX's SpaceToDepth has only one channel order."""
     op, (_, c, h, w) = node.op, writer.graph.shape(node.inputs[0])
     b = op.block
     if op.kind == "DepthToSpace":
@@ -144,7 +144,7 @@ quantizer("DepthToSpace", "SpaceToDepth")(Moving)
 
 @cpp("DepthToSpace", "SpaceToDepth")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a DepthToSpace or a SpaceToDepth."""
+    """Return the C++ of a DepthToSpace or a SpaceToDepth."""
     op = layer.apart().op
     config = layer.config(
         f"{op.kind} with blocks of {op.block}",

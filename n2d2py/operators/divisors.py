@@ -1,4 +1,4 @@
-"""Layers that a zero, or a number rounded to it, makes infinite: divisions, logarithms, negative powers."""
+"""Layers with infinite results for a zero, or a number rounded to it: divisions, logarithms, negative powers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from n2d2py.operators.arrays.map import ArrayMap
 
 
 def function_name(node: Node) -> str:
-    """The function of single values that a layer computes, as arrays call it; "" for any other layer."""
+    """Return the element-wise function that a layer computes, as ArrayMap names it; "" for any other layer."""
     if isinstance(node.op, Activation):
         return node.op.function.kind
     return node.op.function if isinstance(node.op, ArrayMap) else ""
 
 
-def divisor(node: Node) -> str | None:
-    """The tensor that a layer divides by or takes the logarithm of; None for any other layer."""
+def divisor_tensor(node: Node) -> str | None:
+    """Return the tensor that a layer divides by or takes the logarithm of; None for any other layer."""
     function, op = function_name(node), node.op
     if function in ("Log", "Reciprocal"):
         return node.inputs[0]

@@ -95,8 +95,8 @@ _CONFIG = CONFIGURATION.extended(
 )
 
 
-def _flattened(context: LayerContext) -> str:
-    """One input unchanged; several inputs flattened one by one, then joined in order."""
+def _flatten_inputs(context: LayerContext) -> str:
+    """Return one input unchanged; several inputs flattened one by one, then concatenated in order."""
     if len(context.parents) == 1:
         return context.parents[0][1]
     flat = []
@@ -121,12 +121,12 @@ def _build(context: LayerContext) -> None:
             raise values.fail("E124", "Normalize=1 is not supported with QWeight", "remove one of them", "Normalize")
         weights = weights / np.sqrt(np.square(weights).sum(1, keepdims=True) + np.float32(SMALLEST_SQUARE))
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
-    context.add(Fc(), [_flattened(context)], remap_outputs(context, weights, bias), read_activation(values))
+    context.add(Fc(), [_flatten_inputs(context)], remap_outputs(context, weights, bias), read_activation(values))
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
 def _weights(node: OnnxNode) -> np.ndarray:
-    """Input 1 as constant matrix."""
+    """Return input 1 as constant matrix."""
     if node.is_constant(0):
         raise Unsupported("a constant as first operand is not supported", "put the weights second")
     weights = node.constant(1, "second operand")
@@ -149,7 +149,7 @@ def _gemm(node: OnnxNode, builder: Builder) -> None:
             raise Unsupported(f"its bias of shape {list(given.shape)} is not one value per output")
         bias = np.broadcast_to(given.reshape(-1) * node.attribute("beta", 1.0), (outputs,))
     alpha = node.attribute("alpha", 1.0)
-    _add(node, builder, weights if alpha == 1 else weights.astype(np.float64) * alpha, bias)
+    _add_layer(node, builder, weights if alpha == 1 else weights.astype(np.float64) * alpha, bias)
     params = builder.graph.nodes[-1].params
     if "weight_scales" in params:
         params["weight_scales"] = params["weight_scales"] * np.float32(abs(alpha) or 1)
@@ -157,10 +157,10 @@ def _gemm(node: OnnxNode, builder: Builder) -> None:
 
 @onnx("MatMul", images=True)
 def _matmul(node: OnnxNode, builder: Builder) -> None:
-    _add(node, builder, _weights(node).T, None)
+    _add_layer(node, builder, _weights(node).T, None)
 
 
-def _add(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray | None) -> None:
+def _add_layer(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray | None) -> None:
     node.require_rank(2)
     builder.layer(node, Fc(), [node.tensor()], {"weights": weights, "bias": bias}, weights_at=1)
 
@@ -168,23 +168,23 @@ def _add(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray
 # ---- integers ------------------------------------------------------------------------------------
 @quantizer("Fc")
 class FcQuantizer(WeightedQuantizer):
-    """The weights of an output have the shape of the input."""
+    """Weights of each output have the shape of the input."""
 
     def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
         return None if types.input_shape is None else (*types.input_shape[1:], 1, 1)[:3]
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
-# Fully connected: weights reordered from the flattened C, H, W to the H, W, C of the memory.
+# Fully connected: weights reordered from CHW to HWC, the order of memory.
 @scratch("Fc")
-def needed(layer: Layer) -> ScratchNeed | None:
-    """The input as a window."""
+def scratch_need(layer: Layer) -> ScratchNeed | None:
+    """Return the workspace for the input as a window."""
     return scratch_of(KernelFacts.of(layer, "fullyConnected", layer.values("weights")))
 
 
 @cpp("Fc")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a fully connected layer; weights arrive as (O, C * H * W)."""
+    """Return the C++ of a fully connected layer with weights (O, C * H * W)."""
     shape, weights = layer.apart().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
     selection = select(KernelFacts.of(layer, "fullyConnected", cube.reshape(len(weights), -1)))

@@ -1,8 +1,8 @@
-"""Functions of single values: one row, or one class, says all that the tool knows of a function.
+"""Element-wise functions: one row of the table, or one class, defines all that the project knows about a function.
 
-A layer carries a function as its activation, or an Activation layer applies it. From a row follow its ONNX import, the
-nodes that ONNX Runtime computes it with, its integer table, its value of `ActivationFunction=` and its C++ functor, a
-struct of the same name in `kernels/n2d2/activation.hpp`.
+A layer carries a function as its activation, or an Activation layer applies it. From a row follow its ONNX import, the nodes
+for ONNX Runtime, its integer table, its value of `ActivationFunction=` and its C++ functor, a struct of the same name in
+`kernels/n2d2/activation.hpp`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class OnnxSource(Protocol):
     """Interface of an ONNX node for functions."""
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute."""
+        """Return the value of an attribute."""
         ...
 
     def optional_constant(self, index: int, what: str) -> np.ndarray | None:
-        """The value of input `index`, None when it is absent."""
+        """Return the value of input `index`; None if it is absent."""
         ...
 
 
@@ -33,11 +33,11 @@ class OnnxEmitter(Protocol):
     """Writer of ONNX nodes for functions."""
 
     def emit(self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
-        """Adds a node; returns the name of its output."""
+        """Add a node; return the name of its output."""
         ...
 
     def constant(self, values: Any) -> str:
-        """Adds a constant; returns its name."""
+        """Add a constant; return its name."""
         ...
 
 
@@ -47,9 +47,9 @@ class Functor:
 
     Attributes:
         template: the struct template, with its namespace.
-        parameters: the static functions of the struct; None where the template takes none.
-        flags: further arguments.
-        header: the header that has it; "" for `n2d2/activation.hpp`.
+        parameters: the static functions of the struct; None if the template has no such argument.
+        flags: further template arguments.
+        header: the header that defines the template; "" for `n2d2/activation.hpp`.
     """
 
     template: str
@@ -59,13 +59,13 @@ class Functor:
 
 
 class FunctionRow:
-    """y = f(x), element by element, in the floating-point type of x.
+    """y = f(x), element-wise, in the floating-point type of x.
 
     Attributes:
-        kind: its name in the tool and of its C++ functor.
-        onnx: the ONNX operator that is this function; attributes of both have one name, or that in a field's metadata.
-        ini_values: the values of `ActivationFunction=` that mean this function with its defaults.
-        gate: where f(x) = x * g(x): the functions that g is made of, first to last.
+        kind: name of the function and of its C++ functor.
+        onnx: the equivalent ONNX operator; attribute names agree unless a field's metadata has another ONNX name.
+        ini_values: the values of `ActivationFunction=` for this function with its defaults.
+        gate: if f(x) = x * g(x): the functions whose composition is g, first to last.
         nonnegative: no output is below zero.
         is_clamp: f(x) = min(max(x, low), high), which integer layers apply at no cost.
     """
@@ -81,18 +81,18 @@ class FunctionRow:
         raise NotImplementedError
 
     def functor(self) -> Functor:
-        """Its C++ form."""
+        """Return the C++ form."""
         return Functor(f"n2d2::{self.kind}", self._values() or None)
 
     def _values(self) -> dict[str, Any]:
-        """Its fields by name."""
+        """Return the fields by name."""
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  (subclasses are dataclasses)
 
     def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
-        """Writes y = f(x) in operators of ONNX's opset 17.
+        """Add nodes of ONNX's opset 17 that compute y = f(x).
 
         Raises:
-            ValueError: when ONNX has no nodes for it.
+            ValueError: if no ONNX nodes compute it.
         """
         if self.gate:
             inner = x
@@ -107,7 +107,7 @@ class FunctionRow:
 
     @classmethod
     def from_onnx(cls, node: OnnxSource) -> FunctionRow:
-        """The function of a node of the operator `onnx`."""
+        """Return the function of a node of the operator `onnx`."""
         given = {one.name: float(node.attribute(_onnx_name(one), one.default)) for one in fields(cls)}  # type: ignore[arg-type]
         return cls(**given)
 
@@ -116,19 +116,19 @@ def _onnx_name(one: Any) -> str:
     return one.metadata.get("onnx", one.name)
 
 
-def _named(onnx: str, default: Any = MISSING) -> Any:
-    """An attribute that ONNX calls otherwise."""
+def _onnx_field(onnx: str, default: Any = MISSING) -> Any:
+    """Return a field whose ONNX attribute has another name."""
     return field(default=default, metadata={"onnx": onnx})
 
 
 FUNCTIONS: Registry[type[FunctionRow]] = Registry("the function")
 """All functions by kind."""
 ONNX_FUNCTIONS: Registry[Callable[[OnnxSource], FunctionRow]] = Registry("the function of the ONNX operator")
-"""The ONNX operators that are functions; a reader raises ValueError, with the reason as a clause, for a node that it cannot take."""
+"""Converters of ONNX operators that are functions; ValueError, with a clause as reason, refuses a node."""
 
 
 def from_onnx(operator: str) -> Callable[[Callable[[OnnxSource], FunctionRow]], Callable[[OnnxSource], FunctionRow]]:
-    """Declares how another ONNX operator becomes a function."""
+    """Register the converter of an ONNX operator to a function."""
     return lambda read: ONNX_FUNCTIONS.add(operator, read)
 
 
@@ -136,7 +136,7 @@ FunctionType = TypeVar("FunctionType", bound="type[FunctionRow]")
 
 
 def function(made: FunctionType) -> FunctionType:
-    """Declares a function, a frozen dataclass of its attributes."""
+    """Register a function, a frozen dataclass of its attributes."""
     made.kind = vars(made).get("kind") or made.__name__
     FUNCTIONS.add(made.kind, made)
     if made.onnx:
@@ -144,8 +144,8 @@ def function(made: FunctionType) -> FunctionType:
     return made
 
 
-def _row(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[FunctionRow]:
-    """Declares a function without attributes: y = `real`(x); `facts` are attributes of Function."""
+def _entry(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[FunctionRow]:
+    """Register a function without attributes: y = `real`(x); `facts` are class attributes of FunctionRow."""
 
     def call(self: FunctionRow, x: np.ndarray) -> np.ndarray:
         return real(x).astype(x.dtype, copy=False)
@@ -155,12 +155,12 @@ def _row(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **fa
 
 
 def ini_functions() -> dict[str, FunctionRow]:
-    """The functions without attributes by value of `ActivationFunction=`."""
+    """Return the functions with default attributes by value of `ActivationFunction=`."""
     return {value: made() for made in FUNCTIONS.values() for value in made.ini_values}
 
 
-def _quiet(real: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """The same without warnings where it is not defined."""
+def _without_warnings(real: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function without NumPy warnings outside its domain."""
 
     def computed(x: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -182,7 +182,7 @@ _erf = np.vectorize(erf, otypes=[np.float64])
 _GELU_CUBE = 0.044715
 """Weight of x^3 in the tanh form of GELU (Hendrycks and Gimpel 2016)."""
 GELU_POLYNOMIAL = sqrt(2 / pi) * np.array([0, 1, 0, _GELU_CUBE])
-"""Argument of the tanh of that form, as a polynomial of x: its coefficients, that of 1 first."""
+"""Coefficients of the polynomial in the tanh of that form, the constant one first."""
 
 
 # ---- clamps and rectifiers ----------------------------------------------------------------------
@@ -276,7 +276,7 @@ def _leaky(node: OnnxSource) -> FunctionRow:
 
 
 def rectifier(slope: float = 0.0, clipping: float = 0.0) -> FunctionRow:
-    """N2D2's Rectifier: slope * x below zero, x above, at most `clipping` when that is not 0."""
+    """Return N2D2's Rectifier: slope * x below zero, x above, at most `clipping` unless it is 0."""
     high = clipping if clipping > 0 else np.inf
     return Clip(0.0, high) if slope == 0 else LeakyRectifier(slope, high)
 
@@ -284,7 +284,7 @@ def rectifier(slope: float = 0.0, clipping: float = 0.0) -> FunctionRow:
 @function
 @dataclass(frozen=True)
 class Step(FunctionRow):
-    """`below` where x <= threshold, `above` where x > threshold; None stands for x itself."""
+    """`below` if x <= threshold, else `above`; None means x itself."""
 
     threshold: float
     below: float | None = 0.0
@@ -385,8 +385,8 @@ def _celu(node: OnnxSource) -> FunctionRow:
 class HardSigmoid(FunctionRow):
     """min(max(gain * x + shift, 0), 1)."""
 
-    gain: float = _named("alpha", 0.2)
-    shift: float = _named("beta", 0.5)
+    gain: float = _onnx_field("alpha", 0.2)
+    shift: float = _onnx_field("beta", 0.5)
     onnx: ClassVar[str] = "HardSigmoid"
     nonnegative: ClassVar[bool] = True
 
@@ -462,15 +462,15 @@ def _gelu(node: OnnxSource) -> FunctionRow:
 
 
 # ---- the table ----------------------------------------------------------------------------------
-Logistic = _row(
+Logistic = _entry(
     "Logistic", "1 / (1 + exp(-x)).", _logistic, onnx="Sigmoid", ini_values=("Logistic", "LogisticWithLoss"), nonnegative=True
 )
-Softplus = _row("Softplus", "log(1 + exp(x)).", _softplus, onnx="Softplus", ini_values=("Softplus",), nonnegative=True)
-Swish = _row("Swish", "x / (1 + exp(-x)).", lambda x: x * _logistic(x), ini_values=("Swish",), gate=(Logistic(),))
-Mish = _row("Mish", "x * tanh(log(1 + exp(x))).", lambda x: x * np.tanh(_softplus(x)), onnx="Mish", gate=(Softplus(), Tanh()))
-Softsign = _row("Softsign", "x / (1 + |x|).", lambda x: x / (1 + np.abs(x)), onnx="Softsign")
-Abs = _row("Abs", "|x|.", np.abs, onnx="Abs", nonnegative=True)
-Erf = _row("Erf", "The error function.", _erf, onnx="Erf")
-Exp = _row("Exp", "exp(x).", np.exp, onnx="Exp", nonnegative=True)
-Log = _row("Log", "Natural logarithm; not a number below zero.", _quiet(np.log), onnx="Log")
-Sqrt = _row("Sqrt", "Square root; not a number below zero.", _quiet(np.sqrt), onnx="Sqrt", nonnegative=True)
+Softplus = _entry("Softplus", "log(1 + exp(x)).", _softplus, onnx="Softplus", ini_values=("Softplus",), nonnegative=True)
+Swish = _entry("Swish", "x / (1 + exp(-x)).", lambda x: x * _logistic(x), ini_values=("Swish",), gate=(Logistic(),))
+Mish = _entry("Mish", "x * tanh(log(1 + exp(x))).", lambda x: x * np.tanh(_softplus(x)), onnx="Mish", gate=(Softplus(), Tanh()))
+Softsign = _entry("Softsign", "x / (1 + |x|).", lambda x: x / (1 + np.abs(x)), onnx="Softsign")
+Abs = _entry("Abs", "|x|.", np.abs, onnx="Abs", nonnegative=True)
+Erf = _entry("Erf", "The error function.", _erf, onnx="Erf")
+Exp = _entry("Exp", "exp(x).", np.exp, onnx="Exp", nonnegative=True)
+Log = _entry("Log", "Natural logarithm; not a number below zero.", _without_warnings(np.log), onnx="Log")
+Sqrt = _entry("Sqrt", "Square root; not a number below zero.", _without_warnings(np.sqrt), onnx="Sqrt", nonnegative=True)

@@ -1,4 +1,4 @@
-"""Layers that do nothing at inference."""
+"""Layers without effect at inference."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Identity(Op):
 @register
 @dataclass(frozen=True)
 class Dropout(Identity):
-    """y = x at inference; `ratio` is the share of values dropped in training."""
+    """y = x at inference; `ratio` is the fraction of values dropped in training."""
 
     ratio: float = 0.5
     kind: ClassVar[str] = "Dropout"
 
 
-_SHARE = Key("Dropout", Kind.FLOAT, 0.5, "Fraction of values dropped in training.")
-_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _SHARE, name="Dropout", doc="Dropout layer. Removed at inference.")
-_CONFIG = CONFIGURATION.extended(_SHARE, name="Dropout configuration")
+_RATIO = Key("Dropout", Kind.FLOAT, 0.5, "Fraction of values dropped in training.")
+_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _RATIO, name="Dropout", doc="Dropout layer. Removed at inference.")
+_CONFIG = CONFIGURATION.extended(_RATIO, name="Dropout configuration")
 
 
 @ini("Dropout", _SCHEMA, _CONFIG)
@@ -68,7 +68,7 @@ def _from_ini(context: LayerContext) -> None:
         doc="Additive margin of a loss (AM-Softmax). A section [<layer>.Target] names the right class. Removed at inference.",
     ),
 )
-def _margin_from_ini(context: LayerContext) -> None:
+def _target_bias_from_ini(context: LayerContext) -> None:
     context.add(Identity(), [context.concat_inputs()])
 
 

@@ -1,4 +1,4 @@
-"""Chosen positions: slices, splits, reversals, repetitions, borders; of arrays every order of the elements, with a fill value."""
+"""Selection of positions: slices, splits, reversals, repetition, borders; for arrays any reordering, with a fill value."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from n2d2py.exports.cpp.parts import Array, Constants, Expression
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.emitting import take, typed
-from n2d2py.operators.arrays.lowering import loops
+from n2d2py.operators.arrays.emitting import emit_constant, emit_take
+from n2d2py.operators.arrays.lowering import loop_type
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
@@ -30,13 +30,12 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class IndexSelect(Op):
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...].
 
-    An array, a vector (1, E), is taken apart further: y = x[indices[0][i] + indices[1][j] + ...] for any number of axes, and
-    `fill`
-    where one of the indices is negative. Transpositions, slices, repetition and padding of arrays are all of this form.
+    Of an array, a vector (1, E): y = x[indices[0][i] + indices[1][j] + ...] for any number of axes, and `fill` if one of the
+    indices is negative. Transposition, slicing, repetition and padding of arrays are special cases.
 
     Attributes:
-        indices: for each axis after the batch the positions to take, in order, repetitions allowed; None for
-            all of them. Of an array: the offsets that add up to a position.
+        indices: selected positions of each axis after the batch, in order, possibly repeated; None selects all.
+            Of an array: the offsets whose sums are positions.
     """
 
     indices: tuple[tuple[int, ...] | None, ...]
@@ -72,7 +71,7 @@ class IndexSelect(Op):
         return [(shape[0], *sizes)]
 
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
-        """(offset of each element of the result, whether it is filled) of an array, flat; the offset is one within x in either case."""
+        """Return the flat offset of each element of an array's result, a valid one in any case, and whether it is filled."""
         axes = [np.asarray(axis, np.int64) for axis in self.indices]
 
         def spread(combine, first, parts):
@@ -96,11 +95,11 @@ class IndexSelect(Op):
         return result
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """The same integers; the fill value as the type stores it."""
+        """Select integers unchanged; fill with the stored fill value."""
         return [self._taken(inputs[0], self.stored_fill(graph.type(node.output)))]
 
     def stored_fill(self, kind) -> int:
-        """The fill value in a number type."""
+        """Return the fill value as a number type stores it."""
         if kind.is_float or kind.plain:
             return kind.dtype.type(self.fill)
         return kind.quantize(np.array([self.fill]))[0]
@@ -120,10 +119,10 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     size = writer.graph.shape(x)[1]
     if not op.fills:
-        take(writer, x, size, [np.asarray(axis, np.int64) for axis in op.indices], output)
+        emit_take(writer, x, size, [np.asarray(axis, np.int64) for axis in op.indices], output)
         return
     positions, filled = op.positions()
-    x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), typed(writer, np.array(op.fill), writer.graph.kind(x))])
+    x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), emit_constant(writer, np.array(op.fill), writer.graph.kind(x))])
     writer.emit("Gather", [x, writer.exact(np.where(filled, size, positions))], output, axis=1)
 
 
@@ -134,33 +133,33 @@ quantizer("IndexSelect")(Moving)
 
 
 _AXES = {2: ("channels",), 3: ("channels", "columns"), 4: ("channels", "lines", "columns")}
-"""Rank -> what each axis after the batch is in memory."""
+"""Rank -> role of each axis after the batch in memory."""
 
 
 @cpp("IndexSelect")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a layer that takes chosen positions.
+    """Return the C++ of a selection of positions.
 
     Raises:
-        N2D2Error: E703 for a tensor of more than three axes after the batch.
+        N2D2Error: E703 for a tensor with more than three axes after the batch.
     """
     rank = len(layer.input_shape)
     if not layer.op.by_axes(layer.input_shape):
-        return _of_array(layer)
+        return _lower_array(layer)
     if rank not in _AXES:
         raise layer.beyond_axes(layer.input_shape)
     taken = {role: Expression("n2d2::TakeRange<0, 1>") for role in _AXES[4]}
     for role, positions in zip(_AXES[rank], layer.apart().op.indices, strict=True):
         if positions is not None:
-            taken[role] = _positions(layer, role, positions)
+            taken[role] = _positions_type(layer, role, positions)
     names = {"Lines": "lines", "Columns": "columns", "Taken": "channels"}
     types = {name: Expression.of(str(taken[role]), *taken.values()) for name, role in names.items()}
     types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
     return layer.code("index_select", layer.call("indexSelect", layer.config("chosen positions", types, {"Serial": 0})))
 
 
-def _of_array(layer: Layer) -> LayerCode:
-    """The C++ of a reordering: progressions as loops, everything else by tables."""
+def _lower_array(layer: Layer) -> LayerCode:
+    """Return the C++ of a reordered array: loops for arithmetic progressions, tables for other offsets."""
     op, first = layer.op, 0
     runs: list[Array | list[tuple[int, int]]] = []
     for index, offsets in enumerate(op.indices):
@@ -179,7 +178,7 @@ def _of_array(layer: Layer) -> LayerCode:
         if isinstance(run, Array):
             text = f"n2d2::TakeAxis<{run.values.size}, {run}, {text} >"
         else:
-            text = loops([size for size, _ in run], [[step for _, step in run]], text)
+            text = loop_type([size for size, _ in run], [[step for _, step in run]], text)
     kind, fill = layer.output, op.stored_fill(layer.output)
     value = Constants(f"{layer.identifier}_fill", kind.cpp, {"value": fill if kind.is_float else int(fill)}, constexpr=False)
     types = {
@@ -191,19 +190,19 @@ def _of_array(layer: Layer) -> LayerCode:
     return layer.code("array_move", layer.call("arrayIndexSelect", config))
 
 
-def _positions(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:
-    """The C++ type that gives the positions."""
+def _positions_type(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:
+    """Return the C++ type of the positions of an axis."""
     steps = set(np.diff(positions).tolist())
     if len(steps) <= 1:
         return Expression(f"n2d2::TakeRange<{positions[0]}, {steps.pop() if steps else 1}>")
-    if role == "channels" and (turns := _turns(positions)):
+    if role == "channels" and (turns := _shuffle_groups(positions)):
         return Expression("n2d2::TakeTurns<{}, {}, {}>".format(*turns))
     table = layer.array(role, np.array(positions), "std::int32_t")
     return Expression.of(f"n2d2::TakeTable<{table}>", table)
 
 
-def _turns(positions: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """(first, groups, step) where the positions are those of `groups` runs, `step` apart, taken in turn: a channel shuffle."""
+def _shuffle_groups(positions: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """Return (first, groups, step) if the positions interleave `groups` runs, as a channel shuffle does; else None."""
     first, step = positions[0], positions[1] - positions[0]
     groups = next((i for i, p in enumerate(positions) if p != first + i * step), len(positions))
     made = tuple(first + i % groups * step + i // groups for i in range(len(positions)))

@@ -1,4 +1,4 @@
-"""The algebra of per-channel gains and shifts around layers with weights, computed in float64."""
+"""Algebra of per-channel gains and shifts around layers with weights, in float64."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ MOVES = (IndexSelect, Reshape, Transpose, MemoryView)
 
 _TINY = 1e-12
 _LEAST_GAIN = 1e-30
-"""A gain below it makes numbers of float32 without precision; nothing is left of what it multiplies."""
+"""Gains below it leave scales in float32 without precision; they count as 0."""
 
 
-def like(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """`values` as new contiguous array in the floating-point type of `reference`."""
+def cast_like(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return `values` as a new contiguous array in the floating-point type of `reference`."""
     return np.ascontiguousarray(values, reference.dtype)
 
 
 def gain_and_shift(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """(g, s) in float64, each (C), of an Affine or BatchNorm: y = g * x + s.
+    """Return (g, s) in float64, each (C), of an Affine or BatchNorm: y = g * x + s.
 
-    A BatchNorm channel whose variance plus epsilon is below 1e-12 takes the mean of the variances that
-    are not (n2d2 does so for any tiny variance; here epsilon counts, so that the result stays exact).
+    A BatchNorm channel whose variance plus epsilon is below 1e-12 gets the mean of the other channels' variances. N2D2 does the
+    same for any tiny variance; epsilon counts here, which keeps the result exact.
     """
     if isinstance(node.op, Affine):
         return node.params["weights"].astype(np.float64), node.params["bias"].astype(np.float64)
@@ -48,28 +48,27 @@ def gain_and_shift(node: Node) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
-    """Conv, Deconv or Fc followed by g * y + s: W' = g W, b' = g b + s, per output."""
+    """Merge g * y + s into the Conv, Deconv or Fc before it: W' = g W, b' = g b + s, per output."""
     weights, bias = node.params["weights"], node.params["bias"]
     if "weight_scales" in node.params:
         gain = np.where(np.abs(gain) < _LEAST_GAIN, 0.0, gain)
     per_output = gain.reshape(-1, *(1,) * (weights.ndim - 1))
     node.params = {
         **node.params,
-        "weights": like(weights.astype(np.float64) * per_output, weights),
-        "bias": like(bias.astype(np.float64) * gain + shift, bias),
+        "weights": cast_like(weights.astype(np.float64) * per_output, weights),
+        "bias": cast_like(bias.astype(np.float64) * gain + shift, bias),
     }
     node.unbiased = False
     if "weight_scales" in node.params:
         scales = np.broadcast_to(node.params["weight_scales"], gain.shape)
-        node.params["weight_scales"] = like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
+        node.params["weight_scales"] = cast_like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
 
 
 def scale_inputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) -> None:
     """Merge g * x + s into the layer with weights that reads x: W' = W g, b' = b + sum of W s.
 
-    gain, shift: one for each input channel, (C) or, of a recurrent layer, (size); no shift is 0. A Conv that pads must have
-        none. Arrays
-    are replaced, not changed.
+    gain, shift: one value for each input channel, (C), or (size) of a recurrent layer; no shift is 0. A Conv with padding must
+    have no shift. Arrays are replaced, not changed in place.
     """
     shift = np.zeros(len(gain)) if shift is None else shift
     role, bias_role = ("input_weights", "gate_bias") if isinstance(node.op, ArrayRecurrent) else ("weights", "bias")
@@ -84,22 +83,21 @@ def scale_inputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) 
         positions = wide.shape[1] // len(gain)
         gains, shifts = np.repeat(gain, positions)[None], np.repeat(shift, positions)[None]
     added = (wide * shifts).sum(axis=tuple(range(1, wide.ndim)))
-    node.params = {**node.params, role: like(wide * gains, weights), bias_role: like(bias.astype(np.float64) + added, bias)}
+    changed = {role: cast_like(wide * gains, weights), bias_role: cast_like(bias.astype(np.float64) + added, bias)}
+    node.params = {**node.params, **changed}
     node.unbiased = node.unbiased and not added.any()
 
 
 WeightedReaders = list[tuple[Node, np.ndarray]]
-"""Layers with weights, each with the number of the gain (C, of a Fc inputs, of a recurrent layer size) that an input channel has."""
+"""Layers with weights, each with the gain index of every input channel: (C), Fc inputs, or (size) of a recurrent layer."""
 
 
 def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: bool = False) -> WeightedReaders | str:
-    """Return the layers with weights that alone read a tensor, directly or through layers that move its elements.
+    """Return the layers with weights if they are a tensor's only consumers, also through layers that move its elements.
 
-    `numbers`: for each element of the tensor, in its shape (1, ...), the number of the gain that it has. `products`: also
-    through layers
-    that multiply it by others, which keep gains but no shifts. Return a clause that says why not, where another layer reads it,
-    or one
-    whose input channel has several gains.
+    `numbers`: index of the gain of each element of the tensor, in its shape (1, ...). `products`: also look through
+    multiplications by other tensors, which keep gains but no shifts. Return a clause with the reason if another layer reads the
+    tensor, or an input channel has several gains.
     """
     if tensor in graph.outputs:
         return "it is a network output"
@@ -107,7 +105,7 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: b
     for reader in graph.consumers(tensor):
         if isinstance(reader.op, IndexSelect) and reader.op.fills:
             return f"{reader.name} fills positions"
-        passed = _passed(graph, reader, tensor, numbers, products)
+        passed = _gain_numbers_after(graph, reader, tensor, numbers, products)
         if passed is not None:
             further = weighted_readers(graph, reader.output, passed, products)
             if isinstance(further, str):
@@ -132,8 +130,8 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: b
     return found or "nothing reads it"
 
 
-def _passed(graph: Graph, reader: Node, tensor: str, numbers: np.ndarray, products: bool) -> np.ndarray | None:
-    """The numbers of the gains that the results of a layer keep of a tensor, which it moves or, with `products`, multiplies by others."""
+def _gain_numbers_after(graph: Graph, reader: Node, tensor: str, numbers: np.ndarray, products: bool) -> np.ndarray | None:
+    """Return the gain index of each output element; None unless a layer moves the tensor or, with `products`, multiplies it."""
     if reader.activation is not None or reader.inputs.count(tensor) != 1:
         return None
     if isinstance(reader.op, MOVES):
@@ -145,5 +143,5 @@ def _passed(graph: Graph, reader: Node, tensor: str, numbers: np.ndarray, produc
 
 
 def padded_reader(readers: WeightedReaders) -> Node | None:
-    """Return one of the layers that pads with zeros, which a shift would change."""
+    """Return a layer with zero padding, which a shift would change; else None."""
     return next((reader for reader, _ in readers if isinstance(reader.op, Conv) and any(reader.op.pads)), None)

@@ -1,4 +1,4 @@
-"""Local response normalisation over channels."""
+"""Local response normalization over channels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 SMALLEST_K = 1e-12
-"""With less the sum of squares alone divides, which may be 0."""
+"""Below this k, the divisor is the sum of squares, which may be 0."""
 
 
-def window_within(size: int, channels: int) -> int:
-    """The smallest window that holds what one of `size` does among so many channels."""
+def clip_window(size: int, channels: int) -> int:
+    """Return the smallest window with the effect of `size` on so many channels."""
     return min(size, 2 * channels - 1)
 
 
@@ -67,7 +67,7 @@ class LRN(Op):
 
 @onnx_array("LRN", images=True)
 def _from_onnx(a: Arrays) -> None:
-    """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta, spelled out of an array."""
+    """Add x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta; arrays use elementary operators."""
     x, node = a.image(), a.node
     size, alpha, bias = int(node.attribute("size", 0)), node.attribute("alpha", 1e-4), node.attribute("bias", 1.0)
     beta = node.attribute("beta", 0.75)
@@ -78,12 +78,12 @@ def _from_onnx(a: Arrays) -> None:
     if len(x.dims) < 2:
         raise Unsupported("its input has no channels")
     if x.image is not None:
-        a.bind(a.layer(LRN(window_within(size, x.dims[1]), alpha / size, beta, bias), x, "normed"))
+        a.bind(a.layer(LRN(clip_window(size, x.dims[1]), alpha / size, beta, bias), x, "normed"))
         return
     squares = a.map("Mul", x, x)
     before, channels, total = (size - 1) // 2, x.dims[1], None
     for step in range(max(-before, 1 - channels), min(size - before, channels)):
-        moved = a.axes(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
+        moved = a.select(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
         total = moved if total is None else a.map("Add", total, moved)
     if total is None:
         raise InternalError(f"{a.node.name} has no channels")
@@ -109,7 +109,7 @@ def _from_onnx(a: Arrays) -> None:
 )
 def _from_ini(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()
-    size = window_within(values["N"], require_channels(context, tensor))
+    size = clip_window(values["N"], require_channels(context, tensor))
     context.add(LRN(size, values["Alpha"], values["Beta"], values["K"]), [tensor])
 
 
@@ -134,7 +134,7 @@ memory_access("LRN")(whole)
 
 @cpp("LRN")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a local response normalisation.
+    """Return the C++ of a local response normalization.
 
     Raises:
         N2D2Error: E702 in an integer network.

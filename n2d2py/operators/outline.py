@@ -1,4 +1,4 @@
-"""Detection heads, and others that are not computed: their dimensions are known, their arithmetic is not part of the tool."""
+"""Detection heads and other layers with known dimensions but without arithmetic."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from n2d2py.operators.base import Op
 
 @dataclass(frozen=True)
 class Outline(Op):
-    """A result of a fixed shape. Never part of a graph that runs.
+    """A result of a fixed shape; never part of a graph that runs.
 
     Attributes:
-        shape: of its output, batch 1 first.
+        shape: shape of the output, batch 1 first.
         kind: the layer's type.
     """
 
@@ -35,7 +35,7 @@ _HEAD = "detection heads are left to the application"
 
 
 def _anchor(context: LayerContext) -> Shape:
-    """One map of six values (class score, X, Y, W, H, overlap) for each anchor of a position."""
+    """Return one map of six values (class score, X, Y, W, H, overlap) for each anchor of a position."""
     values = context.values
     given = len(values.matching("Anchor[*")) or len(values["Ratios"]) * len(values["Scales"])
     channel_count = _VALUES_PER_ANCHOR * given if given else channels(context.shapes[0])
@@ -51,7 +51,7 @@ def _proposal(context: LayerContext) -> Shape:
 
 
 def _objects(context: LayerContext) -> Shape:
-    """Box and class, then two values for each part and three for each template."""
+    """Return box and class, two values for each part and three for each template."""
     parts, templates = context.values["NumParts"], context.values["NumTemplates"]
     return (1, _BOX + 1 + 2 * max(parts, default=0) + 3 * max(templates, default=0), 1, 1)
 
@@ -70,10 +70,10 @@ def _vector(context: LayerContext) -> Shape:
     return (1, context.values["NbOutputs"], 1, 1)
 
 
-def _type(
+def _register_type(
     name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
 ) -> None:
-    """Declares a layer type whose result has a shape and no arithmetic, and why."""
+    """Register a layer type whose result has a shape but no arithmetic, and the reason."""
     schema = LAYER.extended(*keys, accepted=covered_keys(*accepted.split()), name=name, doc="Layer known to -describe only.")
     configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *covered_keys(*config.split())))
 
@@ -108,12 +108,12 @@ _DETECTION = (
     "ScoreIndex IoUIndex ApplyNMS MeansFactor StdFactor NbOutputs"
 )
 
-_type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
-_type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
-_type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
-_type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")), _DETECTION)
-_type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling")
-_type(
+_register_type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
+_register_type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
+_register_type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
+_register_type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")), _DETECTION)
+_register_type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling")
+_register_type(
     "FMP",
     _fractional,
     (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="Ratio of input size to output size.", minimum=1)),
@@ -121,4 +121,4 @@ _type(
     "Overlapping PseudoRandom",
     "its regions are drawn at random",
 )
-_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*", why="it is a loss of training")
+_register_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*", why="it is a loss of training")

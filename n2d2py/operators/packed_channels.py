@@ -1,8 +1,7 @@
-"""Integers of few bits, several channels in a byte, and back: how the memory plan holds activations between the layers.
+"""Low-bit integers, several channels in a byte, and back: the storage of activations between layers.
 
-With B bits and the least integer `low`, channel c of a pixel is q - low in the bits B (c mod 8/B) and up of its byte c //
-(8/B): the
-first channel in the lowest bits, as weights and ONNX's INT4 and INT2. What is left of the last byte of a pixel is 0.
+With B bits and the smallest integer `low`, byte c // (8/B) of a pixel holds q - low of channel c at bit B (c mod 8/B): the
+first channel in the lowest bits, as in weights and in ONNX's INT4 and INT2. Unused bits of the last byte of a pixel are 0.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ PACKED = NumType(8, signed=False, plain=True)
 
 
 def packed_bits(kind: NumType) -> int | None:
-    """The bits in which the integers of a type can be packed: 1, 2 or 4; None where they need a byte, or more."""
+    """Return the packed width of a type's integers: 1, 2 or 4 bits; None if they need a byte or more."""
     if kind.is_float or kind.plain or kind.bits != 8:
         return None
     return next((bits for bits in (1, 2, 4) if kind.qmax - kind.qmin < 2**bits), None)
 
 
 def packed_bytes(count: int, bits: int) -> int:
-    """Bytes of so many channels."""
+    """Return the bytes of so many channels."""
     return -(-count * bits // 8)
 
 
 @register
 @dataclass(frozen=True)
 class PackChannels(Op):
-    """(N, C, ...) of integers low to low + 2^bits - 1 as (N, ceil(C bits / 8), ...) of bytes.
+    """Integers (N, C, ...) from low to low + 2^bits - 1, packed into bytes (N, ceil(C bits / 8), ...).
 
     Attributes:
         bits: 1, 2 or 4.
-        low: the least integer.
+        low: the smallest integer.
     """
 
     bits: int
@@ -56,7 +55,7 @@ class PackChannels(Op):
         return [(batch, packed_bytes(count, self.bits), *rest)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Raises InternalError for an integer that does not fit into the bits."""
+        """Raise InternalError for an integer out of range."""
         codes, each = inputs[0].astype(np.int64) - self.low, 8 // self.bits
         if codes.size and not 0 <= codes.min() <= codes.max() < 2**self.bits:
             raise InternalError(f"{node.name}: integers outside the {self.bits} bits from {self.low} on")
@@ -74,8 +73,8 @@ class UnpackChannels(Op):
     """The integers (N, channels, ...) that PackChannels packed.
 
     Attributes:
-        bits, low: those of PackChannels.
-        channels: how many there were.
+        bits, low: as in PackChannels.
+        channels: number of channels before packing.
     """
 
     bits: int
@@ -103,7 +102,7 @@ def _access(node: QuantNode, graph: QuantGraph) -> Access:
 
 @cpp("PackChannels", "UnpackChannels")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of either."""
+    """Return the C++ of packing or unpacking."""
     op, packs = layer.op, isinstance(layer.op, PackChannels)
     count = channels(layer.input_shape if packs else layer.output_shape)
     what = "into" if packs else "from"

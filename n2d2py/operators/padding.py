@@ -1,4 +1,4 @@
-"""Zeros around an image, or a crop."""
+"""Zero padding of an image, or a crop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, PoolWindow, memory_access
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register, require_rank
-from n2d2py.operators.transpose import channels_first
+from n2d2py.operators.transpose import transpose_source
 from n2d2py.operators.windows import Pads, pad
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
@@ -56,7 +56,7 @@ class Padding(Op):
 
 @onnx_array("Pad", images=True)
 def _from_onnx(a: Arrays) -> None:
-    """Zeros around an image are a Padding; borders of images and arrays chosen positions, filled where there is none."""
+    """Add a Padding for zeros around an image, else an IndexSelect with a fill value."""
     node, x = a.node, a.input()
     begin, end = _amounts(node, len(x.dims))
     value = node.optional_constant(2, "value")
@@ -68,11 +68,11 @@ def _from_onnx(a: Arrays) -> None:
     a.builder.guard_batch(node, 0, 0, "pads", begin[:1] == end[:1] == [0])
     padded = {axis for axis, amounts in enumerate(zip(begin, end, strict=True)) if any(amounts)}
     if x.image is not None and len(x.dims) == 4 and mode == "constant" and fill == 0 and padded:
-        _, order = channels_first(x.image, a.builder.graph)
+        _, order = transpose_source(x.image, a.builder.graph)
         top, left = order.index(2), order.index(3)
         if padded <= {top, left}:
             op = Padding((begin[top], begin[left], end[top], end[left]))
-            a.bind(a.before_turn(lambda _: op, x))
+            a.bind(a.before_transpose(lambda _: op, x))
             return
     chosen = {}
     for axis in padded:
@@ -84,11 +84,11 @@ def _from_onnx(a: Arrays) -> None:
         elif line.size:
             line = np.pad(line, ends, mode)  # type: ignore[call-overload]
         chosen[axis] = line.tolist()
-    a.bind(a.axes(x, chosen, fill))
+    a.bind(a.select(x, chosen, fill))
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
-    """Elements added before and after each axis."""
+    """Return the number of elements added before and after each axis."""
     pads = node.attribute("pads")
     if pads is None:
         pads = node.constant(1, "list of pads").reshape(-1).tolist()
@@ -124,7 +124,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 @memory_access("Padding")
 def _access(node: QuantNode, graph: QuantGraph) -> Access:
-    """A window of one pixel."""
+    """Return the access of a window of one pixel."""
     return PoolWindow((1, 1), pads=node.op.pads, mode="padding")
 
 
@@ -133,7 +133,7 @@ quantizer("Padding")(Moving)
 
 @cpp("Padding")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a padding or a crop."""
+    """Return the C++ of a padding or a crop."""
     top, left = layer.op.pads[:2]
     zero = layer.inputs[0].zero_point
     return move(layer, "padding", {"PadTop": top, "PadLeft": left, "InputZero": zero, "Serial": layer.serial})

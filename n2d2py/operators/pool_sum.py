@@ -2,8 +2,8 @@
 
     ElemWise Sum(Pool Max(x), y)  =>  PoolSum(x, y), for floating-point exports
 
-One pass over memory reads the image and what is added, and stores the result: the pooled image is never stored. In integers
-the sum rescales both inputs, and the pool keeps its own pass.
+The pooled image is never stored: one pass reads both inputs and stores the sum. In integers, the sum rescales both inputs, and
+the pool stays a separate pass.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class PoolSum(Op):
-    """y = max pool of the first input + the second, whose axes of length 1 are repeated; so are those of the pool.
+    """y = max pool of the first input + the second; axes of length 1 of either are broadcast.
 
     Attributes:
-        kernel, stride, pads: as of Pool; positions outside the image never win.
+        kernel, stride, pads: as in Pool; positions outside the image never win.
     """
 
     kernel: tuple[int, int]
@@ -45,7 +45,7 @@ class PoolSum(Op):
 
     @property
     def pool(self) -> Pool:
-        """The pool alone."""
+        """The max pool without the sum."""
         return Pool("Max", self.kernel, self.stride, self.pads)
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
@@ -64,12 +64,12 @@ class PoolSum(Op):
         return [self.pool.run(inputs[:1], node)[0] + inputs[1]]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Sums modulo 2^32, as in C++."""
+        """Add modulo 2^32, as in C++."""
         return self.run(inputs, node)
 
 
 @chain("fuse-pool-sum", "sums merged into the max pool before", ("Pool", "ElemWise"), integer=False, last=True)
-def _becomes(pool: Node, total: Node) -> Op | str:
+def _replacement(pool: Node, total: Node) -> Op | str:
     if pool.op.mode != "Max":
         return "it is not a max pool"
     weights, shifts = total.op.coefficients(len(total.inputs))
@@ -91,13 +91,13 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 @memory_access("PoolSum")
 def _access(node: QuantNode, graph: QuantGraph) -> Access:
-    """Stores its result past the caches where that lies with the caller."""
+    """Return the access; an output in the caller's buffer is stored past the caches."""
     return Whole(prefers_caller=True)
 
 
 @quantizer("PoolSum")
 class PoolSumQuantizer(Quantizer):
-    """Integers without scales alone."""
+    """Only integers without scales."""
 
     def refuses(self, node: Node) -> str | None:
         return node.op.kind
@@ -106,13 +106,13 @@ class PoolSumQuantizer(Quantizer):
         return True
 
 
-STREAMED = 1 << 18
-"""Bytes from which a result in the caller's buffer is stored past the caches: more than half of a usual second level."""
+STREAMING_BYTES = 1 << 18
+"""Bytes from which a result in the caller's buffer is stored past the caches: more than half of a typical L2 cache."""
 
 
 @cpp("PoolSum")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a pool with a sum."""
+    """Return the C++ of a max pool with a sum."""
     plain = layer.integer and all(kind.plain for kind in (*layer.inputs, layer.output))
     if layer.serial or (layer.integer and not plain):
         raise InternalError(f"{layer.name}: a PoolSum of integers with scales, or over its input")
@@ -131,7 +131,7 @@ def _lower(layer: Layer) -> LayerCode:
             **window(op.kernel, op.stride, op.pads),
             "PooledHeight": pooled[2],
             "PooledWidth": pooled[3],
-            "Streaming": size >= STREAMED and layer.external,
+            "Streaming": size >= STREAMING_BYTES and layer.external,
         },
     )
     return layer.code("pool_sum", layer.call("poolSum", config, inputs=layer.bases))

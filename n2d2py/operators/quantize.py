@@ -17,7 +17,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op, make_operator, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.elemwise.integer import dequantized
+from n2d2py.operators.elemwise.integer import dequantize_and_combine
 from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.resize import Resize
@@ -28,10 +28,9 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class Quantize(Op):
-    """y = s (clamp(round(x / s) + z) - z): the real numbers that a QuantizeLinear and its DequantizeLinear give.
+    """y = s (clamp(round(x / s) + z) - z): the real numbers after a QuantizeLinear and a DequantizeLinear.
 
-    Quotients and products are float32, ties go to even. Integer networks have no such layer: the layer before
-    rounds its results to `type`.
+    Quotients and products are float32, ties go to even. Integer networks have no such layer: the producer rounds to `type`.
     """
 
     type: NumType
@@ -46,35 +45,35 @@ class Quantize(Op):
 
 
 def is_quantized(graph: Graph) -> bool:
-    """True if the network came with the scales of its integers."""
+    """True if the model is pre-quantized."""
     return any(isinstance(node.op, Quantize) for node in graph.nodes)
 
 
-def moved_from(graph: Graph, tensor: str) -> str:
-    """The tensor whose values `tensor` holds unchanged, in other places; itself where a layer computes it."""
+def values_source(graph: Graph, tensor: str) -> str:
+    """Return the tensor whose values `tensor` contains unchanged, in other positions; itself if a layer computes it."""
     node = graph.producer(tensor)
-    while node is not None and _moves(node):
+    while node is not None and _moves_values(node):
         tensor = node.inputs[0]
         node = graph.producer(tensor)
     return tensor
 
 
-def grid_of(graph: Graph, tensor: str) -> NumType | None:
-    """The type to whose integers the values of `tensor` are rounded; None where they are not."""
-    source = moved_from(graph, tensor)
+def grid_type(graph: Graph, tensor: str) -> NumType | None:
+    """Return the integer type to which the values of `tensor` are rounded; else None."""
+    source = values_source(graph, tensor)
     node = graph.producer(source)
     if node is None or node.activation is not None:
         return None
     if isinstance(node.op, Quantize):
         return node.op.type
     if isinstance(node.op, Concat) and node.op.concatenates_reals:
-        grids = {grid_of(graph, name) for name in node.inputs}
+        grids = {grid_type(graph, name) for name in node.inputs}
         return grids.pop() if len(grids) == 1 else None
     return None
 
 
-def _moves(node: Node) -> bool:
-    """True if the layer gives single values of its first input, and no means of them."""
+def _moves_values(node: Node) -> bool:
+    """True if the layer outputs unchanged values of its first input, not means of them."""
     mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
     return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, Identity))
 
@@ -85,17 +84,17 @@ _LOWEST, _HIGHEST = 2.0**-126, 2.0**126
 
 
 def integer_type(dtype: np.dtype) -> tuple[int, bool] | None:
-    """(bits, signed) of a type of integers, those of 2 and 4 bits included; None for others.
+    """Return (bits, signed) of an integer type, including int2 and int4; None for other types.
 
-    NumPy counts the types of ml_dtypes among "void" ones, so that their names tell.
+    The name decides, since NumPy gives the types of ml_dtypes the kind "void".
     """
     name = dtype.name
     bits = name.removeprefix("u").removeprefix("int")
     return (int(bits), not name.startswith("u")) if bits.isdecimal() and "int" in name else None
 
 
-def limits_of(bits: int, signed: bool) -> tuple[int, int]:
-    """Smallest and largest integer of so many bits."""
+def integer_limits(bits: int, signed: bool) -> tuple[int, int]:
+    """Return the smallest and largest integer of so many bits."""
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
 
 
@@ -110,8 +109,8 @@ def _zero_point(node: OnnxNode, default: np.dtype) -> np.ndarray:
     return node.constant(2, "zero point") if node.has(2) else np.zeros((), default)
 
 
-def _along(values: np.ndarray, node: OnnxNode, shape: tuple[int, ...]) -> np.ndarray:
-    """One value, or one for each position of the node's axis, so that it broadcasts to `shape`."""
+def _broadcast(values: np.ndarray, node: OnnxNode, shape: tuple[int, ...]) -> np.ndarray:
+    """Return one value, or one for each position of the node's axis, in a shape that broadcasts to `shape`."""
     if block := node.attribute("block_size", 0):
         raise Unsupported(f"block quantization (block_size={block}) is not supported", "quantize per tensor or per channel")
     if values.size == 1:
@@ -123,7 +122,7 @@ def _along(values: np.ndarray, node: OnnxNode, shape: tuple[int, ...]) -> np.nda
 
 
 def _type(node: OnnxNode, default: np.dtype) -> NumType:
-    """The type of a tensor of the network; int8 and uint8 are brought to the one whose zero point is nearer to 0."""
+    """Return the type of an activation; int8 and uint8 are converted to the one whose zero point is nearer to 0."""
     scale, zero = _scale(node), _zero_point(node, default)
     if scale.size != 1 or zero.size != 1:
         raise Unsupported("activations quantized per channel are not supported", "quantize activations per tensor")
@@ -131,8 +130,8 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
     if not 0 < width <= 16:
         raise Unsupported(f"integers of type {zero.dtype.name} are not supported", "quantize activations to 2, 4, 8 or 16 bits")
     value = int(zero.astype(np.int32).item())
-    if width < 8:  # stored in bytes, of which they use a part
-        least, most = limits_of(width, signed)
+    if width < 8:  # stored in bytes, with a smaller range
+        least, most = integer_limits(width, signed)
         return NumType(8, signed, scale=scale.item(), zero_point=value, full=signed, least=least, most=most)
     bits, half = width, 2 ** (width - 1)
     if (signed and value != 0) or (not signed and value == half):
@@ -140,36 +139,36 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
     return NumType(bits, signed, scale=scale.item(), zero_point=value, full=signed)
 
 
-def _integers(node: OnnxNode) -> np.dtype:
-    """The type that a QuantizeLinear without zero point gives."""
+def _default_dtype(node: OnnxNode) -> np.dtype:
+    """Return the integer type of a QuantizeLinear without zero point."""
     given = node.attribute("output_dtype", 0)
     return element_dtype(given) if given else np.dtype(np.uint8)
 
 
-def _written(tensor: str, builder: Builder) -> np.dtype:
-    """The type in the file of integers, given by a QuantizeLinear, perhaps in front of layers that move them, or by an input."""
+def _stored_dtype(tensor: str, builder: Builder) -> np.dtype:
+    """Return the integer type in the file: of a QuantizeLinear, possibly before layers that move its values, or of an input."""
     writer = builder.writers.get(tensor)
     while writer is not None and writer.op_type != "QuantizeLinear":
         tensor = writer.input[0]
         writer = builder.writers.get(tensor)
     if writer is not None:
         node = OnnxNode(writer, builder)
-        return _zero_point(node, _integers(node)).dtype
+        return _zero_point(node, _default_dtype(node)).dtype
     return next((element_dtype(each.element_type) for each in builder.model.inputs if each.name == tensor), np.dtype(np.uint8))
 
 
 @onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")
 def _quantize(node: OnnxNode, builder: Builder) -> None:
     if not node.is_constant(0):
-        builder.layer(node, Quantize(_type(node, _integers(node))), [node.tensor()])
+        builder.layer(node, Quantize(_type(node, _default_dtype(node))), [node.tensor()])
         builder.integers.add(node.name)
         return
-    values, zero = node.constant(0, "input"), _zero_point(node, _integers(node))
+    values, zero = node.constant(0, "input"), _zero_point(node, _default_dtype(node))
     known = integer_type(zero.dtype)
     if known is None:
         raise Unsupported(f"integers of type {zero.dtype.name} are not supported", "quantize weights to 8 bits")
-    least, most = limits_of(*known)
-    scale, offset = _along(_scale(node), node, values.shape), _along(zero.astype(np.int64), node, values.shape)
+    least, most = integer_limits(*known)
+    scale, offset = _broadcast(_scale(node), node, values.shape), _broadcast(zero.astype(np.int64), node, values.shape)
     stored = np.rint(values.astype(np.float32) / scale).astype(np.int64) + offset
     builder.constants[node.name] = np.clip(stored, least, most).astype(zero.dtype)
 
@@ -180,14 +179,14 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
         stored = node.constant(0, "input")
         if integer_type(stored.dtype) is None:
             raise Unsupported(f"integers of type {stored.dtype.name} are not supported", "quantize weights to 8 bits")
-        scale = _along(_scale(node), node, stored.shape)
-        zero = _along(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
+        scale = _broadcast(_scale(node), node, stored.shape)
+        zero = _broadcast(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
         builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
         builder.weight_scales[node.name] = np.broadcast_to(scale, stored.shape)
         return
-    kind, tensor = _type(node, _written(node.inputs[0], builder)), node.tensor()
-    grid = grid_of(builder.graph, tensor)
-    if grid is None and moved_from(builder.graph, tensor) not in builder.graph.inputs:
+    kind, tensor = _type(node, _stored_dtype(node.inputs[0], builder)), node.tensor()
+    grid = grid_type(builder.graph, tensor)
+    if grid is None and values_source(builder.graph, tensor) not in builder.graph.inputs:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     if grid is None:
         builder.layer(node, Quantize(kind), [tensor])
@@ -200,7 +199,7 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
 
 @onnx("Clip")
 def _clip(node: OnnxNode, builder: Builder) -> None:
-    """A Clip of the integers of a QuantizeLinear leaves those of fewer bits (QCDQ); others are activation functions."""
+    """Add a Quantize of fewer bits for a Clip of a QuantizeLinear's integers (QCDQ); else an activation function."""
     if node.is_constant(0) or node.inputs[0] not in builder.integers:
         try:
             function = ONNX_FUNCTIONS["Clip"](node)
@@ -209,7 +208,7 @@ def _clip(node: OnnxNode, builder: Builder) -> None:
         builder.layer(node, make_operator("Activation", function), [node.tensor()])
         return
     tensor = node.tensor()
-    kind = grid_of(builder.graph, tensor)
+    kind = grid_type(builder.graph, tensor)
     if kind is None:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
@@ -228,16 +227,16 @@ def _clip(node: OnnxNode, builder: Builder) -> None:
 # ---- integers ------------------------------------------------------------------------------------
 @quantizer("Quantize")
 class QuantizeQuantizer(Quantizer):
-    """Calibrated networks have none."""
+    """Calibrated networks have no Quantize."""
 
     def refuses(self, node: Node) -> str | None:
         return node.op.kind
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """Integers of one type to those of another: a table, or the real numbers of a wide type rounded again."""
+        """Convert integers between two types: by a table, or from a wide type by rounding its real numbers again."""
         if types.inputs[0].bits == 8:
             return prequantize_layer(replace(node, op=Activation(Clip())), types)
-        return dequantized(replace(node, op=ElemWise("Sum")), types)
+        return dequantize_and_combine(replace(node, op=ElemWise("Sum")), types)
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -247,7 +246,7 @@ memory_access("Quantize")(pointwise)
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Quantize")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    """16-bit integers stand for numbers that the file does not quantize: the reference keeps them."""
+    """Add nodes that round; the reference keeps 16-bit tensors, which the file does not quantize."""
     kind, x = node.op.type, node.inputs[0]
     if kind.bits > 8:
         writer.emit("Identity", [x], output)

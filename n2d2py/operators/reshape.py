@@ -1,4 +1,4 @@
-"""The same elements in another shape."""
+"""Reinterpretation of the elements in another shape."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ quantizer("Reshape")(MovingAnything)
 
 @cpp("Reshape")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a reshape that is not a view.
+    """Return the C++ of a reshape that is not a view.
 
     Raises:
-        N2D2Error: E703 for a tensor of more than three axes after the batch.
+        N2D2Error: E703 for a tensor with more than three axes after the batch.
     """
     for shape in (layer.apart().input_shape, layer.output_shape):
         image_axes(layer, shape)

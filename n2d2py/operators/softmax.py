@@ -25,25 +25,25 @@ from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
-from n2d2py.operators.transpose import channels_first
+from n2d2py.operators.transpose import transpose_source
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import activation_clamp, formed
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-_LONGEST = 65535
-"""Elements of a row of integers."""
+_MAX_ELEMENTS = 65535
+"""Largest number of elements in an integer row."""
 
 
 @register
 @dataclass(frozen=True)
 class Softmax(Op):
-    """exp(x - max) / sum along rows of `size` elements, which are `inner` elements apart in memory; `log`: its logarithm.
+    """exp(x - max) / sum along rows of `size` elements with stride `inner` in memory; `log`: the logarithm of that.
 
-    Images are channels-last in memory, so `size` channels are a row with `inner` 1. A size of 0 stands for all channels.
+    Images are channels-last in memory: with `inner` 1, `size` channels are a row. Size 0 means all channels.
     """
 
     size: int = 0
@@ -53,7 +53,7 @@ class Softmax(Op):
     same_bits: ClassVar[bool] = True
 
     def rows(self, shape: Shape) -> tuple[int, int, int]:
-        """(outer, size, inner) of the rows of a tensor, in the order of memory."""
+        """Return (outer, size, inner) of the rows of a tensor, in memory order."""
         size = self.size or channels(shape)
         return elements(shape) // (size * self.inner), size, self.inner
 
@@ -71,16 +71,16 @@ class Softmax(Op):
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return elements(output)
 
-    def _in_rows(self, x: np.ndarray) -> np.ndarray:
-        """(N, outer, inner, size)."""
+    def _to_rows(self, x: np.ndarray) -> np.ndarray:
+        """Return the rows (N, outer, inner, size)."""
         return np.moveaxis(in_memory_order(x).reshape(-1, *self.rows(x.shape)), 2, 3)
 
     @staticmethod
-    def _of_rows(values: np.ndarray, like: np.ndarray) -> np.ndarray:
+    def _from_rows(values: np.ndarray, like: np.ndarray) -> np.ndarray:
         return of_memory_order(np.moveaxis(values, 3, 2).reshape(len(like), -1), like.shape)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [self._of_rows(by_lines(self._normalized, self._in_rows(inputs[0])), inputs[0])]
+        return [self._from_rows(by_lines(self._normalized, self._to_rows(inputs[0])), inputs[0])]
 
     def _normalized(self, lines: np.ndarray) -> np.ndarray:
         x = lines.astype(np.float64)
@@ -91,45 +91,45 @@ class Softmax(Op):
             return (shifted - log(total) if self.log else powers / total).astype(lines.dtype)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """As `arithmetic/attention.py` says."""
+        """Compute as specified in `arithmetic/attention.py`."""
         form, kind = node.form_as(Exponentials), graph.type(node.output)
         factor = node.rescale.factors[0] if isinstance(node.rescale, FloatRescale) else None
         low, high = (limit - kind.zero_point for limit in node.limits)
-        taken = self.taken(form, inputs[0].shape)
+        unmasked = self.unmasked(form, inputs[0].shape)
 
         def normalized(lines: np.ndarray) -> np.ndarray:
-            powers = powers_of(lines, form.powers, taken)
+            powers = powers_of(lines, form.powers, unmasked)
             return (shares(powers, factor, int(form.numerator[0]), low, high) + kind.zero_point).astype(kind.dtype)
 
-        x = self._in_rows(inputs[0])
-        return [self._of_rows(normalized(x) if taken is not None else by_lines(normalized, x), inputs[0])]
+        x = self._to_rows(inputs[0])
+        return [self._from_rows(normalized(x) if unmasked is not None else by_lines(normalized, x), inputs[0])]
 
-    def taken(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
-        """The elements that count, bool, (outer, 1, size); None where all do."""
+    def unmasked(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
+        """Return the mask of elements that count, bool (outer, 1, size); None if all count."""
         return None
 
 
 @register
 @dataclass(frozen=True)
 class MaskedSoftmax(Softmax):
-    """Softmax of rows of `size` neighbours of which some do not count: they give 0, as if they were minus infinity.
+    """Softmax of contiguous rows of `size` elements; masked elements count as minus infinity and get 0.
 
-    Parameter "mask" (rows, size), bool: what counts in row i is row i % rows; at least one element of each row.
+    Parameter "mask" (rows, size), bool: row i % rows marks the elements of row i that count, at least one.
     """
 
     kind: ClassVar[str] = "MaskedSoftmax"
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0].reshape(len(inputs[0]), -1, self.size)
-        masked = np.where(_repeated(node.params["mask"], x.shape[1]), x, np.finfo(x.dtype).min)
+        masked = np.where(_repeat_mask(node.params["mask"], x.shape[1]), x, np.finfo(x.dtype).min)
         return super().run([masked.reshape(inputs[0].shape)], node)
 
-    def taken(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
+    def unmasked(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
         assert isinstance(form, MaskedExponentials)
-        return _repeated(taken_of(form.mask, self.size), self.rows(shape)[0])[:, None]
+        return _repeat_mask(taken_of(form.mask, self.size), self.rows(shape)[0])[:, None]
 
 
-def _repeated(mask: np.ndarray, rows: int) -> np.ndarray:
+def _repeat_mask(mask: np.ndarray, rows: int) -> np.ndarray:
     return np.tile(mask, (rows // len(mask), 1))
 
 
@@ -139,7 +139,7 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 # ---- ONNX and INI files ------------------------------------------------------------------------
 @onnx_array("Softmax", "LogSoftmax", images=True)
 def _from_onnx(a: Arrays) -> None:
-    """Along an axis; before opset 13, along all from that one on."""
+    """Add a Softmax along an axis; before opset 13, along all axes from that one on."""
     node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"
     flattens = node.opset < 13
     axis = node.axis_of(node.attribute("axis", 1 if flattens else -1), len(x.dims)) if x.dims else 0
@@ -148,8 +148,8 @@ def _from_onnx(a: Arrays) -> None:
     if x.image is None or axis == 0 or size != x.dims[axis]:
         x = a.tensor(x)
         a.bind(a.add(Softmax(size, is_log, inner), [x], x.dims, label="softmax"))
-    elif channels_first(x.image, a.builder.graph)[1][axis] == 1 != axis:
-        a.bind(a.before_turn(lambda _: Softmax(size, is_log), x))
+    elif transpose_source(x.image, a.builder.graph)[1][axis] == 1 != axis:
+        a.bind(a.before_transpose(lambda _: Softmax(size, is_log), x))
     else:
         _, size, inner = rows_along(x.dims, axis)
         a.bind(a.layer(Softmax(size, is_log, inner), x, "rows"))
@@ -183,58 +183,59 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if axis is not None:
         writer.emit(kind, node.inputs, output, axis=axis)
     else:
-        flat(writer, writer.emit(kind, [shaped(writer, node.inputs[0], lines)], axis=2), output)
+        emit_flat(writer, writer.emit(kind, [emit_reshape(writer, node.inputs[0], lines)], axis=2), output)
 
 
 @onnx_emitter("MaskedSoftmax")
 def _emit_masked(writer: OnnxWriter, node: Node, output: str) -> None:
     mask = node.params["mask"]
-    x = shaped(writer, node.inputs[0], (-1, len(mask), node.op.size))
-    lowest = typed(writer, np.array(np.finfo(np.float32).min), "")
-    flat(writer, writer.emit("Softmax", [writer.emit("Where", [typed(writer, mask, "bool"), x, lowest])], axis=3), output)
+    x = emit_reshape(writer, node.inputs[0], (-1, len(mask), node.op.size))
+    lowest = emit_constant(writer, np.array(np.finfo(np.float32).min), "")
+    masked = writer.emit("Where", [emit_constant(writer, mask, "bool"), x, lowest])
+    emit_flat(writer, writer.emit("Softmax", [masked], axis=3), output)
 
 
 # ---- integers ----------------------------------------------------------------------------------
 @quantizer("Softmax")
 class SoftmaxQuantizer(Quantizer):
-    """Powers, and the reciprocal of the scale of the output."""
+    """Exponentials, and the reciprocal of the output scale."""
 
     def refuses(self, node: Node) -> str | None:
         if node.op.log:
             return "the logarithm of a softmax"
-        return f"a softmax of more than {_LONGEST} elements" if node.op.size > _LONGEST else None
+        return f"a softmax of more than {_MAX_ELEMENTS} elements" if node.op.size > _MAX_ELEMENTS else None
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output
-        if types.input_shape is not None and node.op.rows(types.input_shape)[1] > _LONGEST:
-            raise refusal(node, f"a softmax of more than {_LONGEST} elements")
+        if types.input_shape is not None and node.op.rows(types.input_shape)[1] > _MAX_ELEMENTS:
+            raise refusal(node, f"a softmax of more than {_MAX_ELEMENTS} elements")
         form = self.form(node, Exponentials(exponentials(x.scale, x.bits), np.array([round(2.0**32 / y.scale)], np.int64)))
         floating = types.options.rescaling == "Floating-point"
         rescale = make_rescale("Floating-point", np.array([1 / y.scale]))[0] if floating else None
         return formed(node, form, activation_clamp(node, y), rescale)
 
     def form(self, node: Node, powers: Exponentials) -> Exponentials:
-        """The form with what else a layer needs."""
+        """Return the integer form; subclasses extend it."""
         return powers
 
 
 @quantizer("MaskedSoftmax")
 class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
-    """Those of a softmax, and the mask in bits."""
+    """As SoftmaxQuantizer, with the mask in bits."""
 
     def form(self, node: Node, powers: Exponentials) -> Exponentials:
-        """With the mask."""
+        """Return the form with the mask."""
         return MaskedExponentials(powers.powers, powers.numerator, mask_bits(node.params["mask"]))
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """The mask."""
+        """Return the mask."""
         return {"mask": taken_of(node.form_as(MaskedExponentials).mask, node.op.size)}
 
 
 # ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Softmax", "MaskedSoftmax")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a softmax."""
+    """Return the C++ of a softmax."""
     layer, (outer, size, inner), masked = layer.apart(), layer.op.rows(layer.input_shape), layer.has("mask")
     if not layer.has("powers"):
         if not masked:

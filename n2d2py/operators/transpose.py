@@ -52,10 +52,10 @@ class Transpose(Op):
         return self.run(inputs, node)
 
 
-def channels_first(tensor: str, graph: Graph) -> tuple[str, tuple[int, ...]]:
-    """(source, p): axis i of `tensor` is axis p[i] of `source`.
+def transpose_source(tensor: str, graph: Graph) -> tuple[str, tuple[int, ...]]:
+    """Return (source, p): axis i of `tensor` is axis p[i] of `source`.
 
-    `source` is what a transposition that gives `tensor` reads; without one, `tensor` itself.
+    `source` is the input of the transposition that produces `tensor`; without one, `tensor` itself.
     """
     producer = graph.producer(tensor)
     if producer is not None and isinstance(producer.op, Transpose):
@@ -100,10 +100,10 @@ quantizer("Transpose")(MovingAnything)
 
 @cpp("Transpose")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a transposition.
+    """Return the C++ of a transposition.
 
     Raises:
-        N2D2Error: E703 for a tensor of more than three axes after the batch.
+        N2D2Error: E703 for a tensor with more than three axes after the batch.
     """
     axes = image_axes(layer, layer.apart().input_shape)
     along = {0: 0, 1: 1, 2: 2}

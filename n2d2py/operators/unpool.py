@@ -1,4 +1,4 @@
-"""Max unpooling: each value goes back to where a max pool found its maximum."""
+"""Max unpooling: each value returns to the position of the maximum in a max pool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
 from n2d2py.operators.base import Op, register, require_rank
-from n2d2py.operators.deconv import Deconv, spread_extent
+from n2d2py.operators.deconv import Deconv, transposed_extent
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads, pad
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
@@ -34,12 +34,11 @@ from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 class Unpool(Op):
     """y[c, argmax of window (i, j) of z[c]] = x[c, i, j], 0 elsewhere; inputs x and z.
 
-    z is what the pool read: the positions are found again rather than stored. The first of equal
-    values counts, in line order. Where windows overlap, values that meet are added. Positions outside
-    the output are dropped.
+    z is the input of the pool: the positions are computed again rather than stored. The first of equal values counts, in
+    row-major order. Overlapping windows add values at the same position. Positions outside the output are dropped.
 
     Attributes:
-        kernel, stride, pads: those of the pool, as in Pool.
+        kernel, stride, pads: as in the pool.
     """
 
     kernel: tuple[int, int]
@@ -69,10 +68,10 @@ class Unpool(Op):
                 where=node.location,
                 remedy="use an input of the shape of that pool's output",
             )
-        return [(*x[:2], *spread_extent(x[2:], self.kernel, self.stride, self.pads, node))]
+        return [(*x[:2], *transposed_extent(x[2:], self.kernel, self.stride, self.pads, node))]
 
     def _positions(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(line, column) of the largest element of each window of z, (N, C, OH, OW) each, in the image."""
+        """Return (row, column) in the image of the largest element of each window of z, (N, C, OH, OW) each."""
         lowest = -np.inf if z.dtype.kind == "f" else int(z.min()) - 1
         wide = z if z.dtype.kind == "f" else z.astype(np.int64)
         windows = sliding_windows(pad(wide, self.pads, lowest), self.kernel, self.stride, (1, 1))
@@ -84,7 +83,7 @@ class Unpool(Op):
         )
 
     def _spread(self, x: np.ndarray, z: np.ndarray, node) -> np.ndarray:
-        size = spread_extent(x.shape[2:], self.kernel, self.stride, self.pads, node)
+        size = transposed_extent(x.shape[2:], self.kernel, self.stride, self.pads, node)
         lines, columns = self._positions(z)
         inside = (lines >= 0) & (lines < size[0]) & (columns >= 0) & (columns < size[1])
         n, c = np.indices(x.shape)[:2]
@@ -96,7 +95,7 @@ class Unpool(Op):
         return [self._spread(inputs[0], inputs[1], node)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """The same with stored integers; the other positions hold the zero point. Windows do not overlap."""
+        """Move stored integers; other positions get the zero point. Windows do not overlap."""
         zero_point, kind = graph.type(node.inputs[0]).zero_point, graph.type(node.output)
         moved = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
         return [np.clip(moved, *node.limits).astype(kind.dtype)]
@@ -152,10 +151,10 @@ def _from_ini(context: LayerContext) -> None:
 
 
 def _pool(context: LayerContext) -> Node:
-    """The max pool that ArgMax names.
+    """Return the max pool that ArgMax names.
 
     Raises:
-        N2D2Error: E210 when there is none before this layer.
+        N2D2Error: E210 if there is none before this layer.
     """
     name = context.values["ArgMax"]
     for node in context.graph.nodes:
@@ -177,7 +176,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 @memory_access("Unpool")
 def _access(node: QuantNode, graph: QuantGraph) -> Access:
-    """A position is looked for in the windows of the pool that hold it, and in all that these windows cover."""
+    """Return the access: a position depends on the pool windows that contain it, and on the whole area of these windows."""
     op, tables = node.op, []
     pooled, covered = (graph.shape(name)[2:] for name in node.inputs)
     for outputs, windows, size, k, s, p in zip(
@@ -207,11 +206,11 @@ class UnpoolQuantizer(Quantizer):
 
 @cpp("Unpool")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of an unpooling layer; its second input is what the pool read."""
+    """Return the C++ of an unpooling layer; its second input is the input of the pool."""
     op, first, kind = layer.op, layer.inputs[0], layer.output
     if layer.integer and (first.bits, first.signed, first.zero_point) != (kind.bits, kind.signed, kind.zero_point):
         raise InternalError(f"{layer.name} moves values, but its tensors have different types")
-    # What the pool read only says where the values go; its type may be another.
+    # The input of the pool only determines positions; its type may differ.
     stored = moving_epilogue(replace(layer, inputs=(first,)), clamped=True)
     config = layer.config(
         f"unpooling {op.kernel[0]} x {op.kernel[1]}",

@@ -1,4 +1,4 @@
-"""The bytes of a tensor seen in other dimensions, such as rows of an array as pixels of an image."""
+"""A tensor's memory reinterpreted with other dimensions, such as rows of an array as pixels of an image."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, elements, in_memory_order, of_memory_order
 from n2d2py.memory.access import Access, View, memory_access
-from n2d2py.operators.arrays.emitting import flat, shaped
+from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
@@ -24,9 +24,9 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class MemoryView(Op):
-    """The elements of the input in the order of memory as a tensor of `dims`, batch apart.
+    """The elements of the input in memory order as a tensor of `dims`, without the batch axis.
 
-    The array (1, W * C) is the image (C, 1, W) that has element c of row w at channel c of column w.
+    The array (1, W * C) is the image (C, 1, W) with element c of row w at channel c of column w.
     """
 
     dims: Shape
@@ -53,7 +53,7 @@ class MemoryView(Op):
 
 @onnx_emitter("MemoryView")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    flat(writer, shaped(writer, node.inputs[0], (-1,)), output)
+    emit_flat(writer, emit_reshape(writer, node.inputs[0], (-1,)), output)
 
 
 @memory_access("MemoryView")
@@ -66,5 +66,5 @@ quantizer("MemoryView")(Moving)
 
 @cpp("MemoryView")
 def _lower(layer: Layer) -> LayerCode:
-    """There is no code: the passes put views between other layers, never between an input and an output of the network."""
+    """Return no code: the passes only insert views between layers, never between an input and an output of the network."""
     raise InternalError(f"{layer.name}: a view has no code")

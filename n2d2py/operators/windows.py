@@ -1,4 +1,4 @@
-"""Shared by sliding-window operators: padding and output sizes; the kernel of Conv and Deconv, in groups of channels."""
+"""Shared by sliding-window operators: padding, output sizes, and grouped kernels of Conv and Deconv."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pads = tuple[int, int, int, int]
 
 
 def pad(x: np.ndarray, pads: Pads, fill: float = 0) -> np.ndarray:
-    """x (N, C, H, W) with `fill` added around, or lines and columns cut off where a pad is negative."""
+    """Return x (N, C, H, W) with `fill` around it, or with rows and columns removed for negative pads."""
     if not any(pads):
         return x
     top, left, bottom, right = pads
@@ -29,10 +29,10 @@ def pad(x: np.ndarray, pads: Pads, fill: float = 0) -> np.ndarray:
 def output_extent(
     size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: OpNode
 ) -> tuple[int, int]:
-    """floor((size + pads - extent) / stride) + 1 per axis; `extent` is the dilated kernel.
+    """Return floor((size + pads - extent) / stride) + 1 for each axis; `extent` is the dilated kernel.
 
     Raises:
-        N2D2Error: E203 when the window does not fit into the padded input.
+        N2D2Error: E203 if the window does not fit into the padded input.
     """
     padded = (size[0] + pads[0] + pads[2], size[1] + pads[1] + pads[3])
     if padded[0] < extent[0] or padded[1] < extent[1]:
@@ -49,7 +49,7 @@ def output_extent(
 
 @dataclass(frozen=True)
 class GroupedKernel(Op):
-    """An operator of "weights" (O, C / groups, KH, KW); its subclasses say what the attributes mean."""
+    """An operator with "weights" (O, C / groups, KH, KW); subclasses define the attributes."""
 
     stride: tuple[int, int] = (1, 1)
     pads: Pads = (0, 0, 0, 0)
@@ -57,10 +57,10 @@ class GroupedKernel(Op):
     groups: int = 1
 
     def outputs_and_extent(self, shape: Shape, node: OpNode) -> tuple[int, tuple[int, int]]:
-        """Number of outputs, and height and width of the dilated kernel, for an input of `shape`.
+        """Return the number of outputs, and height and width of the dilated kernel, for an input of `shape`.
 
         Raises:
-            N2D2Error: E201 an input of another rank, E202 weights for another number of channels.
+            N2D2Error: E201 for another rank, E202 if the weights have another number of channels.
         """
         require_rank(shape, 4, node, self.kind)
         outputs, per_group, *size = node.params["weights"].shape
@@ -76,6 +76,6 @@ class GroupedKernel(Op):
         return outputs, (height, width)
 
     def is_depthwise(self, node: OpNode) -> bool:
-        """True if each output reads one its own channel."""
+        """True if each output reads only its own channel."""
         outputs, per_group = node.params["weights"].shape[:2]
         return per_group == 1 and outputs == self.groups

@@ -8,7 +8,7 @@ from __future__ import annotations
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.linear import like
+from n2d2py.operators.linear import cast_like
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
 
@@ -37,6 +37,6 @@ class ConvToFc(Pass):
     def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
         weights = node.params["weights"]
         node.op = Fc()
-        node.params = {**node.params, "weights": like(weights.reshape(len(weights), -1), weights)}
+        node.params = {**node.params, "weights": cast_like(weights.reshape(len(weights), -1), weights)}
         graph.absorb(node, found)
         return f"Conv and {found.name} turned into Fc"

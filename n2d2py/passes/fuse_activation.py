@@ -18,7 +18,7 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.divisors import divisor
+from n2d2py.operators.divisors import divisor_tensor
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, FunctionRow
@@ -61,7 +61,7 @@ class FuseActivation(Pass):
         function = node.op.function
         if not isinstance(function, Clip):
             return Match.no(f"{function.kind} is not a clamp")
-        if function.low > 0 and any(divisor(reader) is not None for reader in graph.consumers(node.output)):
+        if function.low > 0 and any(divisor_tensor(reader) is not None for reader in graph.consumers(node.output)):
             return Match.no("it keeps a divisor, or what a logarithm is taken of, above zero")
         target = self._target(graph, node)
         if isinstance(target, str):

@@ -16,7 +16,7 @@ from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.linear import gain_and_shift, like, scale_outputs
+from n2d2py.operators.linear import cast_like, gain_and_shift, scale_outputs
 from n2d2py.passes.base import Match, Pass, drop
 
 
@@ -43,7 +43,10 @@ class FuseAffine(Pass):
         if isinstance(found.op, Affine):
             first_gain, first_shift = gain_and_shift(found)
             reference = found.params["weights"]
-            found.params = {"weights": like(gain * first_gain, reference), "bias": like(gain * first_shift + shift, reference)}
+            found.params = {
+                "weights": cast_like(gain * first_gain, reference),
+                "bias": cast_like(gain * first_shift + shift, reference),
+            }
         else:
             scale_outputs(found, gain, shift)
         graph.absorb(found, node)
@@ -102,5 +105,5 @@ class BatchNormToAffine(Pass):
     def rewrite(self, graph: Graph, node: Node, found: object) -> str:
         gain, shift = gain_and_shift(node)
         reference = node.params["scale"]
-        node.op, node.params = Affine(), {"weights": like(gain, reference), "bias": like(shift, reference)}
+        node.op, node.params = Affine(), {"weights": cast_like(gain, reference), "bias": cast_like(shift, reference)}
         return "BatchNorm turned into a gain and a shift per channel"

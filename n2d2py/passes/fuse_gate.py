@@ -14,7 +14,7 @@ from math import isclose
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
-from n2d2py.operators.elemwise.idioms import gated
+from n2d2py.operators.elemwise.idioms import find_gated_function
 from n2d2py.operators.functions import FunctionRow
 from n2d2py.passes.base import Match, Pass
 
@@ -40,7 +40,7 @@ class FuseGate(Pass):
             return None
         if any(shape != op.dims for shape in op.shapes):
             return None
-        found = gated(graph, *node.inputs)
+        found = find_gated_function(graph, *node.inputs)
         if found is None:
             return None
         x, function, factor = found

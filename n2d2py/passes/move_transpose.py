@@ -12,7 +12,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.linear import like
+from n2d2py.operators.linear import cast_like
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.base import Match, Pass, recompute_shapes
@@ -93,7 +93,7 @@ class TransposeIntoFc(Pass):
         for reader in found:
             weights = reader.params["weights"]
             columns = weights.reshape(len(weights), *sizes).transpose(0, *back)
-            reader.params = {**reader.params, "weights": like(columns.reshape(len(weights), -1), weights)}
+            reader.params = {**reader.params, "weights": cast_like(columns.reshape(len(weights), -1), weights)}
             reader.inputs = [source]
         for unread in graph.prune():
             graph.aliases.update(dict.fromkeys(unread.outputs, source))

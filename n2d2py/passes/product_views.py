@@ -16,7 +16,7 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.map.op import scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.matmul.op import positions
+from n2d2py.operators.arrays.matmul.op import view_positions
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.passes.base import Match, Pass
 
@@ -29,7 +29,7 @@ def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
         corner = tuple(1 if i == axis else 0 for i in range(places.ndim))
         steps.append(int(places[corner]) - first if length > 1 else 0)
     view = (size, first, *steps)
-    return view if min(steps) >= 0 and np.array_equal(positions(view, places.shape), places) else None
+    return view if min(steps) >= 0 and np.array_equal(view_positions(view, places.shape), places) else None
 
 
 def _only_moves(node: Node | None) -> bool:
@@ -62,19 +62,19 @@ class ProductOperand(Pass):
             producer = graph.producer(node.inputs[index])
             if producer is None:
                 continue
-            view = op.placed()[index]
+            view = op.full_views()[index]
             scaled = scale_and_shift(producer)
             if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
                 return Match(Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}"))
             if _only_moves(producer):
-                places = producer.op.positions()[0][positions(view, dims)]
+                places = producer.op.positions()[0][view_positions(view, dims)]
                 taken = steps_of_order(places, graph.shape(producer.inputs[0])[1])
                 if taken is not None:
                     return Match(Operand(index, producer.inputs[0], taken, 1.0, f"the order of {producer.name}"))
         return None
 
     def rewrite(self, graph: Graph, node: Node, found: Operand) -> str:
-        views = list(node.op.placed())
+        views = list(node.op.full_views())
         views[found.index] = found.view
         node.op = replace(node.op, scale=node.op.scale * found.factor, views=tuple(views))
         node.inputs = [found.source if index == found.index else name for index, name in enumerate(node.inputs)]
@@ -103,9 +103,9 @@ class ProductResult(Pass):
         order = reader.op.positions()[0]
         if len(order) != op.output_size() or len(np.unique(order)) != len(order):
             return None
-        views = op.placed()
+        views = op.full_views()
         back = np.argsort(order)  # where each element of the result goes
-        view = steps_of_order(back[positions(views[2], op.dims)], op.output_size())
+        view = steps_of_order(back[view_positions(views[2], op.dims)], op.output_size())
         return None if view is None else Match((reader, replace(op, views=(*views[:2], view))))
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[Node, ArrayMatMul]) -> str:

@@ -17,7 +17,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.functions import Clip
-from n2d2py.operators.quantize import Quantize, grid_of, moved_from
+from n2d2py.operators.quantize import Quantize, grid_type, values_source
 from n2d2py.passes.base import Match, Pass, drop
 
 
@@ -31,7 +31,7 @@ class MergeQuantize(Pass):
         if not isinstance(node.op, Quantize) or node.activation is not None:
             return None
         source = node.inputs[0]
-        if grid_of(graph, source) == node.op.type:
+        if grid_type(graph, source) == node.op.type:
             if graph.joins_ends(node):
                 return Match.no("it joins a network output and an input or another output")
             return Match(source)
@@ -84,9 +84,9 @@ class HoistQuantize(Pass):
         if mover is None or mover.activation is not None or (len(mover.inputs) > 1 and not is_real_concat(mover)):
             return None
         if is_real_concat(mover):
-            moves = grid_of(graph, mover.output) is None
+            moves = grid_type(graph, mover.output) is None
         else:
-            moves = moved_from(graph, mover.output) != mover.output and grid_of(graph, mover.output) is None
+            moves = values_source(graph, mover.output) != mover.output and grid_type(graph, mover.output) is None
         if not moves:
             return None
         if graph.sole_consumer(mover.output) is not node:

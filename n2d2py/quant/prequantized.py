@@ -19,7 +19,7 @@ from n2d2py.graph.node import OTHER
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.functions import Clip
-from n2d2py.operators.quantize import Quantize, moved_from
+from n2d2py.operators.quantize import Quantize, values_source
 from n2d2py.quant.contract import QUANTIZERS, LayerTypes, prequantize_layer, refused
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_layer
@@ -96,7 +96,7 @@ def _gain_before_quantize(graph: Graph, name: str) -> tuple[Node, NumType] | Non
     """Return the layer with the only gain and shift between a tensor and its only Quantize, and the quantized type; None
     otherwise."""
     node = graph.sole_consumer(name)
-    while node is not None and moved_from(graph, node.output) != node.output and node.output not in graph.outputs:
+    while node is not None and values_source(graph, node.output) != node.output and node.output not in graph.outputs:
         node = graph.sole_consumer(node.output)
     if node is None or not isinstance(node.op, Affine) or node.activation is not None or node.output in graph.outputs:
         return None

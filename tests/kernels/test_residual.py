@@ -149,7 +149,7 @@ def test_small(tmp_path):
 def test_small_and_mid(tmp_path, monkeypatch, streamed):
     """All outputs stored past the caches, and none."""
     need("g++")
-    monkeypatch.setattr(pool_sum, "STREAMED", streamed)
+    monkeypatch.setattr(pool_sum, "STREAMING_BYTES", streamed)
     made = [*random_cases(1, 18, "small"), *random_cases(2, 6, "mid")]
     for case in made:
         case.planes["y"] = replace(case.planes["y"], external=True)

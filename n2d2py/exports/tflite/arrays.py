@@ -11,7 +11,7 @@ from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Shifted
 from n2d2py.graph.shapes import elements
-from n2d2py.operators.arrays.matmul.op import View, positions
+from n2d2py.operators.arrays.matmul.op import View, view_positions
 from n2d2py.quant.contract import QUANTIZERS
 
 _MOST_AXES = 4
@@ -89,7 +89,7 @@ def viewed(layers: Layers, name: str, index: int, view: View, dims: tuple[int, .
     """The elements that a view names, with the dimensions `dims`."""
     order = _order(view, dims)
     if order is None:
-        taken = gathered(layers, name, index, view[0], positions(view, dims), grid)
+        taken = gathered(layers, name, index, view[0], view_positions(view, dims), grid)
         return shaped(layers, name, taken, dims, grid)
     stored = tuple(dims[axis] for axis in order)
     if order == tuple(range(len(dims))):
@@ -205,7 +205,7 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
     op, file = node.op, layers.file
     if op.result or (min(op.slots) < 0 and node.output not in layers.real):
         raise NoTfliteForm("a product of a constant array of integers, or of whole numbers")
-    views, dims = op.placed(), (op.left, op.right, op.dims)
+    views, dims = op.full_views(), (op.left, op.right, op.dims)
     if len(op.dims) > _MOST_AXES + 1:
         raise NoTfliteForm(f"a product of {len(op.dims)} axes")
     operands, across = [], []
@@ -227,7 +227,7 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
     file.operator("BATCH_MATMUL", operands, made, "BatchMatMulOptions", adjX=across[0], adjY=across[1])
     order = _order(views[2], op.dims)
     if order is None:
-        back = np.argsort(positions(views[2], op.dims).reshape(-1))
+        back = np.argsort(view_positions(views[2], op.dims).reshape(-1))
         made = gathered(layers, f"{node.output}/ordered", made, len(back), back, grid)
     elif order != tuple(range(len(order))):
         made = turned(layers, f"{node.output}/ordered", made, op.dims, order, grid)

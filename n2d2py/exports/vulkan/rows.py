@@ -78,7 +78,7 @@ def matrix_product(layer: GpuLayer) -> Sequence[Dispatch]:
     if layer.node.rescale is None:
         raise NoShader("it multiplies integers without a scale")
     firsts, steps = [], []
-    for view, dims, kind in zip(op.placed(), (op.left, op.right, op.dims), kinds, strict=True):
+    for view, dims, kind in zip(op.full_views(), (op.left, op.right, op.dims), kinds, strict=True):
         firsts.append(view[1] * kind.bytes)
         steps.append([0 if size == 1 else step * kind.bytes for size, step in zip(dims, view[2:], strict=True)])
     left, right, out = steps

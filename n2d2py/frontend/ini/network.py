@@ -22,7 +22,7 @@ from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
 from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.quantize import grid_of
+from n2d2py.operators.quantize import grid_type
 
 PROVIDERS = ("cenv", "env", "sp")
 """Section names of the stimuli provider; the first one present is used."""
@@ -294,7 +294,7 @@ def _build_layer(
 def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str, str]]) -> None:
     """Warn of a Softmax after an unsigned quantizer: its inputs are never below 0."""
     for name, tensor in parents:
-        kind = grid_of(graph, tensor)
+        kind = grid_type(graph, tensor)
         if kind is not None and not kind.signed and kind.zero_point == 0:
             log.warning(
                 "W227",

@@ -45,7 +45,7 @@ from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ONNX_FUNCTIONS
-from n2d2py.operators.normalize.spelled import spelled_norm
+from n2d2py.operators.normalize.decomposed import import_decomposed_norm
 
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
@@ -335,7 +335,7 @@ class _Walk:
         of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
         builder.constants.update(of_file)
-        if on_arrays is None or not spelled_norm(OnnxNode(proto, builder), builder):
+        if on_arrays is None or not import_decomposed_norm(OnnxNode(proto, builder), builder):
             self._apply(proto, converter, on_arrays)
         builder.constants.update(side_by_side)
         if integers and proto.op_type != "DequantizeLinear":

@@ -12,15 +12,14 @@ from n2d2py.operators.base import Op
 
 
 def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:
-    """The NumPy type of the elements of a tensor kind; `real` for the real numbers (kind "")."""
+    """Return the NumPy type of a tensor kind; `real` for real numbers (kind "")."""
     return np.dtype(real) if not kind else np.dtype(np.bool_ if kind == "bool" else kind)
 
 
 class ArrayOp(Op):
-    """An operator on vectors; operands that are constants are parameters "operand0", "operand1", ...
+    """An operator on vectors; constant operands are parameters "operand0", "operand1", ...
 
-    Subclasses have `slots`: for each operand the index of the input that it is, or -1 for a constant; and
-    `result`: the kind of the output.
+    Subclasses define `slots`, the input index of each operand or -1 for a constant, and `result`, the kind of the output.
     """
 
     slots: tuple[int, ...] = (0,)
@@ -28,11 +27,11 @@ class ArrayOp(Op):
     mixes_types: ClassVar[bool] = True
 
     def operand_sizes(self) -> tuple[int, ...]:
-        """Elements of each operand."""
+        """Return the number of elements of each operand."""
         raise NotImplementedError
 
     def output_size(self) -> int:
-        """Elements of the output."""
+        """Return the number of elements of the output."""
         raise NotImplementedError
 
     def output_kinds(self, kinds: list[str], node) -> list[str]:
@@ -52,8 +51,8 @@ class ArrayOp(Op):
         return [(1, self.output_size())]
 
     def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        """The operands (N or 1, E), constants in the type of the real inputs."""
-        real, found = self.real(inputs), []
+        """Return the operands (N or 1, E), constants in the type of the real inputs."""
+        real, found = self.real_dtype(inputs), []
         for index, slot in enumerate(self.slots):
             if slot >= 0:
                 found.append(inputs[slot])
@@ -62,18 +61,18 @@ class ArrayOp(Op):
                 found.append(constant.astype(real) if constant.dtype.kind == "f" else constant)
         return found
 
-    def real(self, inputs: list[np.ndarray]) -> np.dtype:
-        """The type of real results."""
+    def real_dtype(self, inputs: list[np.ndarray]) -> np.dtype:
+        """Return the type of real results."""
         return next((x.dtype for x in inputs if x.dtype.kind == "f"), np.dtype(np.float32))
 
-    def typed(self, values: np.ndarray, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        """The result as [(N, E)] in the type of its kind."""
+    def as_output(self, values: np.ndarray, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Return the result as [(N, E)] in the type of its kind."""
         count = max(len(x) for x in inputs)
         values = np.broadcast_to(values, (count, *values.shape[1:])).reshape(count, -1)
-        return [np.ascontiguousarray(values.astype(kind_dtype(self.result, self.real(inputs)), copy=False))]
+        return [np.ascontiguousarray(values.astype(kind_dtype(self.result, self.real_dtype(inputs)), copy=False))]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Integers of a fixed type are computed with unchanged; quantized ones only moved or compared."""
+        """Compute with integers of a fixed type unchanged; quantized integers are only moved or compared."""
         return [
             y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs, strict=True)
         ]

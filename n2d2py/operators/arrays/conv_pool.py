@@ -1,4 +1,4 @@
-"""Convolutions and pools over up to three axes, with weights that may be computed in the network."""
+"""Convolutions and pools over up to three axes, also with weights computed in the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from n2d2py.frontend.onnx.windows import check_bias, cut_off, pads_along, per_ax
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.lowering import output_pointer, pointers
+from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 
@@ -29,15 +29,15 @@ Triple = tuple[int, int, int]
 @register
 @dataclass(frozen=True)
 class ArrayConvPool(ArrayOp):
-    """Windows over x of (batch, channels, D, H, W): operand 0; result (batch, outputs, D', H', W').
+    """Sliding windows over x (batch, channels, D, H, W), operand 0; result (batch, outputs, D', H', W').
 
-    Conv: operand 1 are weights (outputs, channels / groups, kernel). Max, Average, Lp (of order `order`), and MaxIndex:
-    the position of the largest element counted over a channel, plus those of the channels and stimuli before it.
+    Conv: operand 1 has the weights (outputs, channels / groups, kernel). Max, Average, Lp (of order `order`). MaxIndex: index
+    of the largest element within a channel, plus the elements of the channels and samples before it.
 
     Attributes:
-        pads: elements before each axis; what lies beyond the input is left out of a window.
-        counted: elements after each axis that an average counts like those before it, None: it counts input only.
-        column_major: of MaxIndex: positions within a channel count the first axis fastest.
+        pads: elements before each axis; padding is not part of a window.
+        counted: padding after each axis that an average counts, like the padding before; None counts only inputs.
+        column_major: MaxIndex counts positions within a channel with the first axis fastest.
     """
 
     function: str
@@ -68,7 +68,7 @@ class ArrayConvPool(ArrayOp):
         return self.output_size() * each
 
     def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
-        """(N, batch, channels, kernel..., D', H', W') of the elements of all windows."""
+        """Return the elements of all windows (N, batch, channels, kernel..., D', H', W')."""
         pads = [
             (before, max(0, (n - 1) * s + (k - 1) * d + 1 - size - before))
             for before, n, s, k, d, size in zip(
@@ -89,31 +89,31 @@ class ArrayConvPool(ArrayOp):
         operands = self.operands(inputs, node)
         x = operands[0].reshape(-1, *self.dims)
         if self.function == "Conv":
-            return self.typed(self._convolve(x, operands[1]), inputs)
+            return self.as_output(self._convolve(x, operands[1]), inputs)
         taps = prod(self.kernel)
         if self.function in ("Max", "MaxIndex"):
             lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
             parts = self._windows(x, lowest).reshape(*x.shape[:3], taps, *self.size)
             if self.function == "Max":
-                return self.typed(parts.max(3), inputs)
+                return self.as_output(parts.max(3), inputs)
             index = np.arange(prod(self.dims[2:]))
             index = index.reshape(self.dims[:1:-1]).T if self.column_major else index.reshape(self.dims[2:])
             index = index + (np.arange(prod(self.dims[:2])) * prod(self.dims[2:])).reshape(*self.dims[:2], 1, 1, 1)
             positions = self._windows(np.broadcast_to(index, x.shape).astype(np.int64), 0)
             positions = positions.reshape(*x.shape[:3], taps, *self.size)
             best = parts.argmax(3)[:, :, :, None]
-            return self.typed(np.take_along_axis(positions, best, 3), inputs)
+            return self.as_output(np.take_along_axis(positions, best, 3), inputs)
         wide = x.astype(np.float64)
         if self.function == "Lp":
             wide = wide * wide if self.order == 2 else exact.power(np.abs(wide), self.order)
         parts = self._windows(wide, 0.0).reshape(*x.shape[:3], taps, *self.size)
         total = np.add.accumulate(parts, axis=3)[:, :, :, -1]
         if self.function == "Lp":
-            return self.typed(np.sqrt(total) if self.order == 2 else exact.power(total, 1 / self.order), inputs)
-        return self.typed(total / self.counts(), inputs)
+            return self.as_output(np.sqrt(total) if self.order == 2 else exact.power(total, 1 / self.order), inputs)
+        return self.as_output(total / self.counts(), inputs)
 
     def counts(self) -> np.ndarray:
-        """The number of elements that each window counts, (D', H', W')."""
+        """Return the number of elements that each window counts, (D', H', W')."""
         after = self.counted or (0, 0, 0)
         first = (0, 0, 0) if self.counted is None else tuple(-p for p in self.pads)
         result = np.ones(self.size, np.int64)
@@ -143,17 +143,17 @@ memory_access("ArrayConvPool")(whole)
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-def _three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
+def _as_triple(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
     return (*(fill,) * (3 - len(values)), *map(int, values))  # type: ignore[return-value]
 
 
-def _spatial(x: Value) -> int:
+def _spatial_rank(x: Value) -> int:
     if not 3 <= len(x.dims) <= 5:
         raise Unsupported(f"its input has rank {len(x.dims)}, only rank 3, 4 or 5 is supported")
     return len(x.dims) - 2
 
 
-def window(
+def add_windows(
     a: Arrays,
     function: str,
     x: Value,
@@ -170,22 +170,22 @@ def window(
     column_major: bool = False,
     result: str | None = None,
 ) -> Value:
-    """An ArrayConvPool whose result has the axes of x."""
+    """Add an ArrayConvPool whose result has the axes of x."""
     if min(size) < 1:
         raise Unsupported("its result has no elements")
     operands = [a.tensor(x)] if weights is None else [x, weights]
-    dims = (x.dims[0], x.dims[1], *_three(x.dims[2:]))
+    dims = (x.dims[0], x.dims[1], *_as_triple(x.dims[2:]))
     op = ArrayConvPool(
         function,
         dims,
         outputs,
-        _three(size),
-        _three(kernel),
-        _three(stride),
-        _three(before, 0),
-        _three(dilation),
+        _as_triple(size),
+        _as_triple(kernel),
+        _as_triple(stride),
+        _as_triple(before, 0),
+        _as_triple(dilation),
         groups,
-        None if counted is None else _three(counted, 0),
+        None if counted is None else _as_triple(counted, 0),
         order,
         column_major,
         a.slots(operands),
@@ -194,9 +194,9 @@ def window(
     return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
 
 
-def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) -> Value:
-    """The convolution by the node's attributes, without bias."""
-    spatial = _spatial(x)
+def add_convolution(a: Arrays, x: Value, weights: Value, result: str | None = None) -> Value:
+    """Add the convolution that the node's attributes describe, without bias."""
+    spatial = _spatial_rank(x)
     kernel, stride, dilation = weights.dims[2:], per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
     if len(kernel) != spatial:
         raise Unsupported("its weights and its input differ in rank")
@@ -205,16 +205,16 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     before, after = pads_along(a.node, x.dims[2:], extent, stride)
     size = [window_count(*axis, False) for axis in zip(x.dims[2:], before, after, extent, stride, strict=True)]
     groups = _groups(a, x, weights)
-    return window(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
+    return add_windows(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
 
 
 @onnx_array("Conv")
 def _conv(a: Arrays) -> None:
-    a.bind(_biased(a, convolved(a, a.value(0), a.value(1))))
+    a.bind(_add_bias(a, add_convolution(a, a.value(0), a.value(1))))
 
 
 def _groups(a: Arrays, x: Value, weights: Value, transposed: bool = False) -> int:
-    """Return the groups of a convolution; raise Unsupported where its weights do not fit its input."""
+    """Return the groups of a convolution; raise Unsupported if its weights do not match its input."""
     groups = int(a.node.attribute("group", 1))
     channels = weights.dims[0] if transposed else groups * weights.dims[1]
     if groups < 1 or x.dims[1] != channels or weights.dims[0] % groups:
@@ -227,7 +227,7 @@ def _check_kernel(a: Arrays, weights: Value) -> None:
         raise Unsupported("its kernel_shape differs from the shape of its weights")
 
 
-def _biased(a: Arrays, made: Value) -> Value:
+def _add_bias(a: Arrays, made: Value) -> Value:
     if not a.has(2):
         return made
     bias = a.value(2)
@@ -237,9 +237,9 @@ def _biased(a: Arrays, made: Value) -> Value:
 
 @onnx_array("ConvTranspose")
 def _deconv(a: Arrays) -> None:
-    """A convolution of the input with zeros between its elements, by the mirrored weights."""
+    """Add a convolution with mirrored weights over the input with zeros between its elements."""
     x, weights = a.value(0), a.value(1)
-    spatial = _spatial(x)
+    spatial = _spatial_rank(x)
     kernel, stride, dilation = weights.dims[2:], per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
     _check_kernel(a, weights)
     groups = _groups(a, x, weights, transposed=True)
@@ -257,20 +257,20 @@ def _deconv(a: Arrays) -> None:
         chosen[2 + axis] = [-1] * max(0, lead) + line[max(0, -lead) :]
         short = size[axis] + extent[axis] - 1 - len(chosen[2 + axis])
         chosen[2 + axis] = (chosen[2 + axis] + [-1] * max(0, short))[: size[axis] + extent[axis] - 1]
-    spread = a.axes(x, chosen)
+    spread = a.select(x, chosen)
     inputs, outputs = weights.dims[0], weights.dims[1] * groups
-    mirrored = a.axes(weights, {2 + axis: range(k - 1, -1, -1) for axis, k in enumerate(kernel)})
+    mirrored = a.select(weights, {2 + axis: range(k - 1, -1, -1) for axis, k in enumerate(kernel)})
     split = a.reshape(mirrored, (groups, inputs // groups, weights.dims[1], *kernel))
     turned = a.transpose(split, (0, 2, 1, *range(3, 3 + spatial)))
     turned = a.reshape(turned, (outputs, inputs // groups, *kernel))
     ones = [1] * spatial
-    a.bind(_biased(a, window(a, "Conv", spread, turned, outputs, size, kernel, ones, [0] * spatial, dilation, groups)))
+    a.bind(_add_bias(a, add_windows(a, "Conv", spread, turned, outputs, size, kernel, ones, [0] * spatial, dilation, groups)))
 
 
 def _pool(function: str):
     def convert(a: Arrays) -> None:
         x = a.value(0)
-        spatial = _spatial(x)
+        spatial = _spatial_rank(x)
         kernel = per_axis(a.node, "kernel_shape", spatial)
         stride, dilation = per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
         extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -279,18 +279,18 @@ def _pool(function: str):
         size = [window_count(*axis, ceil_mode) for axis in axes]
         include = bool(a.node.attribute("count_include_pad", 0))
         place = (x, None, x.dims[1], size, kernel, stride, before, dilation)
-        made = window(a, function, *place, order=_order(a), counted=after if include else None)
+        made = add_windows(a, function, *place, order=_norm_order(a), counted=after if include else None)
         _check_windows(size, kernel, stride, before, dilation, x)
         a.bind(made)
-        if a.wants(1):
+        if a.is_output_used(1):
             column_major = bool(a.node.attribute("storage_order", 0))
-            a.bind(window(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
+            a.bind(add_windows(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
 
     return convert
 
 
-def _order(a: Arrays) -> int:
-    """The p of a p-norm."""
+def _norm_order(a: Arrays) -> int:
+    """Return the p of a p-norm."""
     order = int(a.node.attribute("p", 2))
     if order < 1:
         raise Unsupported(f"p={order} is not supported")
@@ -304,12 +304,12 @@ def _check_windows(size, kernel, stride, before, dilation, x: Value) -> None:
                 raise Unsupported("some of its windows lie outside the image", "reduce its pads")
 
 
-def _global(function: str):
+def _global_pool(function: str):
     def convert(a: Arrays) -> None:
         x = a.value(0)
-        spatial = _spatial(x)
+        spatial = _spatial_rank(x)
         ones = [1] * spatial
-        a.bind(window(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_order(a)))
+        a.bind(add_windows(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_norm_order(a)))
 
     return convert
 
@@ -317,15 +317,15 @@ def _global(function: str):
 onnx_array("MaxPool")(_pool("Max"))
 onnx_array("AveragePool")(_pool("Average"))
 onnx_array("LpPool")(_pool("Lp"))
-onnx_array("GlobalMaxPool")(_global("Max"))
-onnx_array("GlobalAveragePool")(_global("Average"))
-onnx_array("GlobalLpPool")(_global("Lp"))
+onnx_array("GlobalMaxPool")(_global_pool("Max"))
+onnx_array("GlobalAveragePool")(_global_pool("Average"))
+onnx_array("GlobalLpPool")(_global_pool("Lp"))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayConvPool")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a convolution or a pool of up to three axes."""
+    """Return the C++ of a convolution or a pool of up to three axes."""
     op = layer.op
     constants = {
         "Batch": op.dims[0],
@@ -348,7 +348,7 @@ def _lower(layer: Layer) -> LayerCode:
                 f"Last{axis}": op.dims[2 + index] + (op.counted[index] if counted else 0),
             }
         )
-    config, operands = layer.config(f"{op.function} over windows", {}, constants), pointers(layer)
+    config, operands = layer.config(f"{op.function} over windows", {}, constants), operand_pointers(layer)
     if op.function == "Conv":
         call = Call("n2d2::arrayConvolution", (config,), (*operands[:2], output_pointer(layer)))
     else:

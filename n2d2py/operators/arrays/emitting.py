@@ -1,4 +1,4 @@
-"""Shared by the emitters of operators on arrays: the vectors get their dimensions, and lose them again."""
+"""Shared by the ONNX emitters of operators on arrays: conversion between vectors and arrays."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from n2d2py.operators.arrays.base import kind_dtype
 from n2d2py.reference.contract import OnnxWriter
 
 
-def typed(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
-    """An initializer of a tensor kind."""
+def emit_constant(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
+    """Return an initializer of a tensor kind."""
     return writer.exact(np.ascontiguousarray(values.astype(kind_dtype(kind))))
 
 
-def shaped(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
-    """The elements of a tensor, in the order of memory, with dimensions after the batch axis."""
+def emit_reshape(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
+    """Return the elements of a tensor, in memory order, with dimensions `dims` after the batch axis."""
     rank = len(writer.graph.shape(tensor))
     if rank > 2:
         tensor = writer.emit("Transpose", [tensor], perm=memory_axes(rank))
     return writer.emit("Reshape", [tensor, writer.constant([0, *dims])])
 
 
-def flat(writer: OnnxWriter, tensor: str, output: str) -> None:
-    """Writes `output` of a tensor that has its elements in the order of memory."""
+def emit_flat(writer: OnnxWriter, tensor: str, output: str) -> None:
+    """Add `output`, whose elements are those of `tensor` in memory order."""
     shape = writer.graph.shape(output)
     axes = memory_axes(len(shape))
     target = writer.constant([0, *(shape[axis] for axis in axes[1:])] if len(shape) > 2 else [0, -1])
@@ -37,26 +37,25 @@ def flat(writer: OnnxWriter, tensor: str, output: str) -> None:
         writer.emit("Transpose", [writer.emit("Reshape", [tensor, target])], output, perm=np.argsort(axes).tolist())
 
 
-def operands(
+def emit_operands(
     writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...], slots: tuple[int, ...] | None = None
 ) -> list[str]:
-    """Each operand in its dimensions after the batch axis, of length 1 for constants."""
+    """Return each operand in its dimensions after the batch axis, of length 1 for constants."""
     found = []
     for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes, strict=True)):
         if slot >= 0:
-            found.append(shaped(writer, node.inputs[slot], dims))
+            found.append(emit_reshape(writer, node.inputs[slot], dims))
         else:
             values = node.params[f"operand{index}"].reshape(1, *dims)
-            found.append(typed(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
+            found.append(emit_constant(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
     return found
 
 
-def take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
-    """Write y[i, j, ...] = x[axes[0][i] + axes[1][j] + ...] of a vector (N, size), flat; all sums lie within x.
+def emit_take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
+    """Emit y[i, j, ...] = x[axes[0][i] + axes[1][j] + ...] of a vector (N, size), flat; all sums lie within x.
 
-    Where each axis goes in multiples of a step that divides the step of the one before, x is reshaped to these steps, so that
-    no
-    constant is longer than an axis; else the places are one constant.
+    If the step of each axis divides the step of the axis before, x is reshaped to these steps, and no constant is longer than
+    an axis. Otherwise all offsets are one constant.
     """
     firsts = [int(axis.min()) for axis in axes]
     steps = [int(np.gcd.reduce(axis - first)) for axis, first in zip(axes, firsts, strict=True)]

@@ -1,4 +1,4 @@
-"""Elements chosen by indices that are computed in the network."""
+"""Selection of elements by indices computed in the network."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from n2d2py.frontend.onnx.tensors import Value, check_lines, strides
 from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, operands
-from n2d2py.operators.arrays.lowering import kernel_call, pointers
+from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
+from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
-from n2d2py.operators.concat import join
+from n2d2py.operators.concat import concatenate
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 @register
 @dataclass(frozen=True)
 class ArrayGather(ArrayOp):
-    """Lines of x (outer, size, inner) by `count` indices: y (outer, count, inner). Operands: x, indices.
+    """Rows of x (outer, size, inner) selected by `count` indices: y (outer, count, inner). Operands: x, indices.
 
-    With `each` the indices have the shape of the result (outer, count, inner) and choose element by element. A
-    negative index counts from the end; one outside is held at the nearest line.
+    With `each`, the indices have the shape of the result (outer, count, inner) and select single elements. Negative indices
+    count from the end; indices out of range are clamped.
     """
 
     outer: int
@@ -57,11 +57,11 @@ class ArrayGather(ArrayOp):
         lines = indices.astype(np.int64).reshape(-1, *shape)
         lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
         lines = np.broadcast_to(lines, (count, self.outer, self.count, self.inner))
-        return self.typed(np.take_along_axis(x, lines, axis=2), inputs)
+        return self.as_output(np.take_along_axis(x, lines, axis=2), inputs)
 
 
-_MOST_PIECES = 8
-"""Pieces of which a scatter at constant places is joined; of more, elements are chosen one by one."""
+_MAX_PIECES = 8
+"""Largest number of concatenated pieces of a scatter at constant positions; else it selects single elements."""
 
 
 @register
@@ -69,9 +69,8 @@ _MOST_PIECES = 8
 class ArrayScatter(ArrayOp):
     """x with updates at positions: y = x; y[indices[i]] = update i, in order. Operands: x, indices, updates.
 
-    x is (size, inner), indices are `count` line numbers and each update is a line of `inner`. `combine`: "none", "add", "mul",
-    "max" or
-    "min" with what is there.
+    x is (size, inner), indices are `count` row numbers, and each update is a row of `inner`. `combine` with the old row:
+    "none", "add", "mul", "max" or "min".
     """
 
     size: int
@@ -100,14 +99,14 @@ class ArrayScatter(ArrayOp):
             for position, line in enumerate(lines):
                 piece = updates[n][position * self.inner : (position + 1) * self.inner]
                 result[n, line] = apply(result[n, line], piece)
-        return self.typed(result, inputs)
+        return self.as_output(result, inputs)
 
 
 memory_access("ArrayGather", "ArrayScatter")(whole)
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-# Operators that read or write at positions: constant ones, or computed in the network.
+# Operators that read or write at constant or computed positions.
 @onnx_array("Gather", images=True)
 def _gather(a: Arrays) -> None:
     dims = a.input().dims
@@ -125,7 +124,7 @@ def _gather(a: Arrays) -> None:
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -dims[axis] or flat.max() >= dims[axis]):
         raise Unsupported("its indices are outside the axis")
-    taken = a.axes(x, {axis: (flat % dims[axis]).tolist()})
+    taken = a.select(x, {axis: (flat % dims[axis]).tolist()})
     a.bind(a.reshape(taken, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
 
 
@@ -135,26 +134,26 @@ def _gather_elements(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     if len(indices.dims) != len(x.dims):
         raise Unsupported("its indices and its input differ in rank")
-    x = a.axes(x, {i: range(n) for i, n in enumerate(indices.dims) if i != axis and n < x.dims[i]})
+    x = a.select(x, {i: range(n) for i, n in enumerate(indices.dims) if i != axis and n < x.dims[i]})
     op = ArrayGather(
         prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.dims[axis], True, a.slots([x, indices]), x.kind
     )
     a.bind(a.add(op, [x, indices], indices.dims, label="gathered"))
 
 
-def _from_the_front(a: Arrays, indices: Value, size: int) -> Value:
-    """Indices into an axis of `size`, those from the end counted from the front."""
+def _wrap_indices(a: Arrays, indices: Value, size: int) -> Value:
+    """Return nonnegative indices into an axis of `size`."""
     negative = a.map("Less", indices, a.const(0, indices), result="bool")
     return a.map("Where", negative, a.map("Add", indices, a.const(size, indices)), indices, result=indices.kind)
 
 
-def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
-    """Tuples of indices (..., K) as one index into an array of dimensions `dims`."""
+def _flatten_indices(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
+    """Return tuples of indices (..., K) as flat indices into an array of dimensions `dims`."""
     steps = strides(dims)
     total = None
     for position, (size, step) in enumerate(zip(dims, steps, strict=True)):
-        part = a.axes(indices, {len(indices.dims) - 1: [position]})
-        part = a.map("Mul", _from_the_front(a, part, size), a.const(step, part))
+        part = a.select(indices, {len(indices.dims) - 1: [position]})
+        part = a.map("Mul", _wrap_indices(a, part, size), a.const(step, part))
         total = part if total is None else a.map("Add", total, part)
     if total is None:
         raise InternalError(f"{a.node.name} has indices of no axis")
@@ -166,22 +165,22 @@ def _gather_nd(a: Arrays) -> None:
     x, indices, batch = a.value(0), a.value(1), int(a.node.attribute("batch_dims", 0))
     if not 0 <= batch < min(len(x.dims), len(indices.dims)):
         raise Unsupported(f"batch_dims={batch} does not match its inputs")
-    depth = _depth(indices, len(x.dims) - batch)
+    depth = _index_depth(indices, len(x.dims) - batch)
     if batch:
         outer = prod(x.dims[:batch])
         offsets = np.arange(outer).reshape(*x.dims[:batch], *(1,) * (len(indices.dims) - batch - 1))
-        line = _linear(a, indices, x.dims[batch : batch + depth])
+        line = _flatten_indices(a, indices, x.dims[batch : batch + depth])
         line = a.map("Add", line, a.const(offsets * prod(x.dims[batch : batch + depth]), line))
         size = prod(x.dims[: batch + depth])
     else:
-        line, size = _linear(a, indices, x.dims[:depth]), prod(x.dims[:depth])
+        line, size = _flatten_indices(a, indices, x.dims[:depth]), prod(x.dims[:depth])
     rest = x.dims[batch + depth :]
     op = ArrayGather(1, size, prod(rest), line.size, False, a.slots([x, line]), x.kind)
     a.bind(a.add(op, [x, line], (*indices.dims[:-1], *rest), label="gathered"))
 
 
-def _depth(indices: Value, rank: int) -> int:
-    """Axes that the last axis of `indices` chooses on."""
+def _index_depth(indices: Value, rank: int) -> int:
+    """Return the number of axes that the last axis of `indices` selects along."""
     depth = indices.dims[-1] if indices.dims else 0
     if not 0 < depth <= rank:
         raise Unsupported(f"its indices select along {depth} axes of an input of rank {rank}")
@@ -197,22 +196,22 @@ def _scatter_elements(a: Arrays) -> None:
     if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims, strict=True)) if i != axis):
         raise Unsupported("its indices exceed the shape of its input")
     order = [i for i in range(len(x.dims)) if i != axis]
-    # lines of one element: the result of the other axes as outer positions
+    # rows of one element: the other axes become outer positions
     outer = a.transpose(x, [*order, axis])
     size, region = x.dims[axis], tuple(indices.dims[i] for i in order)
     places = np.arange(prod(outer.dims[:-1])).reshape(outer.dims[:-1])[tuple(slice(0, n) for n in region)]
     line = a.transpose(indices, [*order, axis])
-    line = _from_the_front(a, line, size)
+    line = _wrap_indices(a, line, size)
     line = a.map("Add", line, a.const(places[..., None] * size, line))
     values = a.transpose(updates, [*order, axis])
-    made = a.reshape(_scattered(a, outer, a.reshape(line, (line.size,)), values, x.size, 1), outer.dims)
+    made = a.reshape(_scatter_rows(a, outer, a.reshape(line, (line.size,)), values, x.size, 1), outer.dims)
     a.bind(a.transpose(made, np.argsort([*order, axis]).tolist()))
 
 
-def _scattered(a: Arrays, x: Value, line: Value, updates: Value, size: int, inner: int) -> Value:
-    """Lines of `inner` elements of `x` (size, inner), those at the places `line` replaced by `updates` or combined with them.
+def _scatter_rows(a: Arrays, x: Value, line: Value, updates: Value, size: int, inner: int) -> Value:
+    """Add rows of `inner` elements of `x` (size, inner) with the rows at `line` replaced by `updates` or combined with them.
 
-    At constant places elements only move, so the result is pieces of both, which have integers.
+    At constant positions elements only move: the result concatenates pieces of both, which runs on integers.
     """
     how = a.node.attribute("reduction", "none")
     if how not in ("none", "add", "mul", "max", "min"):
@@ -224,22 +223,22 @@ def _scattered(a: Arrays, x: Value, line: Value, updates: Value, size: int, inne
     source = np.arange(size)
     source[np.clip(line.constant.reshape(-1), 0, size - 1)] = size + np.arange(line.size)
     starts = [0, *(1 + np.flatnonzero((np.diff(source) != 1) | (source[1:] == size))).tolist(), size]
-    if len(starts) > _MOST_PIECES + 1:
-        return a.axes(join(a, [operands[0], operands[2]], 0), {0: source.tolist()})
+    if len(starts) > _MAX_PIECES + 1:
+        return a.select(concatenate(a, [operands[0], operands[2]], 0), {0: source.tolist()})
     pieces = []
     for start, stop in pairwise(starts):
         first = int(source[start])
         value, first = (operands[0], first) if first < size else (operands[2], first - size)
-        pieces.append(a.axes(value, {0: range(first, first + stop - start)}))
-    return join(a, pieces, 0)
+        pieces.append(a.select(value, {0: range(first, first + stop - start)}))
+    return concatenate(a, pieces, 0)
 
 
 @onnx_array("ScatterND")
 def _scatter_nd(a: Arrays) -> None:
     x, indices, updates = a.values()
-    depth = _depth(indices, len(x.dims))
-    line = _linear(a, indices, x.dims[:depth])
-    a.bind(a.reshape(_scattered(a, x, line, updates, prod(x.dims[:depth]), prod(x.dims[depth:])), x.dims))
+    depth = _index_depth(indices, len(x.dims))
+    line = _flatten_indices(a, indices, x.dims[:depth])
+    a.bind(a.reshape(_scatter_rows(a, x, line, updates, prod(x.dims[:depth]), prod(x.dims[depth:])), x.dims))
 
 
 @onnx_array("OneHot")
@@ -258,37 +257,37 @@ def _one_hot(a: Arrays) -> None:
         result=wide.kind,
     )
     hit = a.map("Equal", wrapped, a.const(places, wide), result="bool")
-    off, on = (a.axes(values, {0: [index]}) for index in (0, 1))
+    off, on = (a.select(values, {0: [index]}) for index in (0, 1))
     a.bind(a.map("Where", hit, on, off, result=values.kind))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayGather")
 def _lower_gather(layer: Layer) -> LayerCode:
-    """The C++ of elements at computed positions."""
+    """Return the C++ of elements at computed positions."""
     op = layer.op
     sizes = (op.outer, op.size, op.inner, op.count, bool(op.each))
-    return kernel_call(layer, "array_move", "arrayGather", sizes, pointers(layer))
+    return kernel_call(layer, "array_move", "arrayGather", sizes, operand_pointers(layer))
 
 
 @cpp("ArrayScatter")
 def _lower_scatter(layer: Layer) -> LayerCode:
-    """The C++ of updates at computed positions."""
+    """Return the C++ of updates at computed positions."""
     op = layer.op
     combine = f"n2d2::Scatter{op.combine.capitalize()}"
-    return kernel_call(layer, "array_move", "arrayScatter", (op.size, op.inner, op.count, combine), pointers(layer))
+    return kernel_call(layer, "array_move", "arrayScatter", (op.size, op.inner, op.count, combine), operand_pointers(layer))
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ArrayGather")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    """Element by element; a line that all of its elements are taken from is named once for each of them."""
+    """Add a GatherElements; the index of a row is repeated for each of its elements."""
     op = node.op
     if min(op.slots) < 0:
         raise NoOnnxForm("a constant whose elements are chosen has no ONNX form")
     chosen = (op.outer, op.count, op.inner)
-    x, lines = operands(writer, node, ((op.outer, op.size, op.inner), chosen if op.each else (1, op.count, 1)))
+    x, lines = emit_operands(writer, node, ((op.outer, op.size, op.inner), chosen if op.each else (1, op.count, 1)))
     lines = writer.emit("Cast", [lines], to=writer.element(np.int64))
     if not op.each:
         lines = writer.emit("Expand", [lines, writer.constant([1, *chosen])])
-    flat(writer, writer.emit("GatherElements", [x, lines], axis=2), output)
+    emit_flat(writer, writer.emit("GatherElements", [x, lines], axis=2), output)

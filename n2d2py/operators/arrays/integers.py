@@ -1,8 +1,8 @@
-"""Integers of a fixed type: products and convolutions of them, rounding to them with scales computed at run time.
+"""Integers of a fixed type: their products and convolutions, and quantization with scales computed at run time.
 
-So networks whose activations are quantized dynamically run unchanged (DynamicQuantizeLinear, MatMulInteger,
-ConvInteger), and single QuantizeLinear and DequantizeLinear nodes with the integers of the file as inputs and outputs.
-Networks with static scales do not come here: their integers are those of the export (operators/quantize.py).
+Dynamically quantized networks run unchanged (DynamicQuantizeLinear, MatMulInteger, ConvInteger), as do single QuantizeLinear
+and DequantizeLinear nodes with integers as network inputs and outputs. Networks with static scales use operators/quantize.py:
+their integers are those of the export.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, element_dtype
-from n2d2py.operators.arrays.conv_pool import convolved
-from n2d2py.operators.arrays.matmul.onnx import product
-from n2d2py.operators.arrays.reduce import reduced
+from n2d2py.operators.arrays.conv_pool import add_convolution
+from n2d2py.operators.arrays.matmul.onnx import add_matmul
+from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
 
-def _centred(a: Arrays, x: Value, index: int, by_row: bool) -> Value:
-    """x less the zero point of input `index`: one, one for each of the first axis (`by_row`) or of the last."""
-    x = x if x.kind else a.cast(x, "int32")  # bytes that are inputs of the network are held as real numbers
+def _subtract_zero_point(a: Arrays, x: Value, index: int, by_row: bool) -> Value:
+    """Return x minus the zero point of input `index`: a scalar, or one per row (`by_row`) or column."""
+    x = x if x.kind else a.cast(x, "int32")  # 8-bit network inputs are real numbers in the graph
     if not a.has(index):
         return x
     zero = a.value(index)
@@ -38,45 +38,45 @@ def _centred(a: Arrays, x: Value, index: int, by_row: bool) -> Value:
 
 @onnx_array("MatMulInteger")
 def _matmul_integer(a: Arrays) -> None:
-    left, right = _centred(a, a.value(0), 2, True), _centred(a, a.value(1), 3, False)
-    a.bind(product(a, left, right, "int32"))
+    left, right = _subtract_zero_point(a, a.value(0), 2, True), _subtract_zero_point(a, a.value(1), 3, False)
+    a.bind(add_matmul(a, left, right, "int32"))
 
 
 @onnx_array("ConvInteger")
 def _conv_integer(a: Arrays) -> None:
-    x, weights = _centred(a, a.value(0), 2, False), a.value(1)
+    x, weights = _subtract_zero_point(a, a.value(0), 2, False), a.value(1)
     if a.has(3) and a.value(3).size > 1:
         zero = a.reshape(a.value(3), (weights.dims[0], *(1,) * (len(weights.dims) - 1)))
         weights = a.map("Sub", a.cast(weights, "int32"), a.cast(zero, "int32"))
     else:
-        weights = _centred(a, weights, 3, False)
-    a.bind(convolved(a, x, weights, "int32"))
+        weights = _subtract_zero_point(a, weights, 3, False)
+    a.bind(add_convolution(a, x, weights, "int32"))
 
 
-def _along(a: Arrays, value: Value, x: Value) -> Value:
-    """A scale or zero point of the node so that it broadcasts to x."""
+def _broadcast(a: Arrays, value: Value, x: Value) -> Value:
+    """Return a scale or zero point of the node in a shape that broadcasts to x."""
     if value.size == 1:
         return a.reshape(value, ())
     axis, block = a.node.axis_of(int(a.node.attribute("axis", 1)), len(x.dims)), int(a.node.attribute("block_size", 0))
     if block:
         if len(value.dims) != len(x.dims) or value.dims[axis] != -(-x.dims[axis] // block):
             raise Unsupported(f"its scales do not match blocks of {block}", "quantize the model again")
-        return a.axes(value, {axis: [index // block for index in range(x.dims[axis])]})
+        return a.select(value, {axis: [index // block for index in range(x.dims[axis])]})
     if value.size != x.dims[axis]:
         raise Unsupported(f"it has {value.size} scales for an axis of {x.dims[axis]}", "quantize the model again")
     return a.reshape(value, tuple(value.size if index == axis else 1 for index in range(len(x.dims))))
 
 
 def _scale(a: Arrays, x: Value) -> Value:
-    """The scale of the node, input 1, so that it broadcasts to x."""
+    """Return the scale of the node, input 1, in a shape that broadcasts to x."""
     scale = a.value(1)
     if scale.constant is not None and not np.all(scale.constant > 0):
         raise Unsupported("its scale is not a positive number", "quantize the model again")
-    return _along(a, a.cast(scale, ""), x)
+    return _broadcast(a, a.cast(scale, ""), x)
 
 
-def _rounded(a: Arrays, x: Value, scale: Value, zero: Value | None, kind: str) -> Value:
-    """clamp(round(x / scale) + zero) in the integers `kind`, ties to even."""
+def _quantize_values(a: Arrays, x: Value, scale: Value, zero: Value | None, kind: str) -> Value:
+    """Return clamp(round(x / scale) + zero) as integers `kind`, ties to even."""
     steps = a.map("Round", a.map("Div", a.cast(x, ""), scale))
     if zero is not None:
         steps = a.map("Add", steps, a.cast(zero, ""))
@@ -86,7 +86,7 @@ def _rounded(a: Arrays, x: Value, scale: Value, zero: Value | None, kind: str) -
 
 
 def _file_kind(a: Arrays, index: int) -> str:
-    """The kind of input `index` in the file: bytes that are inputs of the network are held as real numbers here."""
+    """Return the kind of input `index` in the file; 8-bit network inputs are real numbers in the graph."""
     given = next((v.type.tensor_type.elem_type for v in a.builder.model.proto.graph.input if v.name == a.node.inputs[index]), 0)
     return a.value(index).kind or (element_dtype(given).name if given else "float")
 
@@ -98,7 +98,7 @@ def _quantize(a: Arrays) -> None:
     if kind not in _TYPES:
         raise Unsupported(f"integers of type {kind} are not supported", "quantize to 8 or 16 bits")
     x = a.value(0)
-    a.bind(_rounded(a, x, _scale(a, x), _along(a, a.value(2), x) if a.has(2) else None, kind))
+    a.bind(_quantize_values(a, x, _scale(a, x), _broadcast(a, a.value(2), x) if a.has(2) else None, kind))
 
 
 @onnx_array("DequantizeLinear")
@@ -108,20 +108,20 @@ def _dequantize(a: Arrays) -> None:
         raise Unsupported(f"integers of type {x.kind} are not supported", "quantize to 8 or 16 bits")
     centred = a.cast(x, "int32") if x.kind else x
     if a.has(2):
-        centred = a.map("Sub", centred, a.cast(_along(a, a.value(2), x), centred.kind))
+        centred = a.map("Sub", centred, a.cast(_broadcast(a, a.value(2), x), centred.kind))
     a.bind(a.map("Mul", a.cast(centred, ""), _scale(a, x)))
 
 
 @onnx_array("DynamicQuantizeLinear")
 def _dynamic(a: Arrays) -> None:
-    """scale = (largest - smallest) / 255 of the values and 0, 1 where all are 0; zero point = round(-smallest / scale)."""
+    """Add scale = (max - min) / 255 over the values and 0, 1 if all are 0, and zero point = round(-min / scale)."""
     x = a.value(0)
     none, axes = a.const(0.0, x), list(range(len(x.dims)))
-    high = a.map("Max", reduced(a, "Max", x, axes, keep=False), none)
-    low = a.map("Min", reduced(a, "Min", x, axes, keep=False), none)
+    high = a.map("Max", reduce_axes(a, "Max", x, axes, keep=False), none)
+    low = a.map("Min", reduce_axes(a, "Min", x, axes, keep=False), none)
     width = a.map("Div", a.map("Sub", high, low), a.const(255.0, x))
     scale = a.map("Where", a.map("Equal", width, none, result="bool"), a.const(1.0, x), width, result="")
-    zero = _rounded(a, a.map("Neg", low), scale, None, "uint8")
-    a.bind(_rounded(a, x, scale, zero, "uint8"))
+    zero = _quantize_values(a, a.map("Neg", low), scale, None, "uint8")
+    a.bind(_quantize_values(a, x, scale, zero, "uint8"))
     a.bind(scale, 1)
     a.bind(zero, 2)

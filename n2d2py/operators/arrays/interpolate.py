@@ -13,7 +13,7 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -22,11 +22,11 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class ArrayInterpolate(ArrayOp):
-    """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x of (outer, size, inner).
+    """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x (outer, size, inner).
 
     Attributes:
-        positions: for each result line the lines that it is made of, each result with the same number of them.
-        weights: their weights.
+        positions: input rows of each output row, the same number for each.
+        weights: weights of these rows.
     """
 
     outer: int
@@ -54,7 +54,7 @@ class ArrayInterpolate(ArrayOp):
         for tap in range(len(self.positions[0])):
             lines = [line[tap] for line in self.positions]
             total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
-        return self.typed(total, inputs)
+        return self.as_output(total, inputs)
 
 
 memory_access("ArrayInterpolate")(whole)
@@ -63,7 +63,7 @@ memory_access("ArrayInterpolate")(whole)
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayInterpolate")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a resampling along an axis."""
+    """Return the C++ of a resampling along an axis."""
     op = layer.op
     positions = layer.array("positions", np.array(op.positions), "std::int32_t")
     weights = layer.array("weights", np.array(op.weights).astype(layer.output.dtype), layer.output.cpp)
@@ -79,5 +79,5 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     matrix = np.zeros((1, 1, len(op.positions), op.size))
     for line, (positions, weights) in enumerate(zip(op.positions, op.weights, strict=True)):
         np.add.at(matrix[0, 0, line], list(positions), weights)
-    x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
-    flat(writer, writer.emit("MatMul", [typed(writer, matrix, ""), x]), output)
+    x = emit_reshape(writer, node.inputs[0], (op.outer, op.size, op.inner))
+    emit_flat(writer, writer.emit("MatMul", [emit_constant(writer, matrix, ""), x]), output)

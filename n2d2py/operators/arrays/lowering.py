@@ -1,4 +1,4 @@
-"""The C++ of operators on arrays: loops as types, operands as pointers."""
+"""Shared C++ of operators on arrays: loops as types, operands as pointers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CTYPES = {
 }
 
 
-def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str = "n2d2::AxisEnd") -> str:
-    """The C++ type of nested loops over `sizes` around `inner`; steps[k] are the strides of operand k."""
+def loop_type(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str = "n2d2::AxisEnd") -> str:
+    """Return the C++ type of nested loops over `sizes` around `inner`; steps[k] are the strides of operand k."""
     merged: list[tuple[int, list[int]]] = []
     for axis, size in enumerate(sizes):
         if size == 1:
@@ -37,18 +37,18 @@ def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str = "n2
     return text
 
 
-def steps_of(dims: Sequence[int]) -> list[int]:
-    """Strides of a row-major array."""
+def row_major_strides(dims: Sequence[int]) -> list[int]:
+    """Return the strides of a row-major array."""
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
-def broadcast_steps(dims: Sequence[int]) -> list[int]:
-    """Strides, 0 along axes of length 1."""
-    return [0 if size == 1 else step for size, step in zip(dims, steps_of(dims), strict=True)]
+def broadcast_strides(dims: Sequence[int]) -> list[int]:
+    """Return row-major strides, 0 along axes of length 1."""
+    return [0 if size == 1 else step for size, step in zip(dims, row_major_strides(dims), strict=True)]
 
 
-def pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]:
-    """A C++ pointer for each operand."""
+def operand_pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]:
+    """Return a C++ pointer for each operand."""
     made: list[Argument] = []
     real = next((kind.dtype.name for kind in (layer.output, *layer.inputs) if kind.is_float), "float32")
     for index, slot in enumerate(slots or layer.op.slots):
@@ -64,11 +64,11 @@ def pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]
 def kernel_call(
     layer: Layer, header: str, function: str, template: Sequence[Argument], arguments: Sequence[Argument] = ()
 ) -> LayerCode:
-    """The call of a kernel by its numbers and types; its arguments are the first input, or `arguments`, and the output."""
+    """Return the call of a kernel with template arguments; it gets the first input, or `arguments`, and the output."""
     operands = arguments or (f"n2d2::elements<{layer.input_planes[0]}>(in0)",)
     return layer.code(header, Call(f"n2d2::{function}", tuple(template), (*operands, output_pointer(layer))))
 
 
 def output_pointer(layer: Layer) -> str:
-    """A C++ pointer for the output."""
+    """Return a C++ pointer to the output."""
     return f"n2d2::elements<{layer.output_plane}>(out)"

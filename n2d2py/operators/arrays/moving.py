@@ -1,4 +1,4 @@
-"""Operators that move, repeat and cut elements, along any axis of images and arrays."""
+"""Operators that move, repeat and crop elements along any axis of images and arrays."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _slice(a: Arrays) -> None:
         axis = a.node.axis_of(axis, len(x.dims))
         a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= last)
         chosen[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
-    a.bind(a.axes(x, chosen))
+    a.bind(a.select(x, chosen))
 
 
 @onnx_array("Split", images=True)
@@ -97,7 +97,7 @@ def _split(a: Arrays) -> None:
     first = 0
     for index, (name, size) in enumerate(zip(a.node.outputs, sizes, strict=True)):
         if name and (name == a.node.name or a.builder.is_read(name)):
-            a.bind(a.axes(x, {axis: range(first, first + size)}), index)
+            a.bind(a.select(x, {axis: range(first, first + size)}), index)
         first += size
 
 
@@ -124,7 +124,7 @@ def _tile(a: Arrays) -> None:
         raise Unsupported("its repeats are not one for each axis")
     a.builder.guard_batch(a.node, 0, 0, "repeats", repeats[:1] == [1])
     check_lines(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
-    a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
+    a.bind(a.select(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
 @onnx_array("Trilu")

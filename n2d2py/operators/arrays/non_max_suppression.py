@@ -1,4 +1,4 @@
-"""Boxes that do not overlap a better one of their class."""
+"""Non-maximum suppression of boxes by class."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import operands
-from n2d2py.operators.arrays.lowering import kernel_call, pointers
+from n2d2py.operators.arrays.emitting import emit_operands
+from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -25,11 +25,11 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class ArrayNonMaxSuppression(ArrayOp):
-    """Rows (image, class, box) of the boxes kept, from boxes (images, boxes, 4) and scores (images, classes, boxes).
+    """Selected boxes as rows (image, class, box), from boxes (images, boxes, 4) and scores (images, classes, boxes).
 
-    By image, then by class: the box of the highest score first, at most `count` of them. A box is kept with a score above
-    `least`, where its intersection with each box kept before it, divided by their union, is at most `overlap`. Of equal scores
-    the lower position comes first; NaN does not count as a score. Rows after the last one hold -1.
+    Rows are ordered by image, then class, then score, highest first, with at most `count` boxes each. A box is selected if its
+    score exceeds `least` and its intersection over union with each box selected before is at most `overlap`. Of equal scores
+    the lower index comes first; NaN is not a score. Unused rows hold -1.
 
     Attributes:
         centered: a box is (x, y of its center, width, height), else two opposite corners (y, x, y, x).
@@ -48,7 +48,7 @@ class ArrayNonMaxSuppression(ArrayOp):
 
     @property
     def rows(self) -> int:
-        """Rows of the result."""
+        """Number of rows of the result."""
         return self.images * self.classes * self.count
 
     def operand_sizes(self) -> tuple[int, ...]:
@@ -72,21 +72,21 @@ class ArrayNonMaxSuppression(ArrayOp):
                 (image, number, box)
                 for image in range(self.images)
                 for number in range(self.classes)
-                for box in self._kept(corners[sample, image], scores[sample, image, number])
+                for box in self._select_boxes(corners[sample, image], scores[sample, image, number])
             ]
             found[sample, : len(rows)] = np.reshape(rows, (-1, 3))
-        return self.typed(found, inputs)
+        return self.as_output(found, inputs)
 
     def _corners(self, boxes: np.ndarray) -> np.ndarray:
-        """Boxes as (least y, least x, greatest y, greatest x)."""
+        """Return boxes as (min y, min x, max y, max x)."""
         first, second = boxes[..., :2], boxes[..., 2:]
         if self.centered:
             half = second / 2
             first, second = (first - half)[..., ::-1], (first + half)[..., ::-1]
         return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
 
-    def _kept(self, corners: np.ndarray, scores: np.ndarray) -> list[int]:
-        """The boxes of one class that are kept, in order."""
+    def _select_boxes(self, corners: np.ndarray, scores: np.ndarray) -> list[int]:
+        """Return the selected boxes of one class, in order."""
         kept: list[int] = []
         candidates = np.flatnonzero(scores > self.least)
         for box in candidates[np.argsort(-scores[candidates], kind="stable")]:
@@ -98,7 +98,7 @@ class ArrayNonMaxSuppression(ArrayOp):
 
 
 def _overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection divided by union of a box (4) and others (N, 4), 0 where it is empty: (N)."""
+    """Return intersection over union of a box (4) and others (N, 4), 0 without intersection: (N)."""
     sides = np.minimum(one[2:], others[:, 2:]) - np.maximum(one[:2], others[:, :2])
     shared = np.where((sides > 0).all(1), sides.astype(float).prod(1), 0)
     union = np.add((one[2:] - one[:2]).astype(float).prod(), (others[:, 2:] - others[:, :2]).astype(float).prod(1)) - shared
@@ -107,7 +107,7 @@ def _overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 @onnx_array("NonMaxSuppression")
 def _suppress(a: Arrays) -> None:
-    """NonMaxSuppression with known numbers; its result has as many rows as there can be."""
+    """Add a NonMaxSuppression with constant limits; its result has the largest possible number of rows."""
     boxes, scores = a.value(0), a.value(1)
     images, classes, count = scores.dims
     if boxes.dims != (images, count, 4) or boxes.kind or scores.kind:
@@ -134,9 +134,9 @@ def _suppress(a: Arrays) -> None:
 
 @onnx_emitter("ArrayNonMaxSuppression")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    """The rows of all samples, each moved to the place of its sample."""
+    """Emit the rows of all samples, each moved to its sample's rows."""
     op = node.op
-    boxes, scores = operands(writer, node, ((op.images, op.boxes, 4), (op.images, op.classes, op.boxes)))
+    boxes, scores = emit_operands(writer, node, ((op.images, op.boxes, 4), (op.images, op.classes, op.boxes)))
     boxes = writer.emit("Reshape", [boxes, writer.constant([-1, op.boxes, 4])])
     scores = writer.emit("Reshape", [scores, writer.constant([-1, op.classes, op.boxes])])
     limits = [writer.constant([op.count]), *(writer.exact(np.array([x], np.float32)) for x in (op.overlap, op.least))]
@@ -170,8 +170,9 @@ memory_access("ArrayNonMaxSuppression")(whole)
 
 @cpp("ArrayNonMaxSuppression")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of suppressed boxes."""
+    """Return the C++ of non-maximum suppression."""
     op = layer.op
     numbers = (op.images, op.classes, op.boxes, op.count, op.centered)
     least = "-HUGE_VAL" if np.isinf(op.least) else repr(op.least)
-    return kernel_call(layer, "non_max_suppression", "nonMaxSuppression", numbers, (*pointers(layer), repr(op.overlap), least))
+    arguments = (*operand_pointers(layer), repr(op.overlap), least)
+    return kernel_call(layer, "non_max_suppression", "nonMaxSuppression", numbers, arguments)

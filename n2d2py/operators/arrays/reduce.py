@@ -1,4 +1,4 @@
-"""Sums, means, extremes and their positions over axes; running sums along one."""
+"""Sums, means, extremes and their positions over axes; cumulative sums along an axis."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, shaped
-from n2d2py.operators.arrays.lowering import kernel_call, loops, steps_of
+from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
+from n2d2py.operators.arrays.lowering import kernel_call, loop_type, row_major_strides
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -42,7 +42,7 @@ def _mean(x: np.ndarray) -> np.ndarray:
     total = sequential_sum(x)
     if x.dtype.kind == "f":
         return total / x.shape[-1]
-    signed = total.astype(np.int64)  # as the sums in 64 bits of C++
+    signed = total.astype(np.int64)  # as the 64-bit sums in C++
     return np.where(signed < 0, -(-signed // x.shape[-1]), signed // x.shape[-1])
 
 
@@ -66,14 +66,14 @@ REDUCTIONS = {
     "ArgMaxLast": _last(np.argmax),
     "ArgMinLast": _last(np.argmin),
 }
-"""Function -> its value for the last axis; sums in float64 (integers: int64) in order."""
+"""Function -> its value along the last axis; sums in float64 (integers: int64), in order."""
 
 
 @register
 @dataclass(frozen=True)
 class ArrayReduce(ArrayOp):
-    """`function` over the axes `axes` of an array of dimensions `dims`. ArgMax and ArgMin: the first position of the
-    extreme (the last one with "Last"), over one axis."""
+    """`function` over `axes` of an array of dimensions `dims`. ArgMax and ArgMin, over one axis: position of the first extreme,
+    or of the last one with "Last"."""
 
     function: str
     dims: tuple[int, ...]
@@ -96,13 +96,13 @@ class ArrayReduce(ArrayOp):
         ordered = x.transpose(0, *(axis + 1 for axis in kept), *(axis + 1 for axis in self.axes))
         lines = ordered.reshape(len(x), self.output_size(), -1)
         with np.errstate(all="ignore"):
-            return self.typed(REDUCTIONS[self.function](lines), inputs)
+            return self.as_output(REDUCTIONS[self.function](lines), inputs)
 
 
 @register
 @dataclass(frozen=True)
 class ArrayCumSum(ArrayOp):
-    """Running sums (products with `product`) along the middle axis of (outer, size, inner).
+    """Cumulative sums (with `product`: products) along the middle axis of (outer, size, inner).
 
     `exclusive`: without the element itself; `reverse`: from the last element on.
     """
@@ -130,16 +130,16 @@ class ArrayCumSum(ArrayOp):
         if self.exclusive:
             first = np.full_like(total[:, :, :1], 1 if self.product else 0)
             total = np.concatenate([first, total[:, :, :-1]], axis=2)
-        return self.typed(total[:, :, ::-1] if self.reverse else total, inputs)
+        return self.as_output(total[:, :, ::-1] if self.reverse else total, inputs)
 
 
 memory_access("ArrayReduce", "ArrayCumSum")(whole)
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-# Reductions over any axes, positions of extremes, running sums.
-def reduced(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
-    """`function` over `axes`."""
+# Reductions over any axes, positions of extremes, cumulative sums.
+def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
+    """Add `function` over `axes`."""
     dims = [1 if axis in axes else size for axis, size in enumerate(x.dims) if keep or axis not in axes]
     x = a.tensor(x)
     op = ArrayReduce(function, tuple(x.dims), tuple(axes), x.kind if result is None else result)
@@ -162,11 +162,11 @@ def _reduce(function: str):
             a.builder.guard_batch(a.node, 0, axis, "reduces")
         if not axes:
             x = a.reshape(x, (*x.dims, 1))
-            a.bind(reduced(a, function, x, [len(x.dims) - 1], False))
+            a.bind(reduce_axes(a, function, x, [len(x.dims) - 1], False))
             return
         if x.kind == "bool":
             x = a.cast(x, "uint8")
-        made = reduced(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
+        made = reduce_axes(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
         a.bind(a.cast(made, "bool") if a.value(0).kind == "bool" else made)
 
     return convert
@@ -178,7 +178,7 @@ def _argument(function: str):
         axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
         a.builder.guard_batch(a.node, 0, axis, "compares")
         name = function + ("Last" if a.node.attribute("select_last_index", 0) else "")
-        a.bind(reduced(a, name, x, [axis], bool(a.node.attribute("keepdims", 1)), "int64"))
+        a.bind(reduce_axes(a, name, x, [axis], bool(a.node.attribute("keepdims", 1)), "int64"))
 
     return convert
 
@@ -213,14 +213,14 @@ onnx_array("CumProd")(_scan(True))
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayReduce")
 def _lower_reduce(layer: Layer) -> LayerCode:
-    """The C++ of a reduction."""
+    """Return the C++ of a reduction."""
     op = layer.op
-    steps = steps_of(op.dims)
+    steps = row_major_strides(op.dims)
     kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
     types = {
         **layer.planes,
-        "Kept": loops([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
-        "Reduced": loops([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
+        "Kept": loop_type([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
+        "Reduced": loop_type([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
     }
     kernel = "arrayLogSumExp" if op.function == "LogSumExp" else "arrayReduce"
     if kernel == "arrayReduce":
@@ -230,7 +230,7 @@ def _lower_reduce(layer: Layer) -> LayerCode:
 
 @cpp("ArrayCumSum")
 def _lower_scan(layer: Layer) -> LayerCode:
-    """The C++ of running sums."""
+    """Return the C++ of cumulative sums."""
     op = layer.op
     flags = map(bool, (op.exclusive, op.reverse, op.product))
     return kernel_call(layer, "array_reduce", "arrayCumSum", (op.outer, op.size, op.inner, *flags))
@@ -240,11 +240,11 @@ def _lower_scan(layer: Layer) -> LayerCode:
 @onnx_emitter("ArrayReduce")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
-    x, axes = shaped(writer, node.inputs[0], op.dims), [axis + 1 for axis in op.axes]
+    x, axes = emit_reshape(writer, node.inputs[0], op.dims), [axis + 1 for axis in op.axes]
     if op.function.startswith("Arg"):
         made = writer.emit(op.function[:6], [x], axis=axes[0], keepdims=1, select_last_index=int(op.function.endswith("Last")))
     elif op.function == "Sum":
         made = writer.emit("ReduceSum", [x, writer.constant(axes)], keepdims=1)
     else:
         made = writer.emit(f"Reduce{op.function}", [x], axes=axes, keepdims=1)
-    flat(writer, made, output)
+    emit_flat(writer, made, output)

@@ -15,7 +15,7 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, shaped
+from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
@@ -28,8 +28,7 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class ArrayTopK(ArrayOp):
     """Positions (outer, count, inner) of the `count` largest elements along the middle axis of (outer, size, inner).
 
-    The largest comes first (the smallest without `largest`), of equal ones the one with the lower position. What is not
-    a number counts as larger than all numbers.
+    The largest comes first (without `largest`, the smallest); of equal elements, the lower position. NaN is the largest.
     """
 
     outer: int
@@ -51,16 +50,16 @@ class ArrayTopK(ArrayOp):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
-        if self.largest:  # of equal ones the later comes first, from after
+        if self.largest:  # stable: of equal elements, the lower position comes first
             order = self.size - 1 - np.argsort(x[:, :, ::-1], axis=2, kind="stable")[:, :, ::-1]
         else:
             order = np.argsort(x, axis=2, kind="stable")
-        return self.typed(order[:, :, : self.count], inputs)
+        return self.as_output(order[:, :, : self.count], inputs)
 
 
 @onnx_array("TopK")
 def _top(a: Arrays) -> None:
-    """TopK of a number that is known: positions in order, and the elements there."""
+    """Add a TopK with constant K: sorted positions, and the elements at them."""
     x = a.tensor(a.value(0))
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "orders")
@@ -79,9 +78,9 @@ def _top(a: Arrays) -> None:
 @onnx_emitter("ArrayTopK")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
-    x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
+    x = emit_reshape(writer, node.inputs[0], (op.outer, op.size, op.inner))
     _, made = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
-    flat(writer, made, output)
+    emit_flat(writer, made, output)
 
 
 memory_access("ArrayTopK")(whole)
@@ -89,6 +88,6 @@ memory_access("ArrayTopK")(whole)
 
 @cpp("ArrayTopK")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of positions in order."""
+    """Return the C++ of sorted positions."""
     op = layer.op
     return kernel_call(layer, "array_reduce", "arrayTopK", (op.outer, op.size, op.inner, op.count, bool(op.largest)))

@@ -1,4 +1,4 @@
-"""Interface of ONNX converters: values (images, arrays or constants) with the dimensions that ONNX gives them."""
+"""Interface of ONNX converters: values (images, arrays or constants) with their ONNX dimensions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import Transpose, transpose_source
 
 
 class Arrays:
-    """Adds layers for one ONNX node: of images where a value is one and the operation keeps its batch, else on arrays."""
+    """Adds layers for one ONNX node: on images if a value is an image and the operation keeps its batch, else on arrays."""
 
     def __init__(self, node: OnnxNode, builder: Builder):
         self.node, self.builder = node, builder
@@ -30,33 +30,33 @@ class Arrays:
         return self.node.has(index)
 
     def value(self, index: int) -> Value:
-        """Input `index`.
+        """Return input `index`, never as an image.
 
         Raises:
-            Unsupported: when it is absent.
+            Unsupported: if it is absent.
         """
         if not self.node.has(index):
             raise Unsupported(f"its input {index} is missing")
         return self.vector(self.builder.value(self.node.inputs[index]))
 
     def input(self) -> Value:
-        """The first input as it lies: an image where it is one, else what `value` gives."""
+        """Return the first input unchanged: an image if it is one, else as `value` does."""
         image = self.builder.names.get(self.node.inputs[0])
-        return self.value(0) if image is None else self.of_image(image)
+        return self.value(0) if image is None else self.image_value(image)
 
     def image(self) -> Value:
-        """The first input as an image if it can be one, for layers that are worth a change of order in memory; else as `value`."""
+        """Return the first input as an image if possible, even at the cost of a transposition; else as `value` does."""
         name = self.node.inputs[0]
         try:
-            return self.of_image(self.builder.plane(name)) if self.builder.is_tensor(name) else self.value(0)
+            return self.image_value(self.builder.plane(name)) if self.builder.is_tensor(name) else self.value(0)
         except Unsupported:
             return self.value(0)
 
     def vector(self, value: Value) -> Value:
-        """The value as a vector or constant.
+        """Return the value as a vector or constant.
 
         Raises:
-            Unsupported: where samples lie side by side, which an array cannot hold.
+            Unsupported: if the batch axis is not separate, which an array cannot represent.
         """
         if self.builder.is_batched:
             raise Unsupported("it mixes the batch axis with others", "keep the batch axis first and whole")
@@ -65,42 +65,42 @@ class Arrays:
         return replace(value, tensor=self.builder.vector(value.image, self.node.name), image=None)
 
     def values(self) -> list[Value]:
-        """All inputs."""
+        """Return all inputs."""
         return [self.value(index) for index in range(len(self.node.inputs))]
 
     @staticmethod
     def const(array: object, like: Value | None = None) -> Value:
-        """A constant, of the kind of `like`."""
+        """Return a constant, of the kind of `like`."""
         made = np.asarray(array)
         if like is not None:
             made = made.astype(like.kind or np.float32)
         return Value(made.shape, constant_kind(made), None, made)
 
-    def wants(self, index: int) -> bool:
-        """True if output `index` is named and read."""
+    def is_output_used(self, index: int) -> bool:
+        """True if output `index` has a name and a consumer."""
         return index < len(self.node.outputs) and self.builder.is_read(self.node.outputs[index])
 
     # ---- layers ---------------------------------------------------------------------------
     def layer(self, op: Op, x: Value, label: str, params: Mapping[str, np.ndarray | None] | None = None) -> Value:
-        """A layer of an image."""
+        """Add a layer on an image."""
         assert x.image is not None
-        return self.of_image(self.builder.layer(self.node, op, [x.image], params, part=label))
+        return self.image_value(self.builder.layer(self.node, op, [x.image], params, part=label))
 
-    def before_turn(self, made_for: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
-        """A layer of an image, before the transposition that gives it: of the operator for the axes of its source that the image has."""
+    def before_transpose(self, made_for: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
+        """Add a layer on an image before its transposition; `made_for` returns the operator for the permutation of the axes."""
         assert x.image is not None
-        source, order = channels_first(x.image, self.builder.graph)
-        made = self.layer(made_for(order), self.of_image(source), "channels")
+        source, order = transpose_source(x.image, self.builder.graph)
+        made = self.layer(made_for(order), self.image_value(source), "channels")
         return made if source == x.image else self.layer(Transpose(order), made, "turned")
 
-    def of_image(self, tensor: str) -> Value:
-        """The value of a graph tensor of its shape."""
+    def image_value(self, tensor: str) -> Value:
+        """Return a graph tensor as a value."""
         return Value(self.builder.graph.shape(tensor), self.builder.graph.kind(tensor), image=tensor)
 
     def add(self, op: Op, inputs: Sequence[Value], dims: Shape, label: str = "") -> Value:
-        """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them.
+        """Add a layer with operands `inputs`, whose constants become parameters; `op` has matching slots.
 
-        Of constants alone it is computed at once.
+        If all operands are constants, compute the result at once.
         """
         builder, inputs = self.builder, [self.vector(value) for value in inputs]
         check_size(dims)
@@ -128,7 +128,7 @@ class Arrays:
 
     @staticmethod
     def slots(values: Sequence[Value]) -> tuple[int, ...]:
-        """For each operand the input that it is; -1 for constants."""
+        """Return the input index of each operand; -1 for constants."""
         found, count = [], 0
         for value in values:
             found.append(-1 if value.is_constant else count)
@@ -136,7 +136,7 @@ class Arrays:
         return tuple(found)
 
     def map(self, function: str, *values: Value, result: str | None = None) -> Value:
-        """function(values), broadcast; the result has the kind of the first operand unless given."""
+        """Add function(values), broadcast; the result has the kind of the first operand by default."""
         kind = values[0].kind if result is None else result
         try:
             dims = np.broadcast_shapes(*(value.dims for value in values))
@@ -152,7 +152,7 @@ class Arrays:
         return self.add(op, values, dims, label=function.lower())
 
     def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
-        """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
+        """Select the elements at sums of offsets, one list for each axis of any factorization of `dims`."""
         check_lines(len(axis) for axis in offsets)
         op = IndexSelect(tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.constant is not None:
@@ -167,10 +167,10 @@ class Arrays:
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
 
-    def axes(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
-        """The positions chosen[axis] of some axes; a negative position is filled.
+    def select(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
+        """Select the positions chosen[axis] of some axes; negative positions are filled.
 
-        Of an image, a layer of images where no position is filled and the batch stays; it is put before a transposition.
+        An image stays one if no position is filled and the batch is unchanged; the layer then precedes a transposition.
         """
         check_size(len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims))
         if value.image is not None:
@@ -179,7 +179,7 @@ class Arrays:
                 return value
             if 0 not in taken and all(min(positions) >= 0 for positions in taken.values()):
                 rank = len(value.dims)
-                return self.before_turn(
+                return self.before_transpose(
                     lambda order: IndexSelect(tuple(taken.get(order.index(axis)) for axis in range(1, rank))), value
                 )
             value = self.vector(value)
@@ -191,14 +191,14 @@ class Arrays:
         return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
-        """Axis i of the result is axis order[i]."""
+        """Permute axes: axis i of the result is axis order[i]."""
         if value.image is not None and order[0] == 0:
-            source, before = channels_first(value.image, self.builder.graph)
+            source, before = transpose_source(value.image, self.builder.graph)
             turn = tuple(before[axis] for axis in order)
             return (
-                self.of_image(source)
+                self.image_value(source)
                 if turn == tuple(range(len(turn)))
-                else self.layer(Transpose(turn), self.of_image(source), "turned")
+                else self.layer(Transpose(turn), self.image_value(source), "turned")
             )
         value = self.vector(value)
         steps = strides(value.dims)
@@ -206,15 +206,15 @@ class Arrays:
         return self.take(value, offsets, tuple(value.dims[axis] for axis in order))
 
     def expand(self, value: Value, dims: Sequence[int]) -> Value:
-        """Repeated along axes of length 1, with new axes in front."""
+        """Repeat along axes of length 1, with new leading axes."""
         check_lines(dims)
         check_size(dims)
         if len(dims) > len(value.dims):
             value = self.reshape(self.vector(value), (1,) * (len(dims) - len(value.dims)) + tuple(value.dims))
-        return self.axes(value, {axis: [0] * new for axis, new in enumerate(dims) if value.dims[axis] != new})
+        return self.select(value, {axis: [0] * new for axis, new in enumerate(dims) if value.dims[axis] != new})
 
     def reshape(self, value: Value, dims: Sequence[int]) -> Value:
-        """The same elements."""
+        """Return the same elements in other dimensions."""
         dims = tuple(int(d) for d in dims)
         if prod(dims) != value.size or min(dims, default=0) < 0:
             raise Unsupported(f"its shape {list(dims)} does not match its input of {value.size} elements")
@@ -224,21 +224,21 @@ class Arrays:
         return replace(value, dims=dims, constant=None if value.constant is None else value.constant.reshape(dims))
 
     def cast(self, value: Value, kind: str) -> Value:
-        """The value as another kind."""
+        """Return the value as another kind."""
         return value if value.kind == kind else self.map("Cast", value, result=kind)
 
     def tensor(self, value: Value) -> Value:
-        """The value as a tensor: a constant is joined to a tensor of the network."""
+        """Return the value as a tensor; a constant is broadcast by a layer of the network."""
         if not value.is_constant:
             return value
         anchor = next((v for v in self.values() if not v.is_constant), None)
         if anchor is None:
             raise Unsupported("all its inputs are constants")
-        first = self.axes(self.reshape(anchor, (anchor.size,)), {0: [0]})
+        first = self.select(self.reshape(anchor, (anchor.size,)), {0: [0]})
         return self.map("Right", self.reshape(first, (1,) * len(value.dims)), value, result=value.kind)
 
     def bind(self, value: Value, index: int = 0) -> None:
-        """Makes `value` the output `index` of the node."""
+        """Set `value` as output `index` of the node."""
         if self.node.outputs[index]:
             self.builder.bind(self.node.outputs[index], value)
 
@@ -247,15 +247,15 @@ ArrayConverter = Callable[[Arrays], None]
 
 
 def onnx_array(*operators: str, images: bool = False) -> Callable[[ArrayConverter], ArrayConverter]:
-    """Decorator: makes a function import what no converter to layers of images takes of these ONNX operators.
+    """Register a function that imports nodes of these operators that no converter to image layers accepts (decorator).
 
-    With `images` it is the only converter: it makes layers of images of what `Arrays.input` gives as one.
+    With `images` it is the only converter and adds layers on images if `Arrays.input` is one.
 
     Raises:
-        InternalError: when another one has one of them.
+        InternalError: if one of the operators already has a converter.
     """
 
-    def declare(convert: ArrayConverter) -> ArrayConverter:
+    def register_converter(convert: ArrayConverter) -> ArrayConverter:
         def converter(node: OnnxNode, builder: Builder) -> None:
             convert(Arrays(node, builder))
 
@@ -263,4 +263,4 @@ def onnx_array(*operators: str, images: bool = False) -> Callable[[ArrayConverte
             (CONVERTERS if images else ARRAY_CONVERTERS).add(operator, converter)
         return convert
 
-    return declare
+    return register_converter

@@ -1,4 +1,4 @@
-"""Element-wise combination of several tensors, of one shape or with axes of length 1 that are repeated."""
+"""Element-wise combination of several tensors; axes of length 1 are broadcast."""
 
 from n2d2py.operators.elemwise.op import ElemWise
 

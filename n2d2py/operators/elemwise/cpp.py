@@ -1,4 +1,4 @@
-"""Element-wise combination of several tensors: one operand struct per input."""
+"""C++ of element-wise combinations: one operand struct for each input."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TERMS = {
 
 
 def _coefficients(layer: Layer) -> tuple[list, list]:
-    """(weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
+    """Return (weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
 
-    The integers of a pre-quantized network are combined as the real numbers that they stand for.
+    Pre-quantized networks dequantize their integers first; the weights are the scales.
     """
     op, count = layer.op, len(layer.inputs)
     weights, shifts = [1] * count, [0] * count
@@ -39,7 +39,7 @@ def _coefficients(layer: Layer) -> tuple[list, list]:
 
 @cpp("ElemWise")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of an element-wise layer."""
+    """Return the C++ of an element-wise layer."""
     layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer, TWO_BYTES)
     sum_type = "float" if layer.has("scales") else layer.sum_type()
     operands = [

@@ -1,11 +1,11 @@
-"""Functions that exporters spell out with several nodes, recognised at their last product.
+"""Activation functions that exporters decompose into several nodes, recognized at their last multiplication.
 
     x * g(x)                                         the function with the gate g
     x * hardsigmoid(x), x * clip(a x + b, 0, h) * c  HardSwish
     x * (1 + erf(x / sqrt(2))) * c                   GELU times 2 c
     x * (1 + tanh(p(x))) * c, p its polynomial       GELU by tanh times 2 c
 
-The layers of the parts stay where something else reads them; the others are pruned at the end of the import.
+Replaced layers stay if another layer reads them; the import removes the others as dead code.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from n2d2py.operators.functions import (
     Tanh,
 )
 
-_MOST_STEPS = 6
-"""Layers one after the other that a polynomial is made of."""
+_MAX_STEPS = 6
+"""Largest number of consecutive layers that compute a polynomial."""
 
 
-def gated(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None:
-    """(x, f, g) where the product of the tensors a and b is g * f(x) for one of the known functions, else None."""
+def find_gated_function(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None:
+    """Return (x, f, g) if the product of tensors a and b is g * f(x) for a known function f; else None."""
     for value, gate in ((a, b), (b, a)):
         for x, gain, shift in reversed(_scalings(graph, value)):
-            found = _gate(graph, x, gate) if shift == 0 and gain != 0 else None
+            found = _find_gate(graph, x, gate) if shift == 0 and gain != 0 else None
             if found is not None:
                 return x, found[0], found[1] * gain
     return None
 
 
-def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, FunctionRow | None, np.ndarray]:
-    """(source, function, gain) with gain * tensor = the new gain * function(source), as far back as products reach."""
+def merge_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, FunctionRow | None, np.ndarray]:
+    """Return (source, function, new gain) with gain * tensor = new gain * function(source), as far back as products reach."""
     producer = graph.producer(tensor)
     if producer is None or producer.activation is not None:
         return tensor, None, gain
     if isinstance(producer.op, Affine) and not producer.params["bias"].any():
         weights = producer.params["weights"].astype(np.float64)
         product = gain * weights
-        # what a pair of factors such as 2 and 1/2 leaves next to 1 is rounding
+        # factors such as 2 and 1/2 cancel up to rounding
         product = np.where(np.abs(product - 1) < 1e-6, 1.0, product)
-        x, function = _applied(graph, producer.inputs[0])
+        x, function = _split_activation(graph, producer.inputs[0])
         return (x, function, product) if (product == 1).all() else (producer.inputs[0], None, product)
     if isinstance(producer.op, Activation) and isinstance(producer.op.function, HardSwish) and gain.min() == gain.max() > 0:
         function, factor = producer.op.function, float(gain.flat[0])
@@ -69,7 +69,7 @@ def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Funct
 
 
 def _scalings(graph: Graph, tensor: str) -> list[tuple[str, float, float]]:
-    """(source, gain, shift) for each source of which `tensor` is one gain times it plus one shift: itself, then ever earlier ones."""
+    """Return (source, gain, shift) of each source with tensor = gain * source + shift, from `tensor` itself backwards."""
     found = [(tensor, 1.0, 0.0)]
     while (producer := graph.producer(found[-1][0])) is not None and (step := _scaling(producer)) is not None:
         _, gain, shift = found[-1]
@@ -78,7 +78,7 @@ def _scalings(graph: Graph, tensor: str) -> list[tuple[str, float, float]]:
 
 
 def _scaling(node: Node) -> tuple[float, float] | None:
-    """(gain, shift) of a layer that gives one gain times its input plus one shift, else None."""
+    """Return (gain, shift) of a layer gain * input + shift with scalars; else None."""
     if isinstance(node.op, Affine) and node.activation is None:
         weights, bias = node.params["weights"], node.params["bias"]
         if (weights == weights[0]).all() and (bias == bias[0]).all():
@@ -86,18 +86,18 @@ def _scaling(node: Node) -> tuple[float, float] | None:
     return scale_and_shift(node)
 
 
-def _applied(graph: Graph, tensor: str) -> tuple[str, FunctionRow | None]:
-    """(x, f) where `tensor` is f(x) by an activation layer."""
+def _split_activation(graph: Graph, tensor: str) -> tuple[str, FunctionRow | None]:
+    """Return (x, f) if an activation layer computes `tensor` as f(x); else (tensor, None)."""
     producer = graph.producer(tensor)
     if producer is not None and isinstance(producer.op, Activation) and producer.activation is None:
         return producer.inputs[0], producer.op.function
     return tensor, None
 
 
-def _gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
-    """(f, g) with x * gate = g * f(x)."""
+def _find_gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
+    """Return (f, g) with x * gate = g * f(x); else None."""
     inner, factor, offset = _scalings(graph, gate)[-1]
-    source, function = _applied(graph, inner)
+    source, function = _split_activation(graph, inner)
     if function is None:
         return None
     before, gain, shift = next((one for one in _scalings(graph, source) if one[0] == x), (source, 1.0, 0.0))
@@ -118,21 +118,21 @@ def _gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
     if isinstance(function, HardSigmoid) and source == x:
         return HardSwish(function.gain * factor, function.shift * factor, factor), 1.0
     for made in FUNCTIONS.values():
-        if made.gate and _chain(graph, inner, len(made.gate)) == (x, made.gate):
+        if made.gate and _split_activations(graph, inner, len(made.gate)) == (x, made.gate):
             return made(), factor
     return None
 
 
 def _is_gelu_polynomial(graph: Graph, tensor: str, x: str) -> bool:
     """True if a tensor is sqrt(2 / pi) * (x + 0.044715 x^3), in any order of products and sums."""
-    found = _polynomial(graph, tensor, x, _MOST_STEPS)
+    found = _polynomial(graph, tensor, x, _MAX_STEPS)
     return (
         found is not None and found.shape == GELU_POLYNOMIAL.shape and np.allclose(found, GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)
     )
 
 
 def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | None:
-    """The coefficients, that of 1 first, by which a tensor is a polynomial of `x` (degree 3 at the most); None where it is none."""
+    """Return the coefficients of a tensor as a polynomial of `x` of degree 3 at most, constant first; else None."""
     if tensor == x:
         return np.array([0.0, 1.0])
     node = graph.producer(tensor)
@@ -156,10 +156,10 @@ def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | N
     return None
 
 
-def _chain(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[FunctionRow | None, ...]]:
-    """(x, (f1, ..., fn)) where `tensor` is fn(... f1(x)) by activation layers; None stands for what is none."""
+def _split_activations(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[FunctionRow | None, ...]]:
+    """Return (x, (f1, ..., fn)) if activation layers compute `tensor` as fn(... f1(x)); None for a missing function."""
     found: list[FunctionRow | None] = []
     for _ in range(length):
-        tensor, function = _applied(graph, tensor)
+        tensor, function = _split_activation(graph, tensor)
         found.insert(0, function)
     return tensor, tuple(found)

@@ -30,8 +30,8 @@ _SCHEMA = ACTIVATED.extended(
 )
 
 
-def _per_input(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:
-    """The coefficients of each input: one, or one per channel with CoeffMode=PerChannel."""
+def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:
+    """Return the coefficients of each input: one, or one per channel with CoeffMode=PerChannel."""
     mode, given = context.values["CoeffMode"], tuple(context.values[key])
     if len(given) == 1:
         return [given] * inputs
@@ -57,23 +57,23 @@ def _build(context: LayerContext) -> None:
     if values["NbOutputs"] != count:
         what = f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels"
         raise context.fail("E216", what, f"set NbOutputs to {count}", "NbOutputs")
-    weights, shifts = (_per_input(context, key, len(tensors), count) for key in ("Weights", "Shifts"))
+    weights, shifts = (_input_coefficients(context, key, len(tensors), count) for key in ("Weights", "Shifts"))
     if max(map(len, weights)) > 1 or max(map(len, shifts)) > 1:
         tensors = [
-            _scaled(context, index, tensor, weights[index], shifts[index], count) for index, tensor in enumerate(tensors)
+            _scale_input(context, index, tensor, weights[index], shifts[index], count) for index, tensor in enumerate(tensors)
         ]
         weights = shifts = []
     op = ElemWise(values["Operation"], tuple(w for (w,) in weights), tuple(s for (s,) in shifts))
     context.add(op, tensors, activation=read_activation(values))
 
 
-def _scaled(
+def _scale_input(
     context: LayerContext, index: int, tensor: str, weights: tuple[float, ...], shifts: tuple[float, ...], count: int
 ) -> str:
-    """The input with its own gain and shift for each channel.
+    """Add a gain and a shift for each channel of an input.
 
     Raises:
-        N2D2Error: E217 where that is not what the operation does with them.
+        N2D2Error: E217 if the operation does not apply them that way.
     """
     operation = context.values["Operation"]
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):

@@ -1,4 +1,4 @@
-"""Element-wise combinations of tensors."""
+"""Integer forms of element-wise combinations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from n2d2py.quant.weights.file_rounding import sums_rescale
 
 @quantizer("ElemWise")
 class ElemWiseQuantizer(Quantizer):
-    """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 where a tensor has 16 bits).
+    """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 with a 16-bit tensor).
 
-    The unit is a power of two, so the rescale is exact in every mode. EuclideanSum: the root of real numbers, in float32.
+    The unit is a power of two, which makes the rescale exact in every mode. EuclideanSum: the root of real numbers, in float32.
     """
 
     def refuses(self, node: Node) -> str | None:
@@ -34,7 +34,7 @@ class ElemWiseQuantizer(Quantizer):
         peaks = [peak(kind) for kind in types.inputs]
         scales = np.array([kind.scale for kind in types.inputs])
         if op.operation == "EuclideanSum":
-            return dequantized(node, types)
+            return dequantize_and_combine(node, types)
         if op.operation == "Prod":
             bound = int(np.prod([float(p) for p in peaks]))
             form = Aligned(np.ones(count, np.int32), np.zeros(1, np.int32))
@@ -54,11 +54,11 @@ class ElemWiseQuantizer(Quantizer):
         fixed = types.options.rescaling != "Floating-point" and node.op.operation != "Prod"
         if fixed and max(kind.bits for kind in types.inputs) <= 16:
             return quantize_layer(node, types)
-        return dequantized(node, types)
+        return dequantize_and_combine(node, types)
 
 
 def _tflite(node: Node, types: LayerTypes) -> QuantNode | None:
-    """The integers of TFLite's kernels ADD, SUB and MUL; None where none of the integers here give the same."""
+    """Return the integer form of TFLite's kernels ADD, SUB and MUL; None if no form here is bit-exact."""
     op, inputs, output, clamp = node.op, types.inputs, types.output, file_clamp(node, types.output)
     weights, shifts = op.coefficients(len(inputs))
     if len(inputs) != 2 or any(shifts):
@@ -80,8 +80,8 @@ def _scales(inputs: list[NumType], weights: tuple[float, ...]) -> np.ndarray:
     return np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(inputs, weights, strict=True)])
 
 
-def dequantized(node: Node, types: LayerTypes) -> QuantNode:
-    """Real numbers, scale_i (q_i - zero point), combined in float32; of two tensors of bytes, in integers that equal them."""
+def dequantize_and_combine(node: Node, types: LayerTypes) -> QuantNode:
+    """Return a float32 combination of scale_i (q_i - zero point); for two 8-bit tensors, an integer form with equal results."""
     op = node.op
     weights, shifts = op.coefficients(len(types.inputs))
     plain = op.operation in ("Prod", "Max", "Min") and set(weights) == {1}

@@ -1,4 +1,4 @@
-"""Add, Sub, Mul, Div, Pow, Sum, Mean, Max, Min: of tensors, or of a tensor and constants."""
+"""Add, Sub, Mul, Div, Pow, Sum, Mean, Max, Min of several tensors, or of a tensor and constants."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import affine_of
+from n2d2py.operators.arrays.map import affine_form
 from n2d2py.operators.base import Op
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.elemwise.idioms import gated, merged_gain
+from n2d2py.operators.elemwise.idioms import find_gated_function, merge_gain
 from n2d2py.operators.functions import Clip, Sqrt
 from n2d2py.operators.identity import Identity
-from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.operators.transpose import Transpose, transpose_source
 
 
-def _binary(op: Op | None, function: str):
-    """Converter of a function of two operands; `op` combines two tensors, None: it cannot."""
+def _binary_converter(op: Op | None, function: str):
+    """Return the converter of a function of two operands; `op` combines two tensors, None if unsupported."""
 
     def convert(node: OnnxNode, builder: Builder) -> None:
         constant = next((index for index in (0, 1) if node.is_constant(index)), None)
@@ -35,7 +35,7 @@ def _binary(op: Op | None, function: str):
 
 
 def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
-    """The tensors, of one shape but for axes of length 1 in all but one of them."""
+    """Return the tensors; one has the shape of the result, the others may have axes of length 1."""
     shapes = [node.shape(index) for index in indexes]
     full = max(shapes, key=prod)
     if any(
@@ -49,12 +49,12 @@ def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
 
 
 def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operation: str) -> None:
-    """A per-channel gain and shift; after a transposition it is put before it."""
+    """Add a per-channel gain and shift, before a transposition if there is one."""
     values = node.constant(constant, "operand").astype(np.float64)
     if values.ndim > len(node.shape(index)):
         raise Unsupported("its constant has more axes than the tensor")
     tensor = node.tensor(index)
-    source, permutation = channels_first(tensor, builder.graph)
+    source, permutation = transpose_source(tensor, builder.graph)
     moved = False
     vector = _per_channel(values, node.shape(index), 1)
     if vector is None and source != tensor:
@@ -65,7 +65,7 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operati
             f"tensor of shape {'x'.join(map(str, node.shape(index)[1:]))}",
             "use one value for each channel",
         )
-    found = affine_of(operation, vector, constant)
+    found = affine_form(operation, vector, constant)
     if found is None:
         reason = "a constant divided by a tensor, or a division by zero, is not supported"
         raise Unsupported(reason, "divide by other constants")
@@ -73,7 +73,7 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operati
     if not moved:
         function = None
         if gain.any():
-            tensor, function, gain = merged_gain(builder.graph, tensor, gain)
+            tensor, function, gain = merge_gain(builder.graph, tensor, gain)
         if (gain == 1).all() and not shift.any():
             builder.layer(node, Activation(function) if function else Identity(), [tensor])
             return
@@ -87,7 +87,7 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operati
 
 
 def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray | None:
-    """The constant as (C) along `axis`; None when it varies along others or enlarges the tensor."""
+    """Return the constant as (C) along `axis`; None if it varies along others or enlarges the tensor."""
     try:
         full = np.broadcast_to(values, shape)
     except ValueError:
@@ -97,12 +97,12 @@ def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.nd
 
 
 def _product(node: OnnxNode, builder: Builder) -> None:
-    """Mul: of two tensors it may end a function that is spelled out."""
+    """Add a Mul; of two tensors, it may be the end of a decomposed function."""
     found = None
     if not node.is_constant(0) and not node.is_constant(1):
-        found = gated(builder.graph, node.tensor(0), node.tensor(1))
+        found = find_gated_function(builder.graph, node.tensor(0), node.tensor(1))
     if found is None:
-        _binary(ElemWise("Prod"), "Mul")(node, builder)
+        _binary_converter(ElemWise("Prod"), "Mul")(node, builder)
         return
     x, function, gain = found
     if gain == 1:
@@ -128,19 +128,19 @@ def _pow(node: OnnxNode, builder: Builder) -> None:
 
 def _mean(node: OnnxNode, builder: Builder) -> None:
     count = len(node.inputs)
-    _variadic(ElemWise("Sum", (1 / count,) * count))(node, builder)
+    _variadic_converter(ElemWise("Sum", (1 / count,) * count))(node, builder)
 
 
 def _sum(node: OnnxNode, builder: Builder) -> None:
     if any(node.is_constant(index) for index in range(len(node.inputs))):
         if len(node.inputs) != 2:
             raise Unsupported("it adds constants and several tensors", "use Add for the constants")
-        _binary(None, "Add")(node, builder)
+        _binary_converter(None, "Add")(node, builder)
         return
-    _variadic(ElemWise("Sum"))(node, builder)
+    _variadic_converter(ElemWise("Sum"))(node, builder)
 
 
-def _variadic(op: Op):
+def _variadic_converter(op: Op):
     def convert(node: OnnxNode, builder: Builder) -> None:
         tensors = _operands(node, list(range(len(node.inputs))))
         builder.layer(node, op if len(tensors) > 1 else Identity(), tensors)
@@ -148,13 +148,13 @@ def _variadic(op: Op):
     return convert
 
 
-def _limit(op: Op, is_low: bool):
-    """Max or Min: with constants of one value it limits a single tensor."""
+def _limit_converter(op: Op, is_low: bool):
+    """Return the converter of Max or Min; scalar constants limit a single tensor."""
 
     def convert(node: OnnxNode, builder: Builder) -> None:
         constants = [index for index in range(len(node.inputs)) if node.is_constant(index)]
         if not constants:
-            _variadic(op)(node, builder)
+            _variadic_converter(op)(node, builder)
             return
         if len(constants) != len(node.inputs) - 1:
             raise Unsupported("a comparison of several tensors and constants is not supported")
@@ -169,12 +169,12 @@ def _limit(op: Op, is_low: bool):
     return convert
 
 
-onnx("Add")(_binary(ElemWise("Sum"), "Add"))
-onnx("Sub")(_binary(ElemWise("Sum", (1.0, -1.0)), "Sub"))
+onnx("Add")(_binary_converter(ElemWise("Sum"), "Add"))
+onnx("Sub")(_binary_converter(ElemWise("Sum", (1.0, -1.0)), "Sub"))
 onnx("Mul")(_product)
-onnx("Div")(_binary(None, "Div"))
+onnx("Div")(_binary_converter(None, "Div"))
 onnx("Sum")(_sum)
 onnx("Mean")(_mean)
 onnx("Pow")(_pow)
-onnx("Max")(_limit(ElemWise("Max"), True))
-onnx("Min")(_limit(ElemWise("Min"), False))
+onnx("Max")(_limit_converter(ElemWise("Max"), True))
+onnx("Min")(_limit_converter(ElemWise("Min"), False))

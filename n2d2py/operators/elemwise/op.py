@@ -1,4 +1,4 @@
-"""Element-wise combination of several tensors, of one shape or with axes of length 1 that are repeated."""
+"""Element-wise combination of several tensors; axes of length 1 are broadcast."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class ElemWise(Op):
-    """Combines inputs T_i with weights w_i and shifts s_i (one per input).
+    """Combination of inputs T_i with weights w_i and shifts s_i (one per input).
 
-    Sum: sum of w_i T_i + s_i. AbsSum: sum of w_i |T_i|. EuclideanSum: sqrt of the sum of (w_i T_i + s_i)^2.
-    Prod: product of T_i. Max, Min: largest, smallest T_i. One input has the shape of the output; the others may
-    have axes of length 1 where it is longer.
+    Sum: sum of w_i T_i + s_i. AbsSum: sum of w_i |T_i|. EuclideanSum: sqrt of the sum of (w_i T_i + s_i)^2. Prod: product of
+    T_i. Max, Min: largest, smallest T_i. One input has the shape of the output; axes of length 1 of the others are broadcast.
     """
 
     operation: str
@@ -48,7 +47,7 @@ class ElemWise(Op):
         return int(np.prod(output)) * len(inputs)
 
     def coefficients(self, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """(weights, shifts), completed with 1 and 0 for `count` inputs."""
+        """Return (weights, shifts), completed with 1 and 0 for `count` inputs."""
         weights = tuple(self.weights) or (1.0,) * count
         shifts = tuple(self.shifts) or (0.0,) * count
         return weights, shifts
@@ -70,11 +69,11 @@ class ElemWise(Op):
         return [np.sqrt(reduce(np.add, (t * t for t in terms)))]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Brings the inputs to one scale by integer multipliers m_i, combines, rescales.
+        """Bring the inputs to one scale by integer multipliers m_i, combine them, and requantize.
 
-        Sum: acc = sum of m_i q_i + offset. AbsSum: sum of m_i |q_i|. Max, Min: largest, smallest m_i q_i. Prod:
-        product of q_i. Dequantized, the same of the real numbers scale_i q_i in float32, as the operator that a
-        prequantized network names computes them; so is every EuclideanSum.
+        Sum: acc = sum of m_i q_i + offset. AbsSum: sum of m_i |q_i|. Max, Min: largest, smallest m_i q_i. Prod: product of q_i.
+        Dequantized, for operators of pre-quantized networks and every EuclideanSum: the same of real numbers scale_i q_i in
+        float32.
         """
         if isinstance(node.form, Dequantized):
             return [node.requantize(self._real(inputs, node, graph), graph.type(node.output))]
@@ -96,7 +95,7 @@ class ElemWise(Op):
         return [node.requantize(acc, graph.type(node.output))]
 
     def _real(self, inputs: list[np.ndarray], node, graph) -> np.ndarray:
-        """The result in float32, combined from left to right."""
+        """Return the result in float32, combined from left to right."""
         terms = [
             (x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
             for x, name, scale in zip(inputs, node.inputs, node.form_as(Dequantized).scales, strict=True)
@@ -118,7 +117,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         writer.emit(op.operation, node.inputs, output)
         return
     if op.operation == "Prod":
-        _chain(writer, "Mul", node.inputs, output)
+        _emit_chain(writer, "Mul", node.inputs, output)
         return
     terms = []
     for x, weight, shift in zip(node.inputs, *op.coefficients(len(node.inputs)), strict=True):
@@ -128,13 +127,13 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         x = x if shift == 0 else writer.emit("Add", [x, writer.constant(float(shift))])
         terms.append(writer.emit("Mul", [x, x]) if op.operation == "EuclideanSum" else x)
     if op.operation == "EuclideanSum":
-        writer.emit("Sqrt", [_chain(writer, "Add", terms, writer.fresh(f"{output}_sum"))], output)
+        writer.emit("Sqrt", [_emit_chain(writer, "Add", terms, writer.fresh(f"{output}_sum"))], output)
     else:
-        _chain(writer, "Add", terms, output)
+        _emit_chain(writer, "Add", terms, output)
 
 
-def _chain(writer: OnnxWriter, op_type: str, terms: list[str], output: str) -> str:
-    """((t0 op t1) op t2) ..., named `output`."""
+def _emit_chain(writer: OnnxWriter, op_type: str, terms: list[str], output: str) -> str:
+    """Emit ((t0 op t1) op t2) ..., named `output`."""
     if len(terms) == 1:
         return writer.emit("Identity", terms, output)
     result = terms[0]

@@ -1,4 +1,4 @@
-"""Normalisation along rows of a tensor."""
+"""Normalization along rows of a tensor."""
 
 from n2d2py.operators.normalize.op import Normalize
 

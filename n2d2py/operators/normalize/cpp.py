@@ -1,4 +1,4 @@
-"""The C++ of normalisations of lines."""
+"""C++ of normalizations along rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.operators.arrays.lowering import kernel_call
 
 @cpp("Normalize")
 def _lower_norm(layer: Layer) -> LayerCode:
-    """The C++ of a normalisation."""
+    """Return the C++ of a normalization."""
     op, rows = layer.op, elements(layer.input_shape) // layer.op.size
     layer = layer.apart()
     if layer.has("epsilon"):

@@ -1,4 +1,4 @@
-"""Normalisation along rows in integers."""
+"""Integer normalization along rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from n2d2py.quant.forming import common_multipliers, rescaled
 
 _GAIN_BITS = 14
 _FRACTION, _WIDE_FRACTION = 12, 16
-"""Bits after the point of a normalised element, for 8-bit and for 16-bit results."""
+"""Fractional bits of a normalized element, for 8-bit and for 16-bit results."""
 
 
 @quantizer("Normalize")
 class NormQuantizer(Quantizer):
-    """Gains in 14 bits, or what 32-bit sums leave; their unit is a power of two, so the rescale is exact in every mode.
+    """Gains have 14 bits, or fewer if 32-bit accumulators require it. Their unit is a power of two: the rescale is exact in
+    every mode.
 
-    One gain and no offset where the node has its own none.
+    A node without parameters gets one gain and no offset.
     """
 
     def refuses(self, node: Node) -> str | None:
@@ -33,10 +34,10 @@ class NormQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y, op = types.inputs[0], types.output, node.op
-        root = sqrt(op.size) if op.summed else 1.0  # of a sum instead of a mean
+        root = sqrt(op.size) if op.summed else 1.0  # sum of squares instead of their mean
         gains = np.asarray(node.params.get("gain", np.ones(1)), np.float64) / (root * y.scale)
         shifts = np.asarray(node.params.get("shift", np.zeros(1)), np.float64) / y.scale
-        # what is added to a root counts inside: the same for a line of zeros, and nothing to one of many steps
+        # `added` moves into the root: equal for a row of zeros, negligible for rows of many steps
         epsilon = min(max(round(op.size**2 * (op.epsilon + op.added**2) / (root * x.scale) ** 2), 1), 2**60)
         fraction = _FRACTION if y.bits == 8 else _WIDE_FRACTION
         largest = int(sqrt(op.size) * 2**fraction) + 2
@@ -57,7 +58,7 @@ class NormQuantizer(Quantizer):
         return rescaled(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """Gains of 14 bits and offsets in their unit."""
+        """Return the 14-bit gains and the offsets as real numbers."""
         form, step = node.form_as(Normalized), node.rescaling.effective()[0] * graph.type(node.output).scale
         step_of_gain = step * (sqrt(node.op.size) if node.op.summed else 1.0)
         values = {"gain": form.gains * (step_of_gain * 2.0 ** int(form.fraction[0])), "shift": form.offsets * step}

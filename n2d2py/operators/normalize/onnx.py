@@ -1,4 +1,4 @@
-"""Normalisations over any axes, with parameters that may be computed in the network."""
+"""Normalizations over any axes, also with parameters computed in the network."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.operators.arrays.reduce import reduced
+from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.normalize import Normalize
 
 
-def _normed(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
+def _add_norm(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
     x = a.tensor(x)
     op = Normalize(x.size // outer, float(epsilon), centred, part)
     return a.add(op, [x], (outer,) if part else x.dims, label=part or "normed")
@@ -30,12 +30,12 @@ def _layer(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     outer, epsilon = prod(x.dims[:axis]), a.node.attribute("epsilon", 1e-5)
     centred = a.node.type == "LayerNormalization"
-    made = _normed(a, x, outer, epsilon, centred=centred)
+    made = _add_norm(a, x, outer, epsilon, centred=centred)
     a.bind(_affine(a, made, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
     dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
     for index, part in ((1, "mean"), (2, "inverse")):
-        if a.wants(index):
-            a.bind(a.reshape(_normed(a, x, outer, epsilon, part), dims), index)
+        if a.is_output_used(index):
+            a.bind(a.reshape(_add_norm(a, x, outer, epsilon, part), dims), index)
 
 
 @onnx_array("InstanceNormalization")
@@ -43,7 +43,7 @@ def _instance(a: Arrays) -> None:
     x = a.value(0)
     if len(x.dims) < 3:
         raise Unsupported("its input has no axes besides batch and channels")
-    made = _normed(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
+    made = _add_norm(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     a.bind(_affine(a, made, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
 
@@ -53,7 +53,7 @@ def _group(a: Arrays) -> None:
     x, groups = a.value(0), int(a.node.attribute("num_groups"))
     if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
         raise Unsupported(f"num_groups={groups} does not divide the channels of its input")
-    made = _normed(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
+    made = _add_norm(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
     scale, shift = a.value(1), a.value(2)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     if scale.size == groups != x.dims[1]:
@@ -69,7 +69,7 @@ def _batch(a: Arrays) -> None:
         raise Unsupported("it is in training mode", "export the model for inference")
     x = a.value(0)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2)) if len(x.dims) > 1 else (1,)
-    if not a.node.attribute("spatial", 1):  # statistics of each position
+    if not a.node.attribute("spatial", 1):  # separate statistics for each position
         shape = x.dims[1:]
     scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
     if variance.is_constant and not (variance.constant + a.node.attribute("epsilon", 1e-5) > 0).all():
@@ -80,13 +80,13 @@ def _batch(a: Arrays) -> None:
 
 @onnx_array("MeanVarianceNormalization")
 def _mean_variance(a: Arrays) -> None:
-    """(x - mean) / (deviation + 1e-9) over the axes."""
+    """Add (x - mean) / (deviation + 1e-9) over the axes."""
     x = a.value(0)
     axes = a.node.axes(len(x.dims)) or [a.node.axis_of(axis, len(x.dims)) for axis in (0, 2, 3)]
     for axis in axes:
         a.builder.guard_batch(a.node, 0, axis, "normalises over")
-    away = a.map("Sub", x, reduced(a, "Mean", x, axes))
-    deviation = a.map("Sqrt", reduced(a, "Mean", a.map("Mul", away, away), axes))
+    away = a.map("Sub", x, reduce_axes(a, "Mean", x, axes))
+    deviation = a.map("Sqrt", reduce_axes(a, "Mean", a.map("Mul", away, away), axes))
     a.bind(a.map("Div", away, a.map("Add", deviation, a.const(1e-9, x))))
 
 
@@ -97,7 +97,7 @@ def _lp(a: Arrays) -> None:
     a.builder.guard_batch(a.node, 0, axis, "normalises over")
     if a.node.attribute("p", 2) not in (1, 2):
         raise Unsupported(f"p={a.node.attribute('p')} is not supported", "use p=1 or p=2")
-    norm = reduced(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
+    norm = reduce_axes(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
     zero = a.map("Equal", norm, a.const(0.0, norm), result="bool")
     safe = a.map("Where", zero, a.const(1.0, norm), norm, result="")
     a.bind(a.map("Where", zero, a.const(0.0, x), a.map("Div", x, safe), result=""))
@@ -111,7 +111,7 @@ def _hardmax(a: Arrays) -> None:
     a.builder.guard_batch(a.node, 0, axis, "compares")
     lines = a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))) if flattens else x
     axis = 1 if flattens else axis
-    best = reduced(a, "ArgMax", lines, [axis], True, "int64")
+    best = reduce_axes(a, "ArgMax", lines, [axis], True, "int64")
     places = np.arange(lines.dims[axis]).reshape([-1 if i == axis else 1 for i in range(len(lines.dims))])
     hit = a.map("Equal", best, a.const(places), result="bool")
     a.bind(a.reshape(a.cast(hit, x.kind), x.dims))

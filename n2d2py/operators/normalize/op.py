@@ -1,4 +1,4 @@
-"""Normalisation along rows of a tensor."""
+"""Normalization along rows of a tensor."""
 
 from __future__ import annotations
 
@@ -18,25 +18,23 @@ from n2d2py.graph.forms import Normalized
 from n2d2py.graph.shapes import Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 SMALLEST_NORM = 1e-12
-"""The least divisor, so that a row of zeros stays zero."""
+"""Smallest divisor; rows of zeros stay zero."""
 
 
 @register
 @dataclass(frozen=True)
 class Normalize(Op):
-    """(x - mean) / (size of the differences + added) of each row of `size` neighbours in memory; mean 0 with not `centred`.
+    """(x - mean) / (norm + added) of each row of `size` contiguous elements; mean 0 without `centred`.
 
-    Images are channels-last in memory, so the channels of a position are such a row. The size of the differences d is
-    sqrt(mean(d^2) + epsilon) or, with `power` 1, mean(|d|); with `summed` the sum replaces the mean. `part`: "" for the whole,
-    "mean" or "inverse" for the mean of each row or
-    what its differences are multiplied by alone, (1, rows). Parameters "gain" and "shift" (size), both or neither: the result
-    times
-    gain plus shift, each rounded to the type of x.
+    Images are channels-last in memory, which makes the channels of a position a row. The norm of the differences d is
+    sqrt(mean(d^2) + epsilon) or, with `power` 1, mean(|d|); with `summed`, the sum replaces the mean. `part`: "" for the
+    result, "mean" or "inverse" for only the mean or the inverse divisor of each row, (1, rows). Parameters "gain" and "shift"
+    (size), both or neither, multiply and add to the result, each step rounded to the type of x.
     """
 
     size: int
@@ -61,7 +59,7 @@ class Normalize(Op):
         return [(inputs[0][0], count // self.size) if self.part else inputs[0]]
 
     def channel_numbers(self, shape: Shape) -> np.ndarray:
-        """The place in its row of each element of a tensor of `shape`."""
+        """Return the index in its row of each element of a tensor of `shape`."""
         return of_memory_order(np.tile(np.arange(self.size), elements(shape) // self.size)[None], shape)
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
@@ -70,7 +68,7 @@ class Normalize(Op):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = in_memory_order(inputs[0]).reshape(len(inputs[0]), -1, self.size)
         mean = sequential_sum(x) / self.size if self.centred else np.zeros(x.shape[:2])
-        # the differences are rounded to the type of x: their squares are then exact in float64
+        # differences are rounded to the type of x, which makes their squares exact in float64
         away = (x.astype(np.float64) - mean[..., None]).astype(x.dtype).astype(np.float64)
         size = sequential_sum(np.square(away) if self.power == 2 else np.abs(away)) / (1 if self.summed else self.size)
         inverse = 1.0 / ((np.sqrt(size + self.epsilon) if self.power == 2 else size) + self.added)
@@ -82,7 +80,7 @@ class Normalize(Op):
         return [of_memory_order(result, inputs[0].shape)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """As `arithmetic/attention.py` says."""
+        """Compute as specified in `arithmetic/attention.py`."""
         form, kind = node.form_as(Normalized), graph.type(node.inputs[0])
         away = in_memory_order(inputs[0]).reshape(len(inputs[0]), -1, self.size).astype(np.int64) - kind.zero_point
         rows = normalized(away, self.centred, int(form.epsilon[0]), int(form.fraction[0]))
@@ -91,7 +89,7 @@ class Normalize(Op):
 
 
 def lp_normalize(size: int, power: int = 2) -> Normalize:
-    """The operator that gives rows of `size` elements the L1 or L2 norm 1."""
+    """Return the operator that scales rows of `size` elements to an L1 or L2 norm of 1."""
     epsilon, added = (0.0, SMALLEST_NORM) if power == 1 else (SMALLEST_NORM**2, 0.0)
     return Normalize(size, epsilon, False, added=added, power=power, summed=True)
 
@@ -101,7 +99,7 @@ memory_access("Normalize")(rows)
 
 # ---- INI files ---------------------------------------------------------------------------------
 SMALLEST_SQUARE = 1e-6
-"""Added by N2D2 to a sum of squares before its root."""
+"""N2D2 adds it to a sum of squares before the root."""
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     Key("Norm", Kind.ENUM, doc="Norm that becomes 1.", choices=("L1", "L2")),
@@ -124,11 +122,11 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.part:
         raise NoOnnxForm(f"the {op.part} of a normalisation has no ONNX form")
     channels = axis_along(shape, op.size, 1) == 1
-    x = node.inputs[0] if channels else shaped(writer, node.inputs[0], (-1, op.size))
+    x = node.inputs[0] if channels else emit_reshape(writer, node.inputs[0], (-1, op.size))
     axis, rank = (1, len(shape)) if channels else (2, 3)
     affine = [node.params[role] for role in ("gain", "shift") if role in node.params]
     if op.centred and not op.added and op.power == 2 and not op.summed and axis == rank - 1:
-        affine = [typed(writer, values, "") for values in affine or [np.ones(op.size)]]
+        affine = [emit_constant(writer, values, "") for values in affine or [np.ones(op.size)]]
         made = emit("LayerNormalization", [x, *affine], axis=-1, epsilon=op.epsilon)
     else:
         away = emit("Sub", [x, emit("ReduceMean", [x], axes=[axis])]) if op.centred else x
@@ -144,8 +142,8 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
         made, placed = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
         for function, values in zip(("Mul", "Add"), affine, strict=False):
             if function == "Mul" or values.any():
-                made = emit(function, [made, typed(writer, values.reshape(placed), "")])
+                made = emit(function, [made, emit_constant(writer, values.reshape(placed), "")])
     if not channels:
-        flat(writer, made, output)
+        emit_flat(writer, made, output)
     else:
         writer.nodes[-1].output[0] = output

@@ -30,11 +30,11 @@ _SCHEMA = ACTIVATED.extended(
     doc="Pooling layer. Averages include the padding. With a Mapping, each output pools the windows of all connected "
     "channels. Without a Mapping and with as many outputs as channels, each channel is pooled separately.",
 )
-_AT_ONCE = 8
-"""Inputs of one element-wise maximum."""
+_MAX_OPERANDS = 8
+"""Largest number of operands of an element-wise maximum."""
 
 MAX_WINDOWS = 1 << 16
-"""Windows that all outputs of a pool over several channels take together."""
+"""Largest number of windows over all outputs of a pool over several channels."""
 
 
 @ini("Pool", _SCHEMA)
@@ -60,7 +60,7 @@ def _build(context: LayerContext) -> None:
     if mapping is None or (outputs == count and np.array_equal(mapping, np.eye(count, dtype=bool))):
         context.add(op, [context.concat_inputs()], activation=read_activation(values))
     else:
-        _mapped(context, op, mapping)
+        _add_mapped(context, op, mapping)
 
 
 def _check_size(context: LayerContext, size: int, limit: int) -> None:
@@ -69,12 +69,12 @@ def _check_size(context: LayerContext, size: int, limit: int) -> None:
         raise context.fail("E229", what, "correct NbOutputs and the Mapping keys", "NbOutputs")
 
 
-def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
-    """A pool over the windows of several channels: `mapping` (outputs, channels), true where one feeds the other.
+def _add_mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
+    """Add a pool over the windows of several channels: `mapping` (outputs, channels) is true for connections.
 
-    Outputs of the same channels are computed once. One channel for each output: IndexSelect, then the pool. Average: the
-    convolution whose weights are 1 / (window * channels of the output). Max: the pool of every channel, then the
-    element-wise maximum of the first channel of each output, of its second one, and so on.
+    Outputs with the same channels are computed once. One channel per output: IndexSelect, then the pool. Average: a convolution
+    with weights 1 / (window * channels of the output). Max: a pool of each channel, then the element-wise maximum of the first
+    channels of all outputs, their second channels, and so on.
 
     Raises:
         N2D2Error: E215 an output without channels, E229 too many windows.
@@ -87,16 +87,16 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     order = np.argsort(first)
     rows, tensor, activation = mapping[first[order]], context.concat_inputs(), read_activation(context.values)
     if len(rows) == len(mapping):
-        _add(context, op, mapping, tensor, activation, None)
+        _add_pool(context, op, mapping, tensor, activation, None)
         return
-    once = _add(context, op, rows, tensor, activation, "once")
+    once = _add_pool(context, op, rows, tensor, activation, "once")
     context.add(IndexSelect((tuple(np.argsort(order)[place.reshape(-1)].tolist()), None, None)), [once])
 
 
-def _add(
+def _add_pool(
     context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: FunctionRow | None, suffix: str | None
 ) -> str:
-    """The pool of a mapping as the layer itself, or as the helper `suffix`; its tensor."""
+    """Add the pool of a mapping as the layer itself or as the helper `suffix`; return its tensor."""
 
     def last(op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         if suffix is None:
@@ -116,18 +116,18 @@ def _add(
         )
     _check_size(context, len(mapping) * int(fed.max()), MAX_WINDOWS)
     chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, : fed.max()]
-    chosen = np.where(chosen < count, chosen, chosen[:, :1])  # fewer channels: the first one again
+    chosen = np.where(chosen < count, chosen, chosen[:, :1])  # rows with fewer channels repeat their first one
     ways = chosen.T
     if len(ways) == 1:
-        return last(op, [context.add_helper("channels", _channels(ways[0]), [tensor])])
+        return last(op, [context.add_helper("channels", _select_channels(ways[0]), [tensor])])
     pooled = context.add_helper("pooled", op, [tensor])
-    if len(ways) <= _AT_ONCE:
-        parts = [context.add_helper(f"channels{index}", _channels(way), [pooled]) for index, way in enumerate(ways)]
+    if len(ways) <= _MAX_OPERANDS:
+        parts = [context.add_helper(f"channels{index}", _select_channels(way), [pooled]) for index, way in enumerate(ways)]
         return last(ElemWise("Max"), parts)
-    while True:  # all in one tensor, folded until one is left
+    while True:  # all in one tensor, halved until one is left
         half = -(-len(ways) // 2)
         parts = [
-            context.add_helper(f"channels{len(ways)}_{index}", _channels(part.reshape(-1)), [pooled])
+            context.add_helper(f"channels{len(ways)}_{index}", _select_channels(part.reshape(-1)), [pooled])
             for index, part in enumerate((ways[:half], ways[-half:]))
         ]
         if half == 1:
@@ -136,5 +136,5 @@ def _add(
         ways = np.arange(half * len(mapping)).reshape(half, len(mapping))
 
 
-def _channels(chosen: np.ndarray) -> IndexSelect:
+def _select_channels(chosen: np.ndarray) -> IndexSelect:
     return IndexSelect((tuple(chosen.tolist()), None, None))

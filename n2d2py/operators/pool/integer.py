@@ -1,4 +1,4 @@
-"""Pooling."""
+"""Integer pooling."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class PoolQuantizer(Quantizer):
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         if node.op.mode == "Max":
             return moved(node, types)
-        x, counts = types.inputs[0], _counts(node)
+        x, counts = types.inputs[0], _possible_counts(node)
         return rescaled(node, types, x.scale / (counts * types.output.scale), int(counts[-1]) * peak(x))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """The mean of real numbers in float32, in the fixed-point modes of the integers without their zero point; as TFLite's kernels
-        where the file is for them."""
+        """Return a float32 mean of real numbers; in fixed-point modes, of q - zero point; for TFLite files, as TFLite's
+        kernels."""
         if node.op.mode == "Max":
             return moved(node, types)
         x, y, mode = types.inputs[0], types.output, types.options.rescaling
-        counts = _counts(node)
+        counts = _possible_counts(node)
         factors = np.float64(x.scale) / (counts * np.float64(y.scale))
         bound = int(counts[-1]) * max(peak(x), x.qmax, -x.qmin)
         if types.follows_file(node) and (found := _tflite(node, x, y, counts, bound)) is not None:
@@ -45,7 +45,7 @@ class PoolQuantizer(Quantizer):
 
 
 def _tflite(node: Node, x: NumType, y: NumType, counts: np.ndarray, bound: int) -> QuantNode | None:
-    """The integers of TFLite's kernels MEAN and AVERAGE_POOL_2D; None where none of the integers here give the same."""
+    """Return the integer form of TFLite's kernels MEAN and AVERAGE_POOL_2D; None if no form here is bit-exact."""
     if node.rounding == TWICE and len(counts) == 1:
         rescale = mean_rescale(float(np.float64(x.scale) / np.float64(y.scale)), int(counts[0]))
         return formed(node, Rescaled(), file_clamp(node, y), rescale, bound)
@@ -56,8 +56,8 @@ def _tflite(node: Node, x: NumType, y: NumType, counts: np.ndarray, bound: int) 
     return rescale and formed(node, form, file_clamp(node, y), rescale, int(counts[-1]) * 255)
 
 
-def _counts(node: Node) -> np.ndarray:
-    """The numbers of values, up to that of the window, that a mean may divide by."""
+def _possible_counts(node: Node) -> np.ndarray:
+    """Return the possible divisors of a mean, up to the window size."""
     window = node.op.kernel[0] * node.op.kernel[1]
     uniform = node.op.count_pad or not any(node.op.pads)
     return np.array([window]) if uniform else np.arange(1, window + 1)

@@ -60,7 +60,7 @@ class Pool(Op):
         return window * output[1] * output[2] * output[3] if self.mode == "Average" else 0
 
     def window_counts(self, size: Sequence[int]) -> np.ndarray:
-        """Divisors of the mean at each output position, (OH, OW) int64, for an input of (H, W)."""
+        """Return the divisors of the mean at each output position, (OH, OW) int64, for an input of (H, W)."""
         ones = np.ones((1, 1, *size), np.int64)
         if self.count_pad:
             ones = np.ones_like(pad(ones, self.pads))
@@ -79,41 +79,40 @@ class Pool(Op):
         x = inputs[0]
         if self.mode == "Max":
             return [self._max(x)]
-        windows = self._windows(x, 0)  # summed in the order of the kernel, whose bits the sums have
-        sums = _added(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0)).astype(x.dtype)
+        windows = self._windows(x, 0)  # summed in the kernel's order, bit-exact
+        sums = _sum_in_order(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0)).astype(x.dtype)
         return [sums / self.window_counts(x.shape[2:]).astype(x.dtype)]
 
     def order(self, size: tuple[int, int]) -> str:
-        """Order of float32 sums over an input of (H, W), as ONNX Runtime's operators do it.
+        """Return the order of float32 sums over an input of (H, W), which follows ONNX Runtime.
 
-        "lanes": a window that is the whole input, with strides of 1, in four sums, positions 0, 4, ..., positions 1, 5, ... and
-        so on,
-        which are added (0 + 2) + (1 + 3), then the positions that are left, one by one. "columns": each column from
-        the top, then these sums from the left. "rows": one position after the other.
+        "lanes": a window over the whole input with stride 1 has four sums, of positions 0, 4, ..., positions 1, 5, ... and so
+        on; they are added as (0 + 2) + (1 + 3), then the remaining positions one by one. "columns": each column from the top,
+        then the columns from the left. "rows": position by position.
         """
         if self.kernel == tuple(size) and self.stride == (1, 1) and not any(self.pads):
             return "lanes"
         return "columns" if self.stride[1] <= 2 else "rows"
 
     def _real_sums(self, x: np.ndarray) -> np.ndarray:
-        """Sums (N, C, OH, OW) of float32 numbers in the order of `order`."""
+        """Return sums (N, C, OH, OW) of float32 numbers in the order of `order`."""
         windows = self._windows(x, 0)
         order = self.order(x.shape[2:])
         if order == "lanes":
             flat = windows.reshape(*windows.shape[:4], -1)
             whole = flat.shape[-1] // 4 * 4
-            none = np.zeros((*flat.shape[:4], 4), np.float32)  # windows of less than four have these alone
-            lanes = _added([none, *np.moveaxis(flat[..., :whole].reshape(*flat.shape[:4], -1, 4), 4, 0)])
+            none = np.zeros((*flat.shape[:4], 4), np.float32)  # the only lanes of windows with fewer than four positions
+            lanes = _sum_in_order([none, *np.moveaxis(flat[..., :whole].reshape(*flat.shape[:4], -1, 4), 4, 0)])
             total = (lanes[..., 0] + lanes[..., 2]) + (lanes[..., 1] + lanes[..., 3])
-            return _added([total, *np.moveaxis(flat[..., whole:], 4, 0)])
+            return _sum_in_order([total, *np.moveaxis(flat[..., whole:], 4, 0)])
         if order == "columns":
-            return _added(np.moveaxis(_added(np.moveaxis(windows, 4, 0)), 4, 0))
-        return _added(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0))
+            return _sum_in_order(np.moveaxis(_sum_in_order(np.moveaxis(windows, 4, 0)), 4, 0))
+        return _sum_in_order(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0))
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Average: sums rescaled by the factor of the window's count, factor k-1 for a count of k.
+        """Average: rescale sums by the factor of the window's count, factor k-1 for a count of k.
 
-        Dequantized: the mean of the real numbers, in float32.
+        Dequantized: compute the mean of the real numbers in float32.
         """
         x = inputs[0]
         kind = graph.type(node.output)
@@ -140,13 +139,13 @@ class Pool(Op):
         return [result]
 
 
-def _added(terms: Iterable[np.ndarray]) -> np.ndarray:
-    """The terms, at least one, added up one after the other."""
+def _sum_in_order(terms: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the sum of at least one term, added in order."""
     return np.asarray(reduce(np.add, terms, np.float32(0)))
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-def _windowed(mode: str):
+def _window_converter(mode: str):
     def convert(node: OnnxNode, builder: Builder) -> None:
         size = image_size(node)
         node.require_single_output()
@@ -171,30 +170,30 @@ def _windowed(mode: str):
     return convert
 
 
-def _global(mode: str):
+def _global_converter(mode: str):
     def convert(node: OnnxNode, builder: Builder) -> None:
         windowed_layer(node, builder, Pool(mode, image_size(node)))
 
     return convert
 
 
-onnx("MaxPool", images=True)(_windowed("Max"))
-onnx("AveragePool", images=True)(_windowed("Average"))
-onnx("GlobalMaxPool", images=True)(_global("Max"))
-onnx("GlobalAveragePool", images=True)(_global("Average"))
+onnx("MaxPool", images=True)(_window_converter("Max"))
+onnx("AveragePool", images=True)(_window_converter("Average"))
+onnx("GlobalMaxPool", images=True)(_global_converter("Max"))
+onnx("GlobalAveragePool", images=True)(_global_converter("Average"))
 
 
 # ---- memory --------------------------------------------------------------------------------------
 @memory_access("Pool")
 def _pool(node: QuantNode, graph: QuantGraph) -> Access:
     op = node.op
-    if "scales" in node.params and op.order(graph.shape(node.inputs[0])[2:]) == "lanes":  # no sums of lines
+    if "scales" in node.params and op.order(graph.shape(node.inputs[0])[2:]) == "lanes":  # without row sums
         return PoolWindow(op.kernel, op.stride, op.pads, mode=op.mode.lower(), by_lines=False)
     return PoolWindow(op.kernel, op.stride, op.pads, mode=op.mode.lower(), partial_bytes=_partial_bytes(node, graph))
 
 
 def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
-    """Bytes of what a channel of a pool is reduced to before the output is computed from it."""
+    """Return the bytes of a channel's partial result in a pool."""
     kind = graph.type(node.inputs[0])
     if node.op.mode == "Max":
         return kind.bytes
@@ -208,7 +207,7 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("Pool")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a pooling layer."""
+    """Return the C++ of a pooling layer."""
     op, kind, selection = layer.op, layer.inputs[0], layer.portable
     types: dict[str, str | Expression] = dict(layer.planes)
     constants = {**window(op.kernel, op.stride, op.pads), "Serial": layer.serial}
@@ -240,7 +239,7 @@ _LOWEST = float(np.finfo(np.float32).min)
 
 @onnx_emitter("Pool")
 def emit_pool(writer: OnnxWriter, node: Node, output: str) -> None:
-    """Writes the pool of a node with a Pool.
+    """Emit the pool of a node whose operator is a Pool.
 
     Raises:
         NoOnnxForm: for windows outside the image, or pads that no ONNX pool has.

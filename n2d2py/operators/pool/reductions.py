@@ -1,4 +1,4 @@
-"""Reductions over axes after the batch: pools over them, with functions before and after."""
+"""Reductions over axes after the batch, as pools with functions before and after."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from n2d2py.operators.arrays.values import Arrays
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Abs, FunctionRow, Log, Sqrt
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.transpose import channels_first
+from n2d2py.operators.transpose import transpose_source
 
 
 def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | None = None, after: FunctionRow | None = None):
-    """Converter: `before` each element, the pool, times gain (None: the number of elements), `after` the result.
+    """Return the converter: `before` on each element, pool, gain (None: the number of elements), `after` on the result.
 
     `before` is a function, "negative" (undone after the pool) or "square".
     """
@@ -31,9 +31,9 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | 
             raise Unsupported("it reduces no axis" if noop else "it reduces all axes, including the batch")
         if 0 in axes:
             raise Unsupported("it reduces the batch axis", "reduce other axes")
-        tensor, permutation = channels_first(node.tensor(), builder.graph)
+        tensor, permutation = transpose_source(node.tensor(), builder.graph)
         kept = [permutation[axis] for axis in range(len(shape)) if axis not in axes and shape[axis] > 1]
-        if kept != sorted(kept):  # what is left would lie in another order
+        if kept != sorted(kept):  # the kept axes would change their order
             tensor, permutation = node.tensor(), tuple(range(len(shape)))
         reduced = sorted(permutation[axis] for axis in axes)
         count = prod(builder.graph.shape(tensor)[axis] for axis in reduced)
@@ -42,28 +42,28 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | 
         if not dims and len(shape) == len(axes) + 1:
             raise Unsupported("its result has no channels", "export with keepdims=1")
         a = Arrays(node, builder)
-        x = a.of_image(tensor)
+        x = a.image_value(tensor)
         if isinstance(before, FunctionRow):
             x = a.layer(Activation(before), x, "before")
         elif before == "square":
-            x = a.of_image(builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square"))
+            x = a.image_value(builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square"))
         elif before == "negative":
-            x = _gain(a, x, -1.0)
-        x = a.reshape(_pool(a, mode, x, reduced), (1, *dims))
+            x = _add_gain(a, x, -1.0)
+        x = a.reshape(_add_pool(a, mode, x, reduced), (1, *dims))
         if gain != 1.0:
-            x = _gain(a, x, float(count if gain is None else gain))
+            x = _add_gain(a, x, float(count if gain is None else gain))
         a.bind(x if after is None else a.layer(Activation(after), x, "after"))
 
     return convert
 
 
-def _gain(a: Arrays, x: Value, gain: float) -> Value:
+def _add_gain(a: Arrays, x: Value, gain: float) -> Value:
     count = x.dims[1]
     return a.layer(Affine(), x, "gain", {"weights": np.full(count, gain), "bias": np.zeros(count)})
 
 
-def _pool(a: Arrays, mode: str, x: Value, reduced: list[int]) -> Value:
-    """The reduced axes at length 1, or (kept, 1, 1) where they are not height and width."""
+def _add_pool(a: Arrays, mode: str, x: Value, reduced: list[int]) -> Value:
+    """Add a pool; the reduced axes have length 1, or the result is (kept, 1, 1) unless they are height and width."""
     shape = x.dims
     if len(shape) == 4 and set(reduced) <= {2, 3}:
         return a.layer(Pool(mode, (shape[2] if 2 in reduced else 1, shape[3] if 3 in reduced else 1)), x, "pool")

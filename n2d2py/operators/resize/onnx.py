@@ -1,4 +1,4 @@
-"""Resize and Upsample along any axes: nearest, linear and cubic, with or without a filter against aliasing."""
+"""Resize and Upsample along any axes: nearest, linear and cubic, with or without antialiasing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.frontend.onnx.tensors import Value, check_lines
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.quantize import Quantize, grid_of
+from n2d2py.operators.quantize import Quantize, grid_type
 from n2d2py.operators.resize import Resize
 
 _LINEAR = {
@@ -30,8 +30,8 @@ _ROUNDINGS = {
     "round_prefer_floor": lambda x: ceil(x - _HALF),
     "round_prefer_ceil": lambda x: floor(x + _HALF),
 }
-_MOST_LINES = 1 << 16
-"""Positions along an axis that have weights of their own."""
+_MAX_OUTPUTS = 1 << 16
+"""Largest number of output positions with weights along an axis."""
 
 
 class _Axis(NamedTuple):
@@ -39,7 +39,7 @@ class _Axis(NamedTuple):
     outputs: int
     scale: Fraction = Fraction(1)
     region: tuple[float, float] | None = None
-    """Where the first and last position of a crop lie."""
+    """First and last position of a crop, relative to the input."""
 
 
 @onnx_array("Resize", "Upsample", images=True)
@@ -52,7 +52,7 @@ def _resize(a: Arrays) -> None:
     mode = node.attribute("mode", "nearest")
     coordinates = "asymmetric" if node.opset < 11 else node.attribute("coordinate_transformation_mode", "half_pixel")
     changed = {at: axis for at, axis in enumerate(axes) if axis.scale != 1 or axis.outputs != axis.inputs or axis.region}
-    places = {at: _places(axis, coordinates) for at, axis in changed.items()}
+    places = {at: _coordinates(axis, coordinates) for at, axis in changed.items()}
     if mode == "nearest":
         made = _nearest(a, x, changed, places)
     elif mode not in ("linear", "cubic"):
@@ -62,14 +62,14 @@ def _resize(a: Arrays) -> None:
     else:
         made = x
         for at, axis in changed.items():
-            if axis.outputs > _MOST_LINES:
-                raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MOST_LINES:,}")
-            made = _along(a, made, at, _lines(a, [float(place) for place in places[at]], axis, mode))
-    a.bind(_with_outside(a, made, changed, places))
+            if axis.outputs > _MAX_OUTPUTS:
+                raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MAX_OUTPUTS:,}")
+            made = _interpolate(a, made, at, _taps(a, [float(place) for place in places[at]], axis, mode))
+    a.bind(_extrapolate(a, made, changed, places))
 
 
 def _axes(a: Arrays, x: Value) -> list[_Axis]:
-    """Input and output size and scale of every axis; an image keeps its batch."""
+    """Return input size, output size and scale of every axis; an image keeps its batch."""
     node, dims, old = a.node, x.dims, a.node.opset < 11
     chosen = [node.axis_of(axis, len(dims)) for axis in node.attribute("axes") or range(len(dims))]
     axes = [_Axis(size, size) for size in dims]
@@ -96,9 +96,9 @@ def _axes(a: Arrays, x: Value) -> list[_Axis]:
         for axis, scale in zip(chosen, scales, strict=True):
             a.builder.guard_batch(node, 0, axis, "resizes", scale == 1)
             scaled = dims[axis] * float(np.float32(scale))
-            # a float32 scale such as 1/3 stands for the ratio of two sizes
+            # a float32 scale such as 1/3 represents the ratio of two sizes
             is_ratio = abs(scaled - round(scaled)) < 1e-6 * scaled
-            ratio = Fraction(round(scaled), dims[axis]) if is_ratio else _meant_scale(scale)
+            ratio = Fraction(round(scaled), dims[axis]) if is_ratio else _exact_scale(scale)
             axes[axis] = _Axis(dims[axis], floor(dims[axis] * ratio), ratio)
     if node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
         region = node.constant(1, "region").reshape(-1).tolist()
@@ -107,15 +107,15 @@ def _axes(a: Arrays, x: Value) -> list[_Axis]:
     return axes
 
 
-def _meant_scale(scale: float) -> Fraction:
-    """The decimal or ratio of small numbers whose float32 is `scale`, as 7/10; positions in the middle of two then are exactly there."""
+def _exact_scale(scale: float) -> Fraction:
+    """Return the small ratio with the float32 value `scale`, as 7/10; midpoints of two positions then are exact."""
     stored = np.float32(scale)
     near = Fraction(float(stored)).limit_denominator(1000)
     return near if np.float32(float(near)) == stored else Fraction(float(stored))
 
 
-def _places(axis: _Axis, coordinates: str) -> list[Fraction]:
-    """Where each output position lies in the input."""
+def _coordinates(axis: _Axis, coordinates: str) -> list[Fraction]:
+    """Return the input coordinate of each output position."""
     n, m, scale = axis.inputs, axis.outputs, axis.scale
     step, start = 1 / scale, Fraction(0)
     if axis.region is not None:
@@ -135,24 +135,24 @@ def _places(axis: _Axis, coordinates: str) -> list[Fraction]:
 
 
 def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
-    """A Resize where the positions are floor(i n / m), else chosen positions."""
+    """Add a Resize if the positions are floor(i n / m), else a selection of positions."""
     chosen = {}
     for at, axis in axes.items():
         rounding = a.node.attribute("nearest_mode", "round_prefer_floor")
-        if a.node.opset < 11:  # operator set 10 says by examples: the one before, in an axis that becomes smaller the one after
+        if a.node.opset < 11:  # examples of opset 10: round down, or up along a smaller axis
             rounding = "ceil" if a.node.type == "Resize" and axis.scale < 1 else "floor"
         if rounding not in _ROUNDINGS:
             raise Unsupported(f"nearest_mode={rounding} is not supported")
         chosen[at] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[at]]
     plain = all([i * axis.inputs // axis.outputs for i in range(axis.outputs)] == chosen[at] for at, axis in axes.items())
     if x.image is None or len(x.dims) != 4 or not plain or not axes or min(axes) < 2:
-        return a.axes(x, chosen)
+        return a.select(x, chosen)
     height, width = (axes[at].outputs if at in axes else x.dims[at] for at in (2, 3))
     return a.layer(Resize((height, width)), x, "nearest")
 
 
 def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
-    """True for a linear Resize of height and width whose weights come from their sizes."""
+    """True for a linear Resize of height and width whose weights depend only on their sizes."""
     return (
         len(axes) == 4
         and a.node.attribute("mode") == "linear"
@@ -165,15 +165,15 @@ def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
 
 
 def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
-    grid = grid_of(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
+    grid = grid_type(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
     made = a.builder.layer(a.node, op, [image], part="linear")
-    if grid is not None:  # integers again, the nearest ones
+    if grid is not None:  # round to integers again
         made = a.builder.layer(a.node, Quantize(grid), [made], part="integers")
-    return a.of_image(made)
+    return a.image_value(made)
 
 
-def _lines(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
-    """For each result line the input lines and their weights."""
+def _taps(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
+    """Return the input positions and their weights for each output position."""
     antialias = bool(a.node.attribute("antialias", 0)) and axis.scale < 1
     factor = float(min(axis.scale, Fraction(1))) if antialias else 1.0
     reach = (1 if mode == "linear" else 2) / factor
@@ -209,10 +209,10 @@ def _kernel(d: float, mode: str, a: float) -> float:
     return (((d - 5) * d + 8) * d - 4) * a if d < 2 else 0.0
 
 
-def _along(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[float]]]) -> Value:
-    """The axis resampled."""
+def _interpolate(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[float]]]) -> Value:
+    """Add a resampling of an axis."""
     if all(len(taps) == 1 for taps, _ in lines):
-        return a.axes(x, {axis: [taps[0] for taps, _ in lines]})
+        return a.select(x, {axis: [taps[0] for taps, _ in lines]})
     most = max(len(taps) for taps, _ in lines)
     positions = tuple(tuple(taps + [taps[-1]] * (most - len(taps))) for taps, _ in lines)
     weights = tuple(tuple(w + [0.0] * (most - len(w))) for _, w in lines)
@@ -221,8 +221,8 @@ def _along(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[flo
     return a.add(op, [a.tensor(x)], dims, label="resampled")
 
 
-def _with_outside(a: Arrays, made: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
-    """With the extrapolation value at the positions of a crop that lie outside the input."""
+def _extrapolate(a: Arrays, made: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
+    """Set positions of a crop outside the input to the extrapolation value."""
     outside = np.zeros((1,) * len(made.dims), bool)
     for at, axis in axes.items():
         if axis.region is not None:

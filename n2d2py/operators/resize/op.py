@@ -23,23 +23,23 @@ from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import file_clamp, file_rescale, formed, moved, peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-MOST_STEPS = 2**14
-"""The finest unit of an axis' integer weights is 1 / MOST_STEPS, which 16 bits hold."""
+MAX_DIVISOR = 2**14
+"""Largest divisor of an axis' integer weights, which 16 bits hold."""
 
 
 @register
 @dataclass(frozen=True)
 class Resize(Op):
-    """The image at `size`, channel by channel.
+    """The image resampled to `size`, channel by channel.
 
-    An output position i of an axis with `n` inputs and `m` outputs lies at the input coordinate
+    Output position i of an axis with `n` inputs and `m` outputs has the input coordinate
 
         HalfPixel      (i + 1/2) n / m - 1/2
-        AlignCorners   i (n - 1) / (m - 1), 0 where m = 1
+        AlignCorners   i (n - 1) / (m - 1), 0 if m = 1
         Asymmetric     i n / m
 
-    kept within [0, n - 1]. Nearest takes floor(i n / m), whatever the coordinates; Bilinear weighs the
-    two nearest positions of each axis by their distances.
+    clamped to [0, n - 1]. Nearest uses floor(i n / m) for any coordinates; Bilinear weights the two nearest positions of each
+    axis by their distances.
 
     Attributes:
         size: (height, width) of the output.
@@ -51,7 +51,7 @@ class Resize(Op):
     mode: str = "Nearest"
     coordinates: str = "Asymmetric"
     kind: ClassVar[str] = "Resize"
-    moves_values: ClassVar[bool] = True  # values, or means of values: within the input's range
+    moves_values: ClassVar[bool] = True  # values or means of values, within the input's range
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         require_rank(inputs[0], 4, node, "Resize")
@@ -61,8 +61,8 @@ class Resize(Op):
         return 4 * int(np.prod(output)) if self.mode == "Bilinear" else 0
 
     def taps(self, inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(first, second, fraction) of each output position of an axis: the input positions between which it
-        lies, int64, and the weight of the second, float64. Computed from exact ratios."""
+        """Return (first, second, fraction) of each output position of an axis: both input positions, int64, and the weight of
+        the second, float64. Computed from exact ratios."""
         if self.mode == "Nearest":
             first = np.arange(outputs, dtype=np.int64) * inputs // outputs
             return first, first, np.zeros(outputs)
@@ -70,7 +70,7 @@ class Resize(Op):
         return first, np.minimum(first + 1, inputs - 1), rest / divisor
 
     def _positions(self, inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """(first, rest, divisor), int64: each position of an axis is first + rest / divisor."""
+        """Return (first, rest, divisor), int64: each position of an axis is first + rest / divisor."""
         i = np.arange(outputs, dtype=np.int64)
         if self.coordinates == "HalfPixel":
             numerator, divisor = (2 * i + 1) * inputs - outputs, 2 * outputs
@@ -84,17 +84,16 @@ class Resize(Op):
         return first, rest // common, divisor // common
 
     def integer_weights(self, size: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """The weights of lines and of columns of an input of `size`, (2, outputs) int64 each: those of first and second in units that
-        both axes hold exactly (of 2^-11 where these would be finer than 1 / MOST_STEPS). Those of a position add up to one
-        divisor.
+        """Return the weights of rows and of columns of an input of `size`, (2, outputs) int64 each, of first and second
+        position.
 
-        Columns are in such a fraction of their unit that float32 holds one over the product of both divisors to 2^-25 of
-        itself: then the
-        middle of two integers, times that factor, is rounded to where it lies.
+        Their unit is exact on each axis, or 2^-11 if that were finer than 1 / MAX_DIVISOR. The weights of a position sum to one
+        divisor. Column weights have a factor for which float32 holds 1 / (product of both divisors) to 2^-25: ties then round
+        correctly.
         """
         axes = [self._exact_weights(n, m) for n, m in zip(size, self.size, strict=True)]
         product = int(axes[0][:, 0].sum() * axes[1][:, 0].sum())
-        most = MOST_STEPS // int(axes[1][:, 0].sum())
+        most = MAX_DIVISOR // int(axes[1][:, 0].sum())
         fine = (
             times
             for times in range(1, most + 1)
@@ -104,12 +103,12 @@ class Resize(Op):
 
     def _exact_weights(self, inputs: int, outputs: int) -> np.ndarray:
         _, rest, divisor = self._positions(inputs, outputs)
-        if divisor > MOST_STEPS:
+        if divisor > MAX_DIVISOR:
             rest, divisor = np.rint(rest * (2**11 / divisor)).astype(np.int64), 2**11
         return np.stack([divisor - rest, rest])
 
     def _blend(self, x: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """x weighted along the columns, then along the lines, by weights (2, outputs) of the type of x."""
+        """Return x weighted along the columns, then along the rows, by weights (2, outputs) of the type of x."""
         (y0, y1, _), (x0, x1, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         wide = x[..., x0] * columns[0]
         wide += x[..., x1] * columns[1]
@@ -130,8 +129,8 @@ class Resize(Op):
         return [self._blend(x, rows, columns)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Nearest: q unchanged. Bilinear: acc = sum of the four (q - zero point) times both weights of `integer_weights`; the
-        rescale divides by the sum of the weights."""
+        """Nearest: move q. Bilinear: acc = sum of four (q - zero point) times both `integer_weights`; the rescale divides by
+        their sum."""
         x, kind = inputs[0], graph.type(node.output)
         if self.mode == "Nearest":
             return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
@@ -152,7 +151,7 @@ class ResizeQuantizer(Quantizer):
         return rescaled(node, types, *_factor_and_bound(node, types))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """The same, to the type that the file says."""
+        """Return the same form for the output type of the file."""
         if node.op.mode == "Nearest":
             return moved(node, types)
         factor, bound = _factor_and_bound(node, types)
@@ -162,7 +161,7 @@ class ResizeQuantizer(Quantizer):
 
 
 def _factor_and_bound(node: Node, types: LayerTypes) -> tuple[np.ndarray, int]:
-    """The factor of the sums, and what they and their parts cannot exceed, with or without the zero point."""
+    """Return the factor of the accumulators, and the bound of them and their parts, with or without the zero point."""
     if types.input_shape is None:
         raise InternalError(f"the input of {node.name} has no size")
     x, y = types.inputs[0], types.output
@@ -174,7 +173,7 @@ def _factor_and_bound(node: Node, types: LayerTypes) -> tuple[np.ndarray, int]:
 # ---- memory --------------------------------------------------------------------------------------
 @memory_access("Resize")
 def _resize(node: QuantNode, graph: QuantGraph) -> Access:
-    """Nearest by whole factors repeats pixels; another resampling reads the two neighbours of each position."""
+    """Return the access: integer factors of Nearest repeat pixels; other resampling reads two neighbours of each position."""
     op, shape = node.op, graph.shape(node.inputs[0])
     factors = [new // old for new, old in zip(op.size, shape[2:], strict=True)]
     if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size, strict=True)):
@@ -190,7 +189,7 @@ def _resize(node: QuantNode, graph: QuantGraph) -> Access:
 # Resampling of images: nearest neighbour, or bilinear from tables of positions and weights.
 @cpp("Resize")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a resampling layer."""
+    """Return the C++ of a resampling layer."""
     op = layer.op
     title, order = f"{op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}", {"Serial": layer.serial}
     if op.mode == "Nearest":
@@ -203,15 +202,15 @@ def lower(layer: Layer) -> LayerCode:
     size = layer.input_shape[2:]
     weights = op.integer_weights(size) if layer.integer else (None, None)
     axes = [
-        _axis(layer, role, op.taps(before, after), exact, weight)
+        _axis_struct(layer, role, op.taps(before, after), exact, weight)
         for role, before, after, exact in zip(("lines", "columns"), size, op.size, weights, strict=True)
     ]
     call = Call("n2d2::resizeBilinear", (config,), ("in0", "out", "lines", "columns"), tuple(axes))
     return layer.code("resize", call, selection=selection)
 
 
-def _axis(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: np.ndarray | None, weight: str) -> Expression:
-    """The declaration of the struct that points to the tables of an axis."""
+def _axis_struct(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: np.ndarray | None, weight: str) -> Expression:
+    """Return the declaration of the struct with the tables of an axis."""
     first, second, fraction = taps
     weights = np.stack([1 - fraction, fraction]) if exact is None else exact
     arrays = [
@@ -226,19 +225,20 @@ def _axis(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: np.ndarr
 @onnx_emitter("Resize")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op, shape = node.op, writer.graph.shape(node.inputs[0])
-    if op.mode == "Nearest":  # by positions, which no rounding of a scale can change
+    if op.mode == "Nearest":  # by positions, independent of rounded scales
         rows, columns = (writer.constant(op.taps(n, m)[0]) for n, m in zip(shape[2:], op.size, strict=True))
         writer.emit("Gather", [writer.emit("Gather", [node.inputs[0], rows], axis=2), columns], output, axis=3)
         return
     rows, columns = (
-        writer.constant(_matrix(op, n, m), f"{node.name}_weights") for n, m in zip(shape[2:], op.size, strict=True)
+        writer.constant(_interpolation_matrix(op, n, m), f"{node.name}_weights")
+        for n, m in zip(shape[2:], op.size, strict=True)
     )
     across = writer.emit("MatMul", [node.inputs[0], writer.emit("Transpose", [columns], perm=[1, 0])])
     writer.emit("MatMul", [rows, across], output)
 
 
-def _matrix(op, inputs: int, outputs: int) -> np.ndarray:
-    """float32 (outputs, inputs): the interpolation along an axis as a matrix, free of the runtime's own rounding."""
+def _interpolation_matrix(op, inputs: int, outputs: int) -> np.ndarray:
+    """Return the interpolation along an axis as a float32 matrix (outputs, inputs), independent of the runtime's rounding."""
     first, second, fraction = op.taps(inputs, outputs)
     matrix = np.zeros((outputs, inputs))
     np.add.at(matrix, (np.arange(outputs), first), 1 - fraction)

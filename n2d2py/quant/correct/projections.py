@@ -16,7 +16,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.arrays.map import scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.matmul.op import positions
+from n2d2py.operators.arrays.matmul.op import view_positions
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.linear import MOVES, WeightedReaders, weighted_readers
@@ -115,7 +115,7 @@ def _readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Iterator[tuple[N
 def _summed_channels(product: Node, side: int, numbers: np.ndarray) -> np.ndarray | None:
     """Return the channels (batch, K) over which a product sums; None if rows of an operand use different channels."""
     op = product.op
-    operand = numbers.reshape(-1)[positions(op.placed()[side], (op.left, op.right)[side])]
+    operand = numbers.reshape(-1)[view_positions(op.full_views()[side], (op.left, op.right)[side])]
     operand = operand if side == 0 else np.swapaxes(operand, -1, -2)
     return None if (operand != operand[..., :1, :]).any() else operand[..., 0, :].reshape(-1).astype(np.int64)
 

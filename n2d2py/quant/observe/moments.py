@@ -138,8 +138,8 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> 
 def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int, times: int) -> np.ndarray:
     """Inputs of sampled steps of a recurrent layer, inputs in units of `reach` and hidden state (1, P, K), in float64: real numbers have sums
     that depend on their order, which is that of the processor."""
-    op, x = node.op, node.op.rows(inputs[0])
-    both = np.concatenate([x / reach, op.states_before(list(inputs), node)], axis=2)
+    op, x = node.op, node.op.to_sequences(inputs[0])
+    both = np.concatenate([x / reach, op.previous_states(list(inputs), node)], axis=2)
     chosen = _positions(op.steps, _wanted(both.shape[2], times), stimuli)
     return both[:, chosen].astype(np.float64).reshape(1, -1, both.shape[2])
 

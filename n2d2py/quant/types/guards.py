@@ -18,7 +18,7 @@ from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.divisors import divisor, function_name
+from n2d2py.operators.divisors import divisor_tensor, function_name
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
@@ -70,7 +70,7 @@ def _division_chains(graph: Graph) -> Iterator[list[Node]]:
     if is_quantized(graph):
         return
     for node in graph.nodes:
-        tensor = divisor(node)
+        tensor = divisor_tensor(node)
         if tensor is None:
             continue
         layers = [*_chain(graph, tensor, {}), node]

@@ -18,7 +18,7 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Quantize, grid_of
+from n2d2py.operators.quantize import Quantize, grid_type
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 
@@ -83,7 +83,7 @@ def _with_file_sign(kind: NumType, port: FilePort) -> NumType:
 
 def _requantize_output(graph: Graph, name: str, port: FilePort) -> None:
     """Requantize an output to the type of the file if its signedness differs."""
-    grid = grid_of(graph, name)
+    grid = grid_type(graph, name)
     if grid is None:
         return
     kind = _with_file_sign(grid, port)

@@ -14,7 +14,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Quantize, grid_of, moved_from
+from n2d2py.operators.quantize import Quantize, grid_type, values_source
 from n2d2py.quant.types.widths import feeds_output_softmax
 
 Range = tuple[float, float]
@@ -54,7 +54,7 @@ def _is_computed(node: Node) -> bool:
 
 def _is_unquantized(graph: Graph, tensor: str) -> bool:
     """True if a layer consumes a tensor that nothing quantizes."""
-    if graph.kind(tensor) or grid_of(graph, tensor) is not None or moved_from(graph, tensor) != tensor:
+    if graph.kind(tensor) or grid_type(graph, tensor) is not None or values_source(graph, tensor) != tensor:
         return False
     return any(not isinstance(node.op, Quantize) for node in graph.consumers(tensor))
 

@@ -1,4 +1,4 @@
-"""Element-wise operators of any rank and kind, with every form of broadcasting."""
+"""Element-wise ONNX operators of any rank and kind, with every form of broadcasting."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def _prelu(a: Arrays) -> None:
 
 @onnx_array("Div")
 def _div(a: Arrays) -> None:
-    _divided(a, "Div")
+    _divide(a, "Div")
 
 
 @onnx_array("Mod")
 def _mod(a: Arrays) -> None:
-    _divided(a, "Fmod" if a.node.attribute("fmod", 0) else "Mod")
+    _divide(a, "Fmod" if a.node.attribute("fmod", 0) else "Mod")
 
 
-def _divided(a: Arrays, function: str) -> None:
+def _divide(a: Arrays, function: str) -> None:
     x, divisor = a.values()
     if divisor.is_constant and not np.all(divisor.constant):
         raise Unsupported("it divides by zero", "train or export the model again")
@@ -97,10 +97,10 @@ def _power(a: Arrays) -> None:
 
 
 def cast_kind(target: int) -> str:
-    """The kind of an ONNX element type.
+    """Return the tensor kind of an ONNX element type.
 
     Raises:
-        Unsupported: for types that networks are not computed in.
+        Unsupported: for types that networks cannot compute with.
     """
     if element_name(target) in _REALS:
         return ""
@@ -158,7 +158,7 @@ def _dropout(a: Arrays) -> None:
         raise Unsupported("it is in training mode", "export the model for inference")
     ratio = float(a.node.constant(1, "ratio").item() if a.node.is_constant(1) else a.node.attribute("ratio", 0.5))
     a.bind(x if x.image is None else a.layer(Dropout(ratio), x, "kept"))
-    if a.wants(1):
+    if a.is_output_used(1):
         a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
 
 

@@ -1,4 +1,4 @@
-"""Element by element, with NumPy's broadcasting."""
+"""Element-wise functions with NumPy's broadcasting."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
-from n2d2py.operators.arrays.emitting import flat, operands
-from n2d2py.operators.arrays.lowering import broadcast_steps, loops, pointers
+from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
+from n2d2py.operators.arrays.lowering import broadcast_strides, loop_type, operand_pointers
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Quotients; those of integers are cut towards zero, and 0 where the divisor is."""
+    """Return quotients; those of integers are rounded towards zero, and 0 if the divisor is 0."""
     if a.dtype.kind == "f":
         return a / b
     with np.errstate(all="ignore"):
@@ -43,8 +43,8 @@ def _modulo(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.mod(a, b)
 
 
-def _same(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Computed in float64, in the type of the first operand."""
+def _in_float64(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Return the function computed in float64, with the result in the type of the first operand."""
     return lambda *x: function(*(v.astype(np.float64) for v in x)).astype(x[0].dtype)
 
 
@@ -103,30 +103,30 @@ MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "IsPosInf": np.isposinf,
     "IsNegInf": np.isneginf,
     **{
-        name: _same(getattr(exact, name.lower()))
+        name: _in_float64(getattr(exact, name.lower()))
         for name in """
         Exp Log Erf Sigmoid Tanh Softplus Expm1 Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh
         """.split()
     },
 }
-"""Function -> what it computes of its operands."""
+"""Function -> its implementation on operands."""
 SAME_AS_ONNX = tuple(
     """
     Add Sub Mul Neg Abs Sign Floor Ceil Round Sqrt Reciprocal Exp Log Erf Sigmoid Tanh Softplus Sin Cos Tan Asin Acos Atan
     Sinh Cosh Asinh Acosh Atanh
     """.split()
 )
-"""Functions that ONNX has under the same name; the result is of the kind of the operands."""
+"""Functions with the same name in ONNX; the result has the kind of the operands."""
 COMPARISONS = ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not")
-"""Such functions whose result is a truth value."""
+"""Functions of that sort with boolean results."""
 
 
 @register
 @dataclass(frozen=True)
 class ArrayMap(ArrayOp):
-    """function(operands), element by element; operands of the dimensions `shapes` are broadcast to `dims`.
+    """function(operands), element-wise; operands of the dimensions `shapes` are broadcast to `dims`.
 
-    Cast converts to the kind `result`: reals to integers towards zero, to truth values by "is not 0".
+    Cast converts to the kind `result`: real numbers are truncated to integers; booleans are x != 0.
     """
 
     function: str
@@ -155,10 +155,10 @@ class ArrayMap(ArrayOp):
             if self.function == "Cast" and self.result and values.dtype.kind == "f":
                 values = self._cut(values)
         values = np.broadcast_to(values, (values.shape[0], *self.dims))
-        return self.typed(values, inputs)
+        return self.as_output(values, inputs)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """As on arrays; integers become real numbers of the width that the network has."""
+        """Compute as in floating point; a Cast to real numbers has the width of the output's type."""
         if self.function == "Cast" and not self.result and inputs[0].dtype.kind != "f":
             return [inputs[0].astype(graph.type(node.output).dtype)]
         return super().run_integer(inputs, node, graph)
@@ -171,10 +171,9 @@ memory_access("ArrayMap")(whole)
 
 
 def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
-    """(shape of the constant, gains, shifts) of an ArrayMap that computes g * x + s of its only input and a constant of real numbers;
-    the constant of Neg is -1.
+    """Return (shape of the constant, gains, shifts) of an ArrayMap g * x + s of its only input and a real constant; -1 for Neg.
 
-    Gains and shifts have an element (float64) for each of the constant. None for any other layer, and for a divisor of 0.
+    Gains and shifts (float64) have the size of the constant. None for any other layer, and for a divisor of 0.
     """
     op = node.op
     if not isinstance(op, ArrayMap) or node.activation is not None or op.result:
@@ -187,12 +186,12 @@ def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarra
     constant = node.params[f"operand{index}"]
     if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
         return None
-    found = affine_of(op.function, constant.reshape(-1).astype(np.float64), index)
+    found = affine_form(op.function, constant.reshape(-1).astype(np.float64), index)
     return None if found is None else (op.shapes[index], *found)
 
 
-def affine_of(function: str, values: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """(gain, shift) with which a function of a tensor and constants, its operand `index`, is gain * x + shift; None where it is not."""
+def affine_form(function: str, values: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return (gain, shift) if a function of a tensor and a constant operand `index` is gain * x + shift; else None."""
     ones, zeros = np.ones_like(values), np.zeros_like(values)
     if function == "Mul":
         return values, zeros
@@ -206,7 +205,7 @@ def affine_of(function: str, values: np.ndarray, index: int) -> tuple[np.ndarray
 
 
 def scale_and_shift(node: Node) -> tuple[float, float] | None:
-    """(g, s) of an ArrayMap that computes g * x + s of its only input with one constant; None for any other layer."""
+    """Return (g, s) of an ArrayMap g * x + s of its only input and a scalar constant; None for any other layer."""
     found = gains_and_shifts(node)
     if found is None or found[1].size != 1:
         return None
@@ -216,18 +215,18 @@ def scale_and_shift(node: Node) -> tuple[float, float] | None:
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayMap")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of an element-wise function."""
+    """Return the C++ of an element-wise function."""
     op = layer.op
     function = "CastBool" if op.function == "Cast" and op.result == "bool" else op.function
-    axes = loops(op.dims, [broadcast_steps(shape) for shape in op.shapes])
+    axes = loop_type(op.dims, [broadcast_strides(shape) for shape in op.shapes])
     types = {"Output": layer.output_plane, "Function": f"n2d2::maps::{function}", "Axes": axes}
     config = layer.config(f"{op.function} of arrays", types, {})
-    return layer.code("array_map", layer.call("arrayMap", config, inputs=tuple(pointers(layer))))
+    return layer.code("array_map", layer.call("arrayMap", config, inputs=tuple(operand_pointers(layer))))
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
-_SAME = (*SAME_AS_ONNX, *COMPARISONS, "Div", "Pow", "Max", "Min", "Where", "IsNaN")
-"""Functions that ONNX has under the same name."""
+_SAME_NAMES = (*SAME_AS_ONNX, *COMPARISONS, "Div", "Pow", "Max", "Min", "Where", "IsNaN")
+"""Functions with the same name in ONNX."""
 _ON_TRUTH = ("And", "Or", "Xor", "Not")
 
 
@@ -237,14 +236,9 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     kinds = [writer.graph.kind(name) for name in node.inputs]
     if op.function in _ON_TRUTH and any(kind != "bool" for kind in kinds):
         raise NoOnnxForm(f"{op.function} of numbers has no ONNX form")
-    if op.function == "Cast":
-        flat(writer, writer.emit("Cast", operands(writer, node, op.shapes), to=writer.element(kind_dtype(op.result))), output)
-        return
     if op.function in ("Div", "Mod") and op.result and not np.all(node.params.get("operand1", 0)):
         raise NoOnnxForm("ONNX Runtime stops at a whole number divided by 0")
-    if op.function == "Mod" and op.result not in ("", "bool"):
-        flat(writer, writer.emit("Mod", operands(writer, node, op.shapes)), output)
-        return
-    if op.function not in _SAME:
+    if op.function not in ("Cast", *_SAME_NAMES) and (op.function != "Mod" or op.result in ("", "bool")):
         raise NoOnnxForm(f"the function {op.function} of arrays has no ONNX form")
-    flat(writer, writer.emit(op.function, operands(writer, node, op.shapes)), output)
+    attributes = {"to": writer.element(kind_dtype(op.result))} if op.function == "Cast" else {}
+    emit_flat(writer, writer.emit(op.function, emit_operands(writer, node, op.shapes), None, **attributes), output)

@@ -9,25 +9,25 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import NATIVE, Call, Expression
 from n2d2py.exports.cpp.selection import ChosenKernel, Selection
 from n2d2py.exports.cpp.text import float_literal
-from n2d2py.operators.arrays.lowering import loops, output_pointer, pointers
+from n2d2py.operators.arrays.lowering import loop_type, operand_pointers, output_pointer
 
 
 @cpp("ArrayMatMul")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a matrix product."""
+    """Return the C++ of a matrix product."""
     layer, op = layer.apart(), layer.op
-    views, parts = op.placed(), (op.left, op.right, op.dims)
+    views, parts = op.full_views(), (op.left, op.right, op.dims)
     steps = [
         [0 if size == 1 else step for size, step in zip(dims, view[2:], strict=True)]
         for view, dims in zip(views, parts, strict=True)
     ]
-    axes = loops(op.batch, [own[:-2] for own in steps])
+    axes = loop_type(op.batch, [own[:-2] for own in steps])
     (left_row, left_depth), (right_depth, right_column), (row, column) = (own[-2:] for own in steps)
     rows, depth, columns = op.left[-2], op.left[-1], op.right[-1]
     if layer.node.rescale is None:
         moved = [
             Expression.of(f"{at} + {view[1]}", at) if view[1] else at
-            for at, view in zip((*pointers(layer), output_pointer(layer)), views, strict=True)
+            for at, view in zip((*operand_pointers(layer), output_pointer(layer)), views, strict=True)
         ]
         template = (axes, rows, depth, columns, left_row, left_depth, right_depth, right_column, row, column)
         call = Call("n2d2::arrayMatMul", template, (*moved[:2], float_literal(op.scale, "double"), moved[2]))
@@ -62,7 +62,7 @@ def _lower(layer: Layer) -> LayerCode:
 
 
 def _selection(layer: Layer) -> Selection:
-    """The kernel next to the portable one: for signed 16-bit integers, zero points taken off, whose sums fit 32 bits."""
+    """Return the optimized kernel for signed 16-bit integers, without zero points, whose accumulators fit 32 bits."""
     for kind in layer.inputs:
         if max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) > 2**15 - 1:
             return Selection(f"{kind.name} inputs less their zero point exceed 16 bits")

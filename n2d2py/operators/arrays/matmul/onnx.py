@@ -1,4 +1,4 @@
-"""MatMul and Gemm of two tensors, or of a tensor and weights that the plain layers do not take; Einsum of products."""
+"""MatMul and Gemm that the image layers do not cover, also of two computed tensors; Einsum as matrix products."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.reduce import reduced
+from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 
-def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
-    """left @ right by the rules of numpy.matmul; of the kind `result`, that of `left` if not given."""
+def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
+    """Add left @ right by the rules of numpy.matmul; the kind is `result`, or that of `left` by default."""
     if not left.dims or not right.dims:
         raise Unsupported("a scalar operand is not supported")
     x = a.reshape(left, (1, *left.dims)) if len(left.dims) == 1 else left
@@ -34,11 +34,11 @@ def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> 
     return a.reshape(made, dims)
 
 
-def _guard_stimuli(a: Arrays) -> None:
-    """The operands of a MatMul or Gemm: the batch axis of each must stay the first of the result, and of its length.
+def _check_batch_axes(a: Arrays) -> None:
+    """Check that the batch axis of both operands stays the first axis of the result, with the same length.
 
     Raises:
-        Unsupported: where stimuli of a batch of free size would be summed, moved or repeated.
+        Unsupported: if a dynamic batch would be summed, moved or repeated.
     """
     values = [a.value(0), a.value(1)]
     rank = max(len(value.dims) for value in values)
@@ -54,18 +54,18 @@ def _guard_stimuli(a: Arrays) -> None:
 
 @onnx_array("MatMul")
 def _matmul(a: Arrays) -> None:
-    _guard_stimuli(a)
-    a.bind(product(a, a.value(0), a.value(1)))
+    _check_batch_axes(a)
+    a.bind(add_matmul(a, a.value(0), a.value(1)))
 
 
 @onnx_array("Gemm")
 def _gemm(a: Arrays) -> None:
-    _guard_stimuli(a)
+    _check_batch_axes(a)
     left, right = (
         a.transpose(a.value(index), (1, 0)) if a.node.attribute(name, 0) else a.value(index)
         for index, name in ((0, "transA"), (1, "transB"))
     )
-    total = product(a, left, right)
+    total = add_matmul(a, left, right)
     if a.node.attribute("alpha", 1.0) != 1.0:
         total = a.map("Mul", total, a.const(a.node.attribute("alpha"), total))
     if a.has(2):
@@ -78,7 +78,7 @@ def _gemm(a: Arrays) -> None:
 
 @onnx_array("Einsum")
 def _einsum(a: Arrays) -> None:
-    """Operands one after the other as matrix products, one operand as transposition and sum; each letter once per operand."""
+    """Add a matrix product for each further operand, or sum and transpose a single one; no letter repeats in an operand."""
     values = a.values()
     names, result = _terms(a.node.attribute("equation").replace(" ", ""), [len(value.dims) for value in values])
     if any(len(set(name)) != len(name) for name in names):
@@ -90,28 +90,28 @@ def _einsum(a: Arrays) -> None:
     for index, name in enumerate(names):
         verb = "moves" if name[:1] and name[0] in result else "sums"
         a.builder.guard_batch(a.node, index, 0, verb, allowed=name[:1] == result[:1])
-    _guard_repeats(a, names, values)
+    _check_batch_repeats(a, names, values)
     name, value = names[0], values[0]
     for index, (other, factor) in enumerate(zip(names[1:], values[1:], strict=True), 2):
         kept = set(result).union(*names[index:])
         joined = "".join(c for c in dict.fromkeys(name + other) if c in kept)
-        value = _contracted(a, _only(a, name, value, other, kept), _only(a, other, factor, name, kept), joined)
+        value = _contract(a, _sum_unused(a, name, value, other, kept), _sum_unused(a, other, factor, name, kept), joined)
         name = joined
     gone = [index for index, c in enumerate(name) if c not in result]
-    value = reduced(a, "Sum", value, gone, keep=False) if gone else value
+    value = reduce_axes(a, "Sum", value, gone, keep=False) if gone else value
     kept = [c for c in name if c in result]
     a.bind(a.transpose(value, [kept.index(c) for c in result]))
 
 
-def _guard_repeats(a: Arrays, names: list[str], values: list[Value]) -> None:
-    """Refuses to repeat the batch axis of one operand along that of another."""
+def _check_batch_repeats(a: Arrays, names: list[str], values: list[Value]) -> None:
+    """Raise Unsupported if the batch axis of an operand would be repeated along that of another."""
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
         sizes = {one.dims[other.index(name[0])] for other, one in zip(names, values, strict=True) if name and name[0] in other}
         a.builder.guard_batch(a.node, index, 0, "repeats", allowed=not (len(sizes) > 1 and value.dims[0] == 1))
 
 
 def _terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result; the axes of an ellipsis are capital letters that are not used."""
+    """Return the letters of each operand and of the result; axes of an ellipsis get unused letters from "A" on."""
     terms, arrow, result = equation.partition("->")
     names = terms.split(",")
     if not arrow:
@@ -125,33 +125,33 @@ def _terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     return names, result.replace("...", axes)
 
 
-def _only(a: Arrays, letters: str, value: Value, other: str, kept: set[str]) -> tuple[str, Value]:
-    """An operand without the axes that neither the other one nor what comes after reads: they are summed."""
+def _sum_unused(a: Arrays, letters: str, value: Value, other: str, kept: set[str]) -> tuple[str, Value]:
+    """Sum an operand over the axes that neither the other operand nor later terms have; return its letters and value."""
     gone = [index for index, c in enumerate(letters) if c not in other and c not in kept]
     left = "".join(c for index, c in enumerate(letters) if index not in gone)
-    return left, (reduced(a, "Sum", value, gone, keep=False) if gone else value)
+    return left, (reduce_axes(a, "Sum", value, gone, keep=False) if gone else value)
 
 
-def _contracted(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str, Value], result: str) -> Value:
-    """The sum of the products of two operands over the letters that `result` lacks."""
+def _contract(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str, Value], result: str) -> Value:
+    """Return the sum of products of two operands over the letters that `result` lacks."""
     (left, x), (right, y) = first_term, second_term
     first, second = dict(zip(left, x.dims, strict=True)), dict(zip(right, y.dims, strict=True))
-    repeated = [c for c in left if first[c] != second.get(c, first[c])]  # an axis of 1 next to one of n
+    repeated = [c for c in left if first[c] != second.get(c, first[c])]  # axes of length 1 and n
     for c in repeated:
         if 1 not in (first[c], second[c]):
             raise Unsupported(f"its operands have {first[c]} and {second[c]} elements along '{c}'")
     batch = [c for c in left if c in right and c in result]
     shared = [c for c in left if c in right and c not in result]
     rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
-    x = _summed(a, x, [left.index(c) for c in shared if first[c] > second[c]])
-    y = _summed(a, y, [right.index(c) for c in shared if second[c] > first[c]])
+    x = _sum_axes(a, x, [left.index(c) for c in shared if first[c] > second[c]])
+    y = _sum_axes(a, y, [right.index(c) for c in shared if second[c] > first[c]])
     sizes = {**first, **second} | {c: max(first[c], second[c]) if c in batch else 1 for c in repeated}
     x = a.transpose(x, [left.index(c) for c in (*batch, *rows, *shared)])
     y = a.transpose(y, [right.index(c) for c in (*batch, *shared, *columns)])
     depth = prod(sizes[c] for c in shared)
     lines = [[one[c] for c in batch] for one in (first, second)]
     lines = [[prod(each)] for each in lines] if lines[0] == lines[1] else lines
-    made = product(
+    made = add_matmul(
         a,
         a.reshape(x, (*lines[0], prod(sizes[c] for c in rows), depth)),
         a.reshape(y, (*lines[1], depth, prod(sizes[c] for c in columns))),
@@ -161,6 +161,6 @@ def _contracted(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str
     return a.transpose(made, [order.index(c) for c in result])
 
 
-def _summed(a: Arrays, value: Value, axes: list[int]) -> Value:
-    """The sums along axes whose elements all have the same factor, as axes of 1."""
-    return reduced(a, "Sum", value, axes, keep=True) if axes else value
+def _sum_axes(a: Arrays, value: Value, axes: list[int]) -> Value:
+    """Sum along axes with a common factor; they keep length 1."""
+    return reduce_axes(a, "Sum", value, axes, keep=True) if axes else value

@@ -14,14 +14,14 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, operands, take, typed
+from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_operands, emit_take
 from n2d2py.operators.base import register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 View = tuple[int, ...]
-"""(size, first, step of each axis): where the elements of an operand lie in a vector of `size` elements; () for row-major."""
+"""(size, first, stride of each axis) of an operand in a vector of `size` elements; () for row-major."""
 
 
 @register
@@ -29,12 +29,12 @@ View = tuple[int, ...]
 class ArrayMatMul(ArrayOp):
     """scale * (left @ right): (..., M, K) times (..., K, N) with broadcast leading axes of one rank.
 
-    Sums are made in float64 (integers: int64) in the order of K.
+    Accumulators are float64 (integers: int64), in the order of K.
 
     Attributes:
         scale: 1 for integers of a fixed type.
-        views: for left, right and the result, a `View` of the vector that holds it; () where all are row-major. The view of the
-            result names each of its elements once.
+        views: `View` of left, right and the result in their vectors; () if all are row-major. The view of the result
+            covers each of its elements once.
     """
 
     left: tuple[int, ...]
@@ -46,21 +46,21 @@ class ArrayMatMul(ArrayOp):
     kind: ClassVar[str] = "ArrayMatMul"
 
     def operand_sizes(self) -> tuple[int, ...]:
-        left, right, _ = self.placed()
+        left, right, _ = self.full_views()
         return left[0], right[0]
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """The leading axes of the result."""
+        """Leading axes of the result."""
         return tuple(max(a, b) for a, b in zip(self.left[:-2], self.right[:-2], strict=True))
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The dimensions of the result."""
+        """Dimensions of the result."""
         return (*self.batch, self.left[-2], self.right[-1])
 
-    def placed(self) -> tuple[View, View, View]:
-        """The views of left, right and the result, all of them spelled out."""
+    def full_views(self) -> tuple[View, View, View]:
+        """Return the views of left, right and the result, also for row-major ones."""
         given = self.views or ((), (), ())
         left, right, result = (
             view or (prod(dims), 0, *(prod(dims[axis + 1 :]) for axis in range(len(dims))))
@@ -75,21 +75,21 @@ class ArrayMatMul(ArrayOp):
         return self.output_size() * self.left[-1]
 
     def column_numbers(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Numbers (1, size) of the gains of right as those of the result; None where a column of right has several."""
-        right = numbers.reshape(1, -1)[:, positions(self.placed()[1], self.right)]
+        """Return the gain indices (1, size) of right as those of the result; None if a column of right has several."""
+        right = numbers.reshape(1, -1)[:, view_positions(self.full_views()[1], self.right)]
         if (right != right[..., :1, :]).any():
             return None
-        return self._stored(np.broadcast_to(right[..., :1, :], (1, *self.dims)))
+        return self._to_vector(np.broadcast_to(right[..., :1, :], (1, *self.dims)))
 
     def _matrices(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
-        left, right, _ = self.placed()
+        left, right, _ = self.full_views()
         a, b = self.operands(inputs, node)
-        return viewed(a, left, self.left), viewed(b, right, self.right)
+        return strided_view(a, left, self.left), strided_view(b, right, self.right)
 
-    def _stored(self, values: np.ndarray) -> np.ndarray:
-        """The elements (N, dims) in the order of the vector that holds the result."""
+    def _to_vector(self, values: np.ndarray) -> np.ndarray:
+        """Return the elements (N, dims) in the order of the vector of the result."""
         flat = np.empty((len(values), self.output_size()), values.dtype)
-        viewed(flat, self.placed()[2], self.dims)[:] = values
+        strided_view(flat, self.full_views()[2], self.dims)[:] = values
         return flat
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -102,10 +102,10 @@ class ArrayMatMul(ArrayOp):
             total += a[..., :, k, None] * b[..., k, None, :]
         if wide is np.float64:
             total *= self.scale
-        return self.typed(self._stored(total), inputs)
+        return self.as_output(self._to_vector(total), inputs)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """acc = sum over k of (left - zero point) * (right - zero point), rescaled; integers of a fixed type unchanged."""
+        """Compute acc = sum over k of (left - zero point) * (right - zero point), requantized unless of a fixed type."""
         if node.rescale is None:
             return super().run_integer(inputs, node, graph)
         exact = exact_float(node.bound)
@@ -113,17 +113,17 @@ class ArrayMatMul(ArrayOp):
             x.astype(np.int64) - graph.type(name).zero_point
             for x, name in zip(self._matrices(inputs, node), node.inputs, strict=True)
         )
-        return [self._stored(node.requantize(np.matmul(a.astype(exact), b.astype(exact)), graph.type(node.output)))]
+        return [self._to_vector(node.requantize(np.matmul(a.astype(exact), b.astype(exact)), graph.type(node.output)))]
 
 
-def positions(view: View, dims: tuple[int, ...]) -> np.ndarray:
-    """Where each element of an array of `dims` lies."""
+def view_positions(view: View, dims: tuple[int, ...]) -> np.ndarray:
+    """Return the position in the vector of each element of an array of `dims`."""
     axes = (np.arange(size) * step for size, step in zip(dims, view[2:], strict=True))
     return np.asarray(reduce(np.add.outer, axes, np.int64(view[1])))
 
 
-def viewed(vector: np.ndarray, view: View, dims: tuple[int, ...]) -> np.ndarray:
-    """The elements (N, dims) of a vector (N, size) where a view says that they lie, without a copy."""
+def strided_view(vector: np.ndarray, view: View, dims: tuple[int, ...]) -> np.ndarray:
+    """Return the elements (N, dims) of a vector (N, size) at the strides of a view, without a copy."""
     steps = (step * vector.strides[1] for step in view[2:])
     return np.lib.stride_tricks.as_strided(vector[:, view[1] :], (len(vector), *dims), (vector.strides[0], *steps))
 
@@ -157,19 +157,19 @@ class MatMulQuantizer(Quantizer):
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     if not op.views and op.scale == 1:
-        flat(writer, writer.emit("MatMul", operands(writer, node, (op.left, op.right))), output)
+        emit_flat(writer, writer.emit("MatMul", emit_operands(writer, node, (op.left, op.right))), output)
         return
-    views = op.placed()
+    views = op.full_views()
     parts = []
-    vectors = operands(writer, node, ((views[0][0],), (views[1][0],)))
+    vectors = emit_operands(writer, node, ((views[0][0],), (views[1][0],)))
     for vector, (size, first, *steps), dims in zip(vectors, views, (op.left, op.right), strict=False):
         axes = [np.arange(count) * step for count, step in zip(dims, steps, strict=True)]
-        made = take(writer, vector, size, [np.array([first]), *axes])
+        made = emit_take(writer, vector, size, [np.array([first]), *axes])
         parts.append(writer.emit("Reshape", [made, writer.constant([0, *dims])]))
     made = writer.emit("MatMul", parts)
     if op.scale != 1:
-        made = writer.emit("Mul", [made, typed(writer, np.array([op.scale]), "")])
+        made = writer.emit("Mul", [made, emit_constant(writer, np.array([op.scale]), "")])
     ordered = writer.emit("Reshape", [made, writer.constant([0, -1])])
     axes = [np.arange(count) * prod(op.dims[axis + 1 :]) for axis, count in enumerate(op.dims)]
-    steps = views[2][2:]  # each element is named once: the steps are nested
-    take(writer, ordered, op.output_size(), [axes[k] for k in sorted(range(len(steps)), key=lambda k: -steps[k])], output)
+    steps = views[2][2:]  # each element occurs once: the strides are nested
+    emit_take(writer, ordered, op.output_size(), [axes[k] for k in sorted(range(len(steps)), key=lambda k: -steps[k])], output)

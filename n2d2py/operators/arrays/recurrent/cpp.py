@@ -21,18 +21,18 @@ _CTYPES = {
     "tanh": "std::int32_t",
     "cell_tanh": "std::int32_t",
 }
-_OTHERS = {
+_UNUSED = {
     "LSTM": ("recurrent_bias",),
     "GRU": ("initial_c", "cell_tanh"),
     "RNN": ("recurrent_bias", "initial_c", "sigmoid", "cell_tanh"),
 }
-"""Constants that a cell does not read."""
+"""Constants that a cell does not use."""
 _REALS = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias", "initial_h", "initial_c")
 
 
 @cpp("ArrayRecurrent")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a recurrent layer."""
+    """Return the C++ of a recurrent layer."""
     layer, op = layer.apart(), layer.op
     sizes = {
         "Sequences": op.sequences,
@@ -45,11 +45,11 @@ def _lower(layer: Layer) -> LayerCode:
     }
     side = f", {op.sequences} sequences side by side" if op.sequences > 1 else ""
     function, what = op.cell.lower(), f"{op.cell} of {op.steps} steps{side}"
-    others = _OTHERS[op.cell]
+    others = _UNUSED[op.cell]
     if layer.node.rescale is None:
         roles, real = [role for role in _REALS if role not in others], layer.output
         reals = tuple(
-            _given(layer, role) if role in op.given else layer.array(role, _real(layer, role).astype(real.dtype), real.cpp)
+            _state_argument(layer, role) if role in op.given else layer.array(role, _float_constant(layer, role), real.cpp)
             for role in roles
         )
         if op.cell == "LSTM":
@@ -81,7 +81,7 @@ def _lower(layer: Layer) -> LayerCode:
         for (role, kind), reach in zip(kinds, layer.values("reaches"), strict=True)
     ]
     rest = [
-        _given(layer, role) if role in op.given else layer.array(role, _stored(layer, role), ctype)
+        _state_argument(layer, role) if role in op.given else layer.array(role, _integer_constant(layer, role), ctype)
         for role, ctype in _CTYPES.items()
         if role not in others
     ]
@@ -89,8 +89,8 @@ def _lower(layer: Layer) -> LayerCode:
     return layer.code("integer_recurrent", layer.call(called, config, constants=(*weights, *rest)), selection=selection)
 
 
-def _given(layer: Layer, role: str) -> str:
-    """A state that is an input, as the kernel reads it."""
+def _state_argument(layer: Layer, role: str) -> str:
+    """Return the kernel argument of an initial state that is an input."""
     slot = 1 + layer.op.given.index(role)
     pointer = f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})"
     if layer.node.rescale is None:
@@ -99,9 +99,9 @@ def _given(layer: Layer, role: str) -> str:
     return f"n2d2::BegunState<{kind.cpp}, {kind.zero_point}, {int(multiplier)}, {int(shift)}>{{{pointer}}}"
 
 
-def _real(layer: Layer, role: str) -> np.ndarray:
-    """A floating-point constant as the kernel reads it: rows of each gate in panels of 8, completed with zeros."""
-    values, hidden = layer.values(role), layer.op.hidden
+def _float_constant(layer: Layer, role: str) -> np.ndarray:
+    """Return a float constant in kernel layout: rows of each gate in panels of 8, padded with zeros."""
+    values, hidden = layer.values(role).astype(layer.output.dtype), layer.op.hidden
     if role.startswith("initial"):
         return values
     rows = values.reshape(-1, hidden, 1 if values.ndim == 1 else values.shape[1])
@@ -109,8 +109,8 @@ def _real(layer: Layer, role: str) -> np.ndarray:
     return padded.reshape(len(rows), -1, 8, rows.shape[2]).swapaxes(2, 3)
 
 
-def _stored(layer: Layer, role: str) -> np.ndarray:
-    """A constant as the kernel reads it: the zero point of the input is in the bias of the gates."""
+def _integer_constant(layer: Layer, role: str) -> np.ndarray:
+    """Return an integer constant in kernel layout; the gate bias absorbs the zero point of the input."""
     values = layer.values(role)
     if role != "gate_bias":
         return values

@@ -1,4 +1,4 @@
-"""Recurrent layers in integers: weights of the network's bits, 16-bit states."""
+"""Recurrent layers in integers: weights in the network's bit width, 16-bit states."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from n2d2py.quant.forming import peak, rescaled
 from n2d2py.quant.weights.integers import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
-_LEAST_FRACTION = 8
-"""Least fractional bits of a state: it is held within +-128."""
-_LARGEST = 2.0 ** (STATE_BITS - _LEAST_FRACTION) - 1
+_MIN_FRACTION = 8
+"""Smallest number of fractional bits of a state, which limits it to +-128."""
+_MAX_STATE = 2.0 ** (STATE_BITS - _MIN_FRACTION) - 1
 
 
-def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Integers (O, K) of the weights of inputs and of those of states, and the scale (O) of each row; rounded together."""
+def _quantize_weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return integer weights (O, K) of inputs and of states, rounded together, each with the scale (O) of its rows."""
     bits = types.weight_bits or types.options.bits
     levels = 2 ** (bits - 1) - 1
-    reach = types.inputs[0].max_abs  # what `observe` takes inputs in units of
+    reach = types.inputs[0].max_abs  # calibration divides inputs by it
     real = [params["input_weights"].astype(np.float64) * reach, params["recurrent_weights"].astype(np.float64)]
     scales = []
     for rows in real:
@@ -34,46 +34,45 @@ def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.
     return [(np.ascontiguousarray(part), scale / unit) for part, scale, unit in zip(parts, scales, (reach, 1.0), strict=True)]
 
 
-def _fraction(node: Node, types: LayerTypes, role: str) -> int:
-    """Fractional bits of a state: it covers those that sequences begin with, and those that come of them.
+def _fractional_bits(node: Node, types: LayerTypes, role: str) -> int:
+    """Return the fractional bits that cover the initial and all later states.
 
-    A hidden state is at most 1, or as large as the first one; a cell state as large as calibration saw, which bounds it by 1 a
-    step
-    where it did not.
+    A hidden state is at most 1, or as large as the initial one. A cell state is bounded by its calibration range, or without
+    one by 1 for each step.
     """
     op, cell = node.op, role == "initial_c"
     given = role in op.given
     first = types.inputs[1 + op.given.index(role)].max_abs if given else float(np.abs(node.params[role]).max())
     reach = max(first, types.cell or (0.0 if given else first + op.steps)) if cell else max(first, 1.0)
     reach = min(reach, op.cell_limit) if cell and op.cell_limit else reach
-    return int(np.clip(STATE_BITS - np.ceil(np.log2(max(reach, 1.0))), _LEAST_FRACTION, STATE_BITS))
+    return int(np.clip(STATE_BITS - np.ceil(np.log2(max(reach, 1.0))), _MIN_FRACTION, STATE_BITS))
 
 
 @quantizer("ArrayRecurrent")
 class RecurrentQuantizer(Quantizer):
-    """Each gate is one 64-bit sum of the products of its inputs and of its states (arithmetic/recurrent.py)."""
+    """The accumulator of each gate is a 64-bit sum of input and state products (arithmetic/recurrent.py)."""
 
     def refuses(self, node: Node) -> str | None:
         if node.op.peepholes or node.op.coupled or node.op.relu:
             return f"{node.op.cell} with {'peepholes' if node.op.peepholes else 'coupled gates' if node.op.coupled else 'ReLU'}"
         for role, what in (("initial_h", "hidden"), ("initial_c", "cell")):
-            if np.abs(node.params.get(role, np.zeros(1))).max() > _LARGEST:
-                return f"a recurrent layer whose initial {what} state is beyond {_LARGEST:.0f}"
+            if np.abs(node.params.get(role, np.zeros(1))).max() > _MAX_STATE:
+                return f"a recurrent layer whose initial {what} state is beyond {_MAX_STATE:.0f}"
         return None
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y, op, params = types.inputs[0], types.output, node.op, node.params
-        (weights, weight_scales), (recurrent, recurrent_scales) = _weights(params, types)
+        (weights, weight_scales), (recurrent, recurrent_scales) = _quantize_weights(params, types)
         tops = (max(peak(x), x.qmax, -x.qmin), _STATE_PEAK)
         reaches = [
             np.abs(rows.astype(np.int64)).sum(axis=1) * top for rows, top in zip((weights, recurrent), tops, strict=True)
         ]
         if max(int(reach.max()) for reach in reaches) >= 2**53:
             raise refusal(node, "a recurrent layer whose sums exceed 53 bits")
-        hidden, fraction = (_fraction(node, types, role) for role in ("initial_h", "initial_c"))
+        hidden, fraction = (_fractional_bits(node, types, role) for role in ("initial_h", "initial_c"))
         factors = [weight_scales * x.scale * 2.0**GATE_BITS, recurrent_scales * 2.0 ** (GATE_BITS - hidden)]
         biases = [params[role].astype(np.float64) for role in ("gate_bias", "recurrent_bias")]
-        shift = _shift(factors, reaches, biases)
+        shift = _largest_shift(factors, reaches, biases)
         if shift is None:
             raise refusal(node, "a recurrent layer whose weights or biases are too large")
         multipliers = [np.rint(factor * 2.0**shift).astype(np.int32) for factor in factors]
@@ -85,13 +84,13 @@ class RecurrentQuantizer(Quantizer):
             "recurrent_multipliers": multipliers[1],
             "gate_bias": offsets[0],
             "recurrent_bias": offsets[1],
-            **_initial(node, types, {"initial_h": hidden, "initial_c": fraction}),
+            **_initial_states(node, types, {"initial_h": hidden, "initial_c": fraction}),
             "sigmoid": knots("sigmoid", GATE_BITS),
             "tanh": knots("tanh", GATE_BITS),
             "cell_tanh": knots("tanh", fraction),
             "shift": np.array([shift], np.int32),
-            "gate_limit": _limit(op.gate_limit, GATE_BITS),
-            "cell_limit": _limit(op.cell_limit, fraction),
+            "gate_limit": _quantize_limit(op.gate_limit, GATE_BITS),
+            "cell_limit": _quantize_limit(op.cell_limit, fraction),
             "hidden_fraction": np.array([hidden], np.int32),
             "cell_fraction": np.array([fraction], np.int32),
             "reaches": np.array([int(reach.max()) for reach in reaches], np.int64),
@@ -100,35 +99,35 @@ class RecurrentQuantizer(Quantizer):
         return rescaled(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
 
     def in_files(self, node: Node) -> bool:
-        """Return True where the file limits the cell state, as TFLite does; other runtimes compute in floating point."""
+        """True if the file limits the cell state, as TFLite does; other runtimes compute in floating point."""
         return bool(node.op.cell_limit)
 
 
-def _limit(real: float, fraction: int) -> np.ndarray:
-    """A limit of sums in 2^-fraction; 0 is none but that of the 16-bit type."""
+def _quantize_limit(real: float, fraction: int) -> np.ndarray:
+    """Return a limit of accumulators in 2^-fraction; 0 selects the limit of the 16-bit type."""
     return np.array([min(np.rint(real * 2.0**fraction), _STATE_PEAK) if real else _STATE_PEAK], np.int32)
 
 
-def _initial(node: Node, types: LayerTypes, fractions: dict[str, int]) -> dict[str, np.ndarray]:
-    """The states that the sequence begins with, or for those that are inputs multiplier and shift, by role."""
+def _initial_states(node: Node, types: LayerTypes, fractions: dict[str, int]) -> dict[str, np.ndarray]:
+    """Return the initial states by role; multiplier and shift for states that are inputs."""
     found = {}
     for role, fraction in fractions.items():
         if role in node.op.given:
-            # beyond the limit every integer but 0 is held at the ends
+            # at the limit, every integer except 0 saturates
             factor = min(types.inputs[1 + node.op.given.index(role)].scale * 2.0**fraction, 2.0**29)
             shift = int(np.clip(30 - np.ceil(np.log2(factor)), 1, LARGEST_SHIFT))
             found[f"given_{role[-1]}"] = np.array([np.rint(factor * 2.0**shift), shift], np.int64)
         else:
-            found[role] = _state(node.params[role], fraction)
+            found[role] = _quantize_state(node.params[role], fraction)
     return found
 
 
-def _state(values: np.ndarray, fraction: int) -> np.ndarray:
+def _quantize_state(values: np.ndarray, fraction: int) -> np.ndarray:
     return np.clip(np.rint(values.astype(np.float64) * 2.0**fraction), -_STATE_PEAK, _STATE_PEAK).astype(np.int16)
 
 
-def _shift(factors: list[np.ndarray], reaches: list[np.ndarray], biases: list[np.ndarray]) -> int | None:
-    """The largest p with 31-bit multipliers and sums below 2^62; None where there is none."""
+def _largest_shift(factors: list[np.ndarray], reaches: list[np.ndarray], biases: list[np.ndarray]) -> int | None:
+    """Return the largest p with 31-bit multipliers and accumulators below 2^62; else None."""
     largest = max(float(factor.max()) for factor in factors)
     sums = sum(2 * float((factor * reach).max()) for factor, reach in zip(factors, reaches, strict=True))
     reach = sums + sum(float(np.abs(bias).max()) for bias in biases) * 2.0**GATE_BITS

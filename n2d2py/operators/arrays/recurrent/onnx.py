@@ -11,14 +11,14 @@ from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
 from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.concat import join
+from n2d2py.operators.concat import concatenate
 
 _ACTIVATIONS = {"LSTM": [("sigmoid", "tanh", "tanh")], "GRU": [("sigmoid", "tanh")], "RNN": [("tanh",), ("relu",)]}
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 def _is_relu(node: OnnxNode, directions: int) -> bool:
-    """Return true if the activation is ReLU, false for the usual ones.
+    """True for ReLU, False for the default activations.
 
     Raises:
         Unsupported: for other activations.
@@ -33,7 +33,7 @@ def _is_relu(node: OnnxNode, directions: int) -> bool:
 
 
 class _Sequence:
-    """The input of a node as (steps, sequences, size), and its parameters."""
+    """Input of a node as (steps, sequences, size), and its parameters."""
 
     def __init__(self, a: Arrays):
         self.a, node = a, a.node
@@ -70,11 +70,11 @@ class _Sequence:
             raise Unsupported(f"its hidden_size {node.attribute('hidden_size')} is not that of its weights, {self.hidden}")
         bias = self._optional(3, "biases", (rows[0], 2 * rows[1]))
         self.biases = bias.reshape(rows[0], 2, rows[1])
-        self._refuse_lengths()
+        self._check_lengths()
         self.given: dict[str, Value] = {}
-        self.initial = {"initial_h": self._initial(5, "initial_h")}
+        self.initial = {"initial_h": self._initial_states(5, "initial_h")}
         none = np.zeros((rows[0], self.sequences, self.hidden), np.float32)
-        self.initial["initial_c"] = self._initial(6, "initial_c") if node.type == "LSTM" else none
+        self.initial["initial_c"] = self._initial_states(6, "initial_c") if node.type == "LSTM" else none
         self.peepholes = self._optional(7, "peephole weights", (rows[0], 3 * self.hidden)) if node.type == "LSTM" else none
 
     def _weights(self, index: int, what: str) -> np.ndarray:
@@ -89,8 +89,8 @@ class _Sequence:
             raise Unsupported(f"its {what} of {list(values.shape)} do not fit its weights")
         return np.zeros(shape, np.float32) if values is None else values.reshape(shape)
 
-    def _initial(self, index: int, role: str) -> np.ndarray:
-        """The states that directions begin with: (directions, sequences, hidden) constants, or zeros where `given` has the tensor."""
+    def _initial_states(self, index: int, role: str) -> np.ndarray:
+        """Return constant initial states (directions, sequences, hidden); zeros if they are an input, recorded in `given`."""
         shape = (len(self.reversed), self.sequences, self.hidden)
         stored = (shape[1], shape[0], shape[2]) if self.batch_first else shape
         if not self.a.has(index) or self.a.node.is_constant(index):
@@ -103,7 +103,7 @@ class _Sequence:
         self.given[role] = self.a.transpose(value, (1, 0, 2)) if self.batch_first else value
         return np.zeros(shape, np.float32)
 
-    def _refuse_lengths(self) -> None:
+    def _check_lengths(self) -> None:
         lengths = self.a.node.optional_constant(4, "sequence lengths")
         if lengths is not None and np.any(np.asarray(lengths) != self.steps):
             raise Unsupported(
@@ -112,10 +112,10 @@ class _Sequence:
             )
 
     def layer(self, at: int, part: str = "") -> Value:
-        """The layer of direction `at`; its result is (steps, sequences, hidden), or (sequences, hidden) of a part."""
+        """Add the layer of direction `at`; return (steps, sequences, hidden), or (sequences, hidden) of a part."""
         a, node = self.a, self.a.node
         linear = bool(node.attribute("linear_before_reset", 0)) and node.type == "GRU"
-        given = {role: a.tensor(a.axes(value, {0: [at]})) for role, value in self.given.items()}
+        given = {role: a.tensor(a.select(value, {0: [at]})) for role, value in self.given.items()}
         op = ArrayRecurrent(
             node.type,
             self.steps,
@@ -159,17 +159,17 @@ def _recurrent(a: Arrays) -> None:
     sequence = _Sequence(a)
     count, hidden, steps, side = len(sequence.reversed), sequence.hidden, sequence.steps, sequence.sequences
     states, made = [sequence.layer(at) for at in range(count)], {}
-    if a.wants(1):
+    if a.is_output_used(1):
         ends = (0 if back else steps - 1 for back in sequence.reversed)
-        made[1] = [a.axes(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
-    if a.wants(2):
+        made[1] = [a.select(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
+    if a.is_output_used(2):
         made[2] = [a.reshape(sequence.layer(at, "cell"), (1, side, hidden)) for at in range(count)]
     for index, values in made.items():
-        joined = values[0] if count == 1 else join(a, values, 0)
+        joined = values[0] if count == 1 else concatenate(a, values, 0)
         made[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
     if a.node.outputs[0]:
         rows = [replace(value, dims=(1, steps, side, hidden)) for value in states]
-        both = rows[0] if count == 1 else join(a, rows, 0)
+        both = rows[0] if count == 1 else concatenate(a, rows, 0)
         made[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
     for index, value in made.items():
         a.bind(value, index)

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN over the steps of one sequence or several, in one direction."""
+"""LSTM, GRU and RNN over the steps of one or several sequences, in one direction."""
 
 from __future__ import annotations
 
@@ -14,33 +14,31 @@ from n2d2py.graph.forms import Custom
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-"""Gates of a cell, in the order of ONNX: i, o, f, c; z, r, h; h."""
+"""Number of gates of a cell, in the order of ONNX: i, o, f, c; z, r, h; h."""
 
 
 @register
 @dataclass(frozen=True)
 class ArrayRecurrent(ArrayOp):
-    """The hidden states (steps, sequences, hidden) of a `cell`, a key of `GATES`, over an input (steps, sequences, size); part "cell": its last
-    cell state (sequences, hidden).
+    """Hidden states (steps, sequences, hidden) of a `cell`, a key of `GATES`, over an input (steps, sequences, size). Part
+    "cell": the last cell state (sequences, hidden).
 
-    `reverse`: from the last step to the first; state t is still that at step t. Parameters, gates in the order of ONNX:
+    `reverse`: from the last step to the first; the state at step t keeps index t. Parameters, gates in the order of ONNX:
     "input_weights" (gates * hidden, size), "recurrent_weights" (gates * hidden, hidden), "gate_bias" (gates * hidden), the sum
-    of
-    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c",
-    each
-    (sequences, hidden), but for those in `given`, which are further inputs in that order.
+    of both ONNX biases except for gate h of a GRU, whose second one is "recurrent_bias" (hidden). "initial_h" and "initial_c",
+    each (sequences, hidden); the roles in `given` are further inputs in that order instead.
 
     Attributes:
-        gate_limit: sums of gates are clamped within +- this (`clip` of ONNX); 0: not.
-        cell_limit: cell states too (`cell_clip` of TFLite); 0: not.
+        gate_limit: accumulators of gates are clamped to +- this (`clip` of ONNX); 0: no limit.
+        cell_limit: the same for cell states (`cell_clip` of TFLite).
         coupled: the forget gate of an LSTM is 1 - i.
-        peepholes: gates i, o, f of an LSTM read the cell state too, by "peepholes" (3 * hidden).
-        relu: an RNN has ReLU for tanh.
+        peepholes: gates i, o, f of an LSTM also read the cell state, with weights "peepholes" (3 * hidden).
+        relu: an RNN has ReLU instead of tanh.
     """
 
     cell: str
@@ -68,17 +66,17 @@ class ArrayRecurrent(ArrayOp):
     def operand_sizes(self) -> tuple[int, ...]:
         return (self.steps * self.sequences * self.size, *(self.sequences * self.hidden for _ in self.given))
 
-    def rows(self, x: np.ndarray) -> np.ndarray:
-        """An input (n, ...) as sequences of their own (n * sequences, steps, size)."""
+    def to_sequences(self, x: np.ndarray) -> np.ndarray:
+        """Return an input (n, ...) as separate sequences (n * sequences, steps, size)."""
         return x.reshape(-1, self.steps, self.sequences, self.size).swapaxes(1, 2).reshape(-1, self.steps, self.size)
 
-    def together(self, states: np.ndarray) -> np.ndarray:
-        """States (n * sequences, ..., hidden) of all steps or of one, in the order of the output (n, ...)."""
+    def to_output(self, states: np.ndarray) -> np.ndarray:
+        """Return states (n * sequences, ..., hidden) of all steps or of one in the layout of the output (n, ...)."""
         apart = states.reshape(-1, self.sequences, *states.shape[1:])
         return (apart.swapaxes(1, 2) if apart.ndim == 4 else apart).reshape(len(apart), -1)
 
-    def initial(self, role: str, inputs: list[np.ndarray], node) -> np.ndarray:
-        """The states (n * sequences, hidden) that the sequences begin with: an input, or a parameter."""
+    def initial_state(self, role: str, inputs: list[np.ndarray], node) -> np.ndarray:
+        """Return the initial states (n * sequences, hidden): an input or a parameter."""
         first = inputs[1 + self.given.index(role)] if role in self.given else node.params[role].reshape(1, -1)
         return np.broadcast_to(first, (len(inputs[0]), first.shape[1])).reshape(-1, self.hidden)
 
@@ -89,20 +87,20 @@ class ArrayRecurrent(ArrayOp):
         return self.sequences * self.steps * GATES[self.cell] * self.hidden * (self.size + self.hidden)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        """Sums are made in float64, bias first, then inputs, then states; states are rounded to the type of the input."""
+        """Accumulate in float64: bias, then inputs, then states; states are rounded to the type of the input."""
         states, cells = self.all_states(inputs, node)
         cell = cells[:, 0 if self.reverse else -1]
-        return self.typed(self.together(cell if self.part else states), inputs)
+        return self.as_output(self.to_output(cell if self.part else states), inputs)
 
-    def states_before(self, inputs: list[np.ndarray], node) -> np.ndarray:
-        """The hidden states (n * sequences, steps, hidden) that the steps read."""
+    def previous_states(self, inputs: list[np.ndarray], node) -> np.ndarray:
+        """Return the hidden states (n * sequences, steps, hidden) that each step reads."""
         states, _ = self.all_states(inputs, node)
-        first = self.initial("initial_h", inputs, node)[:, None]
+        first = self.initial_state("initial_h", inputs, node)[:, None]
         return np.concatenate([states[:, 1:], first] if self.reverse else [first, states[:, :-1]], axis=1)
 
     def all_states(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
-        """All hidden and all cell states (n * sequences, steps, hidden)."""
-        x = self.rows(inputs[0])
+        """Return all hidden and all cell states (n * sequences, steps, hidden)."""
+        x = self.to_sequences(inputs[0])
         kind, count, params = x.dtype, len(x), node.params
         w, r, bias = (
             params[role].astype(kind).astype(np.float64) for role in ("input_weights", "recurrent_weights", "gate_bias")
@@ -111,7 +109,7 @@ class ArrayRecurrent(ArrayOp):
         totals = np.zeros((count, self.steps, len(w))) + bias
         for k in range(self.size):
             totals += x[..., k, None].astype(np.float64) * w[:, k]
-        h, c = (self.initial(role, inputs, node).astype(kind) for role in ("initial_h", "initial_c"))
+        h, c = (self.initial_state(role, inputs, node).astype(kind) for role in ("initial_h", "initial_c"))
         states, cells = np.zeros((2, count, self.steps, self.hidden), kind)
         for t in range(self.steps - 1, -1, -1) if self.reverse else range(self.steps):
             if self.cell == "LSTM":
@@ -119,12 +117,12 @@ class ArrayRecurrent(ArrayOp):
             elif self.cell == "GRU":
                 h = self._gru(totals[:, t], r, last, h)
             else:
-                total = self._held(_add(totals[:, t], r, h))
+                total = self._clip_gate(_add(totals[:, t], r, h))
                 h = (np.maximum(total, 0) if self.relu else exact.tanh(total)).astype(kind)
             states[:, t], cells[:, t] = h, c
         return states, cells
 
-    def _held(self, total: np.ndarray) -> np.ndarray:
+    def _clip_gate(self, total: np.ndarray) -> np.ndarray:
         return np.clip(total, -self.gate_limit, self.gate_limit) if self.gate_limit else total
 
     def _lstm(
@@ -132,51 +130,51 @@ class ArrayRecurrent(ArrayOp):
     ) -> tuple[np.ndarray, np.ndarray]:
         i, o, f, g = np.split(_add(total, r, h), 4, axis=1)
         seen = np.zeros((3, self.hidden)) if peepholes is None else peepholes.astype(h.dtype).astype(np.float64).reshape(3, -1)
-        entered = exact.sigmoid(self._held(i + seen[0] * c))
-        kept = (1.0 - entered if self.coupled else exact.sigmoid(self._held(f + seen[2] * c))) * c.astype(np.float64)
-        cell = (kept + entered * exact.tanh(self._held(g))).astype(h.dtype)
+        entered = exact.sigmoid(self._clip_gate(i + seen[0] * c))
+        kept = (1.0 - entered if self.coupled else exact.sigmoid(self._clip_gate(f + seen[2] * c))) * c.astype(np.float64)
+        cell = (kept + entered * exact.tanh(self._clip_gate(g))).astype(h.dtype)
         if self.cell_limit:
             cell = np.clip(cell, h.dtype.type(-self.cell_limit), h.dtype.type(self.cell_limit))
-        return (exact.sigmoid(self._held(o + seen[1] * cell)) * exact.tanh(cell)).astype(h.dtype), cell
+        return (exact.sigmoid(self._clip_gate(o + seen[1] * cell)) * exact.tanh(cell)).astype(h.dtype), cell
 
     def _gru(self, total: np.ndarray, r: np.ndarray, last: np.ndarray, h: np.ndarray) -> np.ndarray:
         size = self.hidden
-        gates = exact.sigmoid(self._held(_add(total[:, : 2 * size], r[: 2 * size], h)))
+        gates = exact.sigmoid(self._clip_gate(_add(total[:, : 2 * size], r[: 2 * size], h)))
         z, reset = gates[:, :size], gates[:, size:]
         if self.linear_before_reset:
             linear = _add(np.zeros((len(h), size)) + last, r[2 * size :], h)
-            n = exact.tanh(self._held(total[:, 2 * size :] + reset * linear))
+            n = exact.tanh(self._clip_gate(total[:, 2 * size :] + reset * linear))
         else:
             read = (reset * h.astype(np.float64)).astype(h.dtype)
-            n = exact.tanh(self._held(_add(total[:, 2 * size :], r[2 * size :], read)))
+            n = exact.tanh(self._clip_gate(_add(total[:, 2 * size :], r[2 * size :], read)))
         return ((1.0 - z) * n + z * h.astype(np.float64)).astype(h.dtype)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """As `arithmetic/recurrent.py` says."""
+        """Compute as specified in `arithmetic/recurrent.py`."""
         if node.rescale is None:
             return super().run_integer(inputs, node, graph)
         form = node.form_as(Custom).by_role
-        x = self.rows(inputs[0]).astype(np.int64) - graph.type(node.inputs[0]).zero_point
-        h, c = (self._stored(role, inputs, node, graph) for role in ("initial_h", "initial_c"))
+        x = self.to_sequences(inputs[0]).astype(np.int64) - graph.type(node.inputs[0]).zero_point
+        h, c = (self._integer_state(role, inputs, node, graph) for role in ("initial_h", "initial_c"))
         if self.cell == "LSTM":
             states, cell = lstm(x, form, self.reverse, h, c)
         elif self.cell == "GRU":
             states, cell = gru(x, form, self.reverse, self.linear_before_reset, h), np.zeros(0)
         else:
             states, cell = rnn(x, form, self.reverse, h), np.zeros(0)
-        acc = self.together(cell if self.part else states)
+        acc = self.to_output(cell if self.part else states)
         return [node.requantize(acc, graph.type(node.output))]
 
-    def _stored(self, role: str, inputs: list[np.ndarray], node, graph) -> np.ndarray:
-        """The integers (n * sequences, hidden) of the states that the sequences begin with."""
-        x, form = self.initial(role, inputs, node).astype(np.int64), node.form_as(Custom).by_role
+    def _integer_state(self, role: str, inputs: list[np.ndarray], node, graph) -> np.ndarray:
+        """Return the initial states as integers (n * sequences, hidden)."""
+        x, form = self.initial_state(role, inputs, node).astype(np.int64), node.form_as(Custom).by_role
         if role in self.given:
             x = begun(x - graph.type(node.inputs[1 + self.given.index(role)]).zero_point, *form[f"given_{role[-1]}"])
         return x
 
 
 def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """total + weights @ x, in the order of the elements of x."""
+    """Return total + weights @ x, in the order of the elements of x."""
     total = total.copy()
     for k in range(weights.shape[1]):
         total += x[:, k, None].astype(np.float64) * weights[:, k]
@@ -189,20 +187,20 @@ memory_access("ArrayRecurrent")(whole)
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ArrayRecurrent")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    """The sequences of all stimuli side by side are a batch."""
+    """Add a node whose batch is the sequences of all samples."""
     op, params = node.op, node.params
     rows = GATES[op.cell] * op.hidden
     second = np.zeros(rows, np.float32)
     if op.cell == "GRU":
         second[2 * op.hidden :] = params["recurrent_bias"]
-    x = writer.emit("Transpose", [shaped(writer, node.inputs[0], (op.steps, op.sequences, op.size))], perm=[1, 0, 2, 3])
+    x = writer.emit("Transpose", [emit_reshape(writer, node.inputs[0], (op.steps, op.sequences, op.size))], perm=[1, 0, 2, 3])
     x = writer.emit("Reshape", [x, writer.constant([0, -1, op.size])])
     constants = [
         params["input_weights"][None],
         params["recurrent_weights"][None],
         np.concatenate([params["gate_bias"], second])[None],
     ]
-    operands = [x, *(typed(writer, values, "") for values in constants), ""]
+    operands = [x, *(emit_constant(writer, values, "") for values in constants), ""]
     count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
     each = [writer.constant([op.sequences]), writer.constant([op.hidden])]
     batch = writer.emit("Slice", [writer.emit("Shape", [x]), *(writer.constant([n]) for n in (1, 2))])
@@ -213,7 +211,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
                 writer.emit("Reshape", [node.inputs[1 + op.given.index(role)], writer.constant([1, -1, op.hidden])])
             )
             continue
-        first = typed(writer, params[role].reshape(1, 1, op.sequences, op.hidden), "")
+        first = emit_constant(writer, params[role].reshape(1, 1, op.sequences, op.hidden), "")
         if op.sequences > 1:
             first = writer.emit("Expand", [first, writer.emit("Concat", [writer.constant([1]), count, *each], axis=0)])
         flat_first = writer.emit("Reshape", [first, writer.constant([1, -1, op.hidden])])
@@ -223,14 +221,14 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         more["linear_before_reset"] = int(op.linear_before_reset)
     elif op.cell == "LSTM":
         more["input_forget"] = int(op.coupled)
-        operands += [typed(writer, params["peepholes"][None], "")] if op.peepholes else []
+        operands += [emit_constant(writer, params["peepholes"][None], "")] if op.peepholes else []
     elif op.relu:
         more["activations"] = ["Relu"]
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
     made = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
     if op.part:
         apart = writer.emit("Reshape", [made[2], writer.constant([-1, op.sequences, op.hidden])])
-        flat(writer, apart, output)
+        emit_flat(writer, apart, output)
     else:
         apart = writer.emit("Reshape", [made[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
-        flat(writer, writer.emit("Transpose", [apart], perm=[1, 0, 2, 3]), output)
+        emit_flat(writer, writer.emit("Transpose", [apart], perm=[1, 0, 2, 3]), output)

@@ -1,17 +1,14 @@
-"""Normalisations that exporters spell out are one layer: LayerNorm before opset 17, RMSNorm, what PyTorch's `normalize` and TensorFlow's
-`l2_normalize` become. They are recognised at their last node.
+"""Normalizations that exporters decompose, recognized at their last node and imported as one layer: LayerNorm before opset 17,
+RMSNorm, PyTorch's `normalize`, TensorFlow's `l2_normalize`.
 
-x / divisor, x * (1 / divisor), x * (g / divisor), g * x / divisor     also where x is y - mean(y), over the axes of the
-divisor; g constant
-y * r + (b - mean(y) * r), r = g / divisor                             the same, as TensorFlow has it
+    x / divisor, x * (1 / divisor), x * (g / divisor), g * x / divisor   x may be y - mean(y) over the divisor's axes; g constant
+    y * r + (b - mean(y) * r), r = g / divisor                           the same in TensorFlow
 
-The divisor is the root of k * mean(x * x) + epsilon over any axes, kept, or that plus a constant; k is the number of elements
-where it is
-a length, n / (n - 1) where a deviation is that of samples. A length may be limited from below by a constant up to `_SMALL`. The
-mean
-square of differences may be mean(y * y) - mean(y) * mean(y), as Flax has it.
+The divisor is the root of k * mean(x * x) + epsilon over any axes with keepdims, or that plus a constant. k is the number of
+elements for a norm, and n / (n - 1) for a sample deviation. A constant up to `_MAX_FLOOR` may limit a norm from below. The mean
+square of differences may be mean(y * y) - mean(y) * mean(y), as in Flax.
 
-The layers of the parts stay where something else reads them; the others are pruned at the end of the import.
+Replaced layers stay if another layer reads them; the import removes the others as dead code.
 """
 
 from __future__ import annotations
@@ -26,15 +23,15 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode
 from n2d2py.operators.arrays.values import Arrays
 from n2d2py.operators.normalize.op import SMALLEST_NORM, Normalize
 
-_SMALL = 1e-6
-"""The largest floor of a length that is taken for one against division by zero."""
-_DEEPEST = 4
-"""Nodes after each other that are compared where a file computes something twice."""
+_MAX_FLOOR = 1e-6
+"""Largest lower limit of a norm that counts as protection against division by zero."""
+_MAX_DEPTH = 4
+"""Depth to which duplicated subgraphs are compared."""
 
 
 @dataclass(frozen=True)
 class Divisor:
-    """sqrt(factor * mean(x * x) + epsilon) + added, means over `axes` of `size` elements; with `centred` of x - mean(x) in the place of x."""
+    """sqrt(factor * mean(x * x) + epsilon) + added, means over `axes` of `size` elements; with `centred`, of x - mean(x)."""
 
     x: str
     axes: tuple[int, ...]
@@ -46,39 +43,39 @@ class Divisor:
     centred: bool = False
 
     @property
-    def guarded(self) -> bool:
+    def is_guarded(self) -> bool:
         """True if a constant keeps it from being zero."""
         return self.epsilon > 0 or self.added > 0 or self.floored
 
     @property
-    def is_length(self) -> bool:
-        """True if it is the length of x, without what is added."""
+    def is_norm(self) -> bool:
+        """True if it is the norm of x without added constants."""
         return self.factor == self.size and not (self.epsilon or self.added)
 
 
-def spelled_norm(node: OnnxNode, builder: Builder) -> bool:
-    """Import a node that ends a spelled normalisation; False for any other."""
+def import_decomposed_norm(node: OnnxNode, builder: Builder) -> bool:
+    """Import a node that ends a decomposed normalization; return False for any other node."""
     if node.type not in ("Add", "Div", "Mul") or node.domain not in ("", "ai.onnx") or any(map(node.is_constant, (0, 1))):
         return False
     a = Arrays(node, builder)
-    for x, divisor, gain, shift in _shifted(a) if node.type == "Add" else _quotients(a):
-        if not (divisor.guarded or divisor.is_length) or not builder.is_tensor(x) or builder.kind_of(x):
+    for x, divisor, gain, shift in _shifted_quotients(a) if node.type == "Add" else _quotients(a):
+        if not (divisor.is_guarded or divisor.is_norm) or not builder.is_tensor(x) or builder.kind_of(x):
             continue
         y = divisor.x if divisor.centred else _uncentred(a, divisor.x, divisor.axes)
         if node.type == "Add":
-            fits = y is not None and _same(a, x, y)
+            fits = y is not None and _is_equal(a, x, y)
         elif divisor.centred:
             away = _uncentred(a, x, divisor.axes)
-            fits = away is not None and _same(a, away, divisor.x)
+            fits = away is not None and _is_equal(a, away, divisor.x)
         else:
-            fits = _same(a, x, divisor.x)
+            fits = _is_equal(a, x, divisor.x)
         if fits:
-            _build(a, x if y is None else y, divisor, y is not None, gain, shift)
+            _add_norm(a, x if y is None else y, divisor, y is not None, gain, shift)
             return True
     return False
 
 
-def _build(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | None, shift: str | None) -> None:
+def _add_norm(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | None, shift: str | None) -> None:
     builder, dims = a.builder, a.builder.dims_of(x)
     size, factor = divisor.size, divisor.factor
     summed = factor == size
@@ -86,7 +83,7 @@ def _build(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | None,
     epsilon = divisor.epsilon / factor if divisor.epsilon or divisor.added else SMALLEST_NORM**2
     norm = Normalize(size, epsilon, centred, added=divisor.added / sqrt(factor), summed=summed)
     plain, image = gain is None and shift is None, divisor.axes == (1,) and len(dims) in (2, 4) and dims[0] == 1
-    if image and plain and (len(dims) == 4 or (divisor.is_length and not centred)):
+    if image and plain and (len(dims) == 4 or (divisor.is_norm and not centred)):
         params = {"gain": np.full(size, factor**-0.5, np.float32), "shift": np.zeros(size, np.float32)}
         builder.layer(a.node, norm, [builder.plane(x)], params if factor != 1 else {})
         return
@@ -102,15 +99,15 @@ def _build(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | None,
     a.bind(made)
 
 
-# ---- the parts, each from an ONNX tensor backwards ------------------------------------------
+# ---- parts, each matched backwards from an ONNX tensor --------------------------------------
 
 
 _Quotient = tuple[str, Divisor, str | None, str | None]
-"""x, the divisor, a constant factor and a constant shift; None for 1 and 0."""
+"""x, divisor, constant factor and constant shift; None for 1 and 0."""
 
 
 def _quotients(a: Arrays) -> Iterator[_Quotient]:
-    """Yield the quotients that a Div or Mul may be."""
+    """Yield the possible quotients of a Div or Mul."""
     x, other = a.node.inputs
     if a.node.type == "Div":
         divisor = _divisor(a, other)
@@ -120,17 +117,17 @@ def _quotients(a: Arrays) -> Iterator[_Quotient]:
         found = [(source, *inverse) for source, inverse in pairs if inverse is not None]
     for source, divisor, gain in found:
         yield source, divisor, gain, None
-        product = None if gain else _maker(a, source, "Mul")
+        product = None if gain else _producer(a, source, "Mul")
         if product is not None and product.is_constant(0) != product.is_constant(1):
             index = 0 if product.is_constant(0) else 1
             yield product.inputs[1 - index], divisor, product.inputs[index], None
 
 
-def _shifted(a: Arrays) -> Iterator[_Quotient]:
-    """Yield the quotients that an Add may be: y * r + (b - mean(y) * r)."""
+def _shifted_quotients(a: Arrays) -> Iterator[_Quotient]:
+    """Yield the possible quotients of an Add: y * r + (b - mean(y) * r)."""
     for left, right in (a.node.inputs, a.node.inputs[::-1]):
-        product, rest = _maker(a, left, "Mul"), _maker(a, right, "Sub")
-        moved = _maker(a, rest.inputs[1], "Mul") if rest is not None and rest.is_constant(0) else None
+        product, rest = _producer(a, left, "Mul"), _producer(a, right, "Sub")
+        moved = _producer(a, rest.inputs[1], "Mul") if rest is not None and rest.is_constant(0) else None
         if product is None or rest is None or moved is None:
             continue
         for y, r in (product.inputs, product.inputs[::-1]):
@@ -141,15 +138,15 @@ def _shifted(a: Arrays) -> Iterator[_Quotient]:
 
 
 def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:
-    """(divisor, constant g) of a tensor that is g / divisor; g is None where it is 1."""
-    node = _maker(a, tensor, "Reciprocal", "Div", "Pow", "Mul")
+    """Return (divisor, constant g) of a tensor g / divisor, g None for 1; else None."""
+    node = _producer(a, tensor, "Reciprocal", "Div", "Pow", "Mul")
     if node is None:
         return None
     divisor = gain = None
     if node.type == "Reciprocal":
         divisor = _divisor(a, node.inputs[0])
     elif node.type == "Pow" and _scalar(node, 1) in (-0.5, -1.0):
-        divisor = (_power if _scalar(node, 1) == -0.5 else _divisor)(a, node.inputs[0])
+        divisor = (_squared_divisor if _scalar(node, 1) == -0.5 else _divisor)(a, node.inputs[0])
     elif node.type == "Div" and node.is_constant(0):
         divisor, gain = _divisor(a, node.inputs[1]), None if _scalar(node, 0) == 1 else node.inputs[0]
     elif node.type == "Mul" and node.is_constant(0) != node.is_constant(1):
@@ -162,50 +159,50 @@ def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:
 
 
 def _divisor(a: Arrays, tensor: str) -> Divisor | None:
-    node = _maker(a, tensor, "Expand", "Add", "Clip", "Max", "Sqrt", "Pow", "ReduceL2")
+    node = _producer(a, tensor, "Expand", "Add", "Clip", "Max", "Sqrt", "Pow", "ReduceL2")
     if node is None:
         return None
     if node.type in ("Add", "Clip", "Max"):
-        return _guarded(a, node, _divisor, "added", 1.0)
+        return _add_guard(a, node, _divisor, "added", 1.0)
     if node.type == "Expand":
         return _divisor(a, node.inputs[0])
     if node.type == "ReduceL2":
-        return _over(a, node, node.inputs[0])
-    return _power(a, node.inputs[0]) if node.type == "Sqrt" or _scalar(node, 1) == 0.5 else None
+        return _reduction_divisor(a, node, node.inputs[0])
+    return _squared_divisor(a, node.inputs[0]) if node.type == "Sqrt" or _scalar(node, 1) == 0.5 else None
 
 
-def _power(a: Arrays, tensor: str) -> Divisor | None:
-    """The divisor whose square, without what is added to it, a tensor holds."""
-    node = _maker(a, tensor, "Add", "Clip", "Max", "Sub", "Mul", "Div", "ReduceMean", "ReduceSum", "ReduceSumSquare")
+def _squared_divisor(a: Arrays, tensor: str) -> Divisor | None:
+    """Return the divisor whose square, without `added`, is a tensor; else None."""
+    node = _producer(a, tensor, "Add", "Clip", "Max", "Sub", "Mul", "Div", "ReduceMean", "ReduceSum", "ReduceSumSquare")
     if node is None or node.type in ("Add", "Clip", "Max"):
-        return None if node is None else _guarded(a, node, _power, "epsilon", 2.0)
+        return None if node is None else _add_guard(a, node, _squared_divisor, "epsilon", 2.0)
     if node.type == "Sub":
-        found, mean = _power(a, node.inputs[0]), _squared(a, node.inputs[1])
-        if found is None or mean is None or found.guarded or found.centred or not _is_mean(a, mean, found.x, found.axes):
+        found, mean = _squared_divisor(a, node.inputs[0]), _square_operand(a, node.inputs[1])
+        if found is None or mean is None or found.is_guarded or found.centred or not _is_mean(a, mean, found.x, found.axes):
             return None
         return replace(found, centred=True) if found.factor == 1 else None
     if node.type in ("Mul", "Div"):
         index = 1 if node.type == "Div" or node.is_constant(1) else 0
-        number, found = _scalar(node, index), _power(a, node.inputs[1 - index])
-        if number is None or not 0 < number < np.inf or found is None or found.guarded:
+        number, found = _scalar(node, index), _squared_divisor(a, node.inputs[1 - index])
+        if number is None or not 0 < number < np.inf or found is None or found.is_guarded:
             return None
         return replace(found, factor=found.factor * number if node.type == "Mul" else found.factor / number)
     if node.type == "ReduceSumSquare":
-        return _over(a, node, node.inputs[0])
-    x = _squared(a, node.inputs[0])
-    return None if x is None else _over(a, node, x)
+        return _reduction_divisor(a, node, node.inputs[0])
+    x = _square_operand(a, node.inputs[0])
+    return None if x is None else _reduction_divisor(a, node, x)
 
 
-def _squared(a: Arrays, tensor: str) -> str | None:
-    """x where an ONNX tensor is x * x."""
-    node = _maker(a, tensor, "Mul", "Pow")
+def _square_operand(a: Arrays, tensor: str) -> str | None:
+    """Return x if an ONNX tensor is x * x; else None."""
+    node = _producer(a, tensor, "Mul", "Pow")
     if node is None or not (node.inputs[0] == node.inputs[-1] or (node.type == "Pow" and _scalar(node, 1) == 2)):
         return None
     return node.inputs[0]
 
 
-def _guarded(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Divisor | None:
-    """A divisor and the constant that an Add adds to it, or a Clip or Max keeps it above."""
+def _add_guard(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Divisor | None:
+    """Return a divisor with the constant of an Add, or the lower limit of a Clip or Max; else None."""
     given = [index for index in range(len(node.inputs)) if node.is_constant(index)]
     if node.type == "Clip":
         limited = node.has(2) or node.attribute("max") is not None or (node.has(1) and not node.is_constant(1))
@@ -220,23 +217,23 @@ def _guarded(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Divi
         return None
     if node.type == "Add":
         return replace(found, **{place: number}) if number > 0 else None
-    if number == 0:  # no square and no length is negative
+    if number == 0:  # squares and norms are never negative
         return found
-    return replace(found, floored=True) if number <= _SMALL**power and found.is_length else None
+    return replace(found, floored=True) if number <= _MAX_FLOOR**power and found.is_norm else None
 
 
-def _over(a: Arrays, node: OnnxNode, x: str) -> Divisor | None:
-    """The divisor of squares of `x` that a reduction sums."""
+def _reduction_divisor(a: Arrays, node: OnnxNode, x: str) -> Divisor | None:
+    """Return the divisor for the squares of `x` that a reduction sums."""
     x = _source(a, x)
-    axes = _reduced(a, node, x)
+    axes = _reduced_axes(a, node, x)
     if axes is None:
         return None
     size = prod(a.builder.dims_of(x)[axis] for axis in axes)
     return Divisor(x, axes, size, 1.0 if node.type == "ReduceMean" else float(size))
 
 
-def _reduced(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
-    """The axes, of more than one element, of a reduction of `x` that keeps them; None for another one."""
+def _reduced_axes(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
+    """Return the axes of more than one element of a reduction of `x` with keepdims; else None."""
     if not a.builder.is_tensor(x) or not node.attribute("keepdims", 1) or (node.has(1) and not node.is_constant(1)):
         return None
     dims = a.builder.dims_of(x)
@@ -245,14 +242,14 @@ def _reduced(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
 
 
 def _uncentred(a: Arrays, tensor: str, axes: tuple[int, ...]) -> str | None:
-    """y where an ONNX tensor is y - mean(y)."""
-    away = _maker(a, tensor, "Sub")
+    """Return y if an ONNX tensor is y - mean(y); else None."""
+    away = _producer(a, tensor, "Sub")
     return away.inputs[0] if away is not None and _is_mean(a, away.inputs[1], away.inputs[0], axes) else None
 
 
 def _is_mean(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
-    node = _maker(a, tensor, "ReduceMean")
-    return node is not None and _same(a, node.inputs[0], x) and _reduced(a, node, _source(a, node.inputs[0])) == axes
+    node = _producer(a, tensor, "ReduceMean")
+    return node is not None and _is_equal(a, node.inputs[0], x) and _reduced_axes(a, node, _source(a, node.inputs[0])) == axes
 
 
 def _scalar(node: OnnxNode, index: int) -> float | None:
@@ -270,7 +267,7 @@ def _source(a: Arrays, tensor: str) -> str:
     return tensor
 
 
-def _maker(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
+def _producer(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
     """Return the producer of an ONNX tensor if it is of one of these kinds, else None."""
     node = a.builder.writers.get(_source(a, tensor))
     if node is None or node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
@@ -278,8 +275,8 @@ def _maker(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
     return OnnxNode(node, a.builder)
 
 
-def _same(a: Arrays, left: str, right: str, depth: int = _DEEPEST) -> bool:
-    """True if two ONNX tensors hold the same numbers: one tensor, or computed alike."""
+def _is_equal(a: Arrays, left: str, right: str, depth: int = _MAX_DEPTH) -> bool:
+    """True if two ONNX tensors have the same values: the same tensor, or equal subgraphs."""
     left, right = _source(a, left), _source(a, right)
     constants, writers = a.builder.constants, a.builder.writers
     if left == right:
@@ -290,4 +287,4 @@ def _same(a: Arrays, left: str, right: str, depth: int = _DEEPEST) -> bool:
     if one is None or other is None or depth == 0 or len(one.output) > 1 or len(one.input) != len(other.input):
         return False
     alike = (one.op_type, one.domain, *one.attribute) == (other.op_type, other.domain, *other.attribute)
-    return alike and all(_same(a, *pair, depth - 1) for pair in zip(one.input, other.input, strict=True))
+    return alike and all(_is_equal(a, *pair, depth - 1) for pair in zip(one.input, other.input, strict=True))
