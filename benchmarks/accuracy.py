@@ -99,7 +99,7 @@ def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
     """Loads a network and its data, and computes the float outputs."""
     network, options = _loaded(path, ["-calib", str(calib)], held_out)
     stimuli = scored_stimuli(network, options.score)
-    stimuli = stimuli if test < 0 else stimuli.spread(test)
+    stimuli = stimuli if test < 0 else stimuli.sample_evenly(test)
     x = _stacked(stimuli)
     network, _ = fuse_stage(network, integer=True)
     engine, output = FloatEngine(network.graph), network.graph.outputs[0]
@@ -109,7 +109,7 @@ def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
     return Case(
         path,
         files[0] if files else None,
-        _stacked(set_to_calibrate(network).spread(options.calibration.stimuli)),
+        _stacked(set_to_calibrate(network).sample_evenly(options.calibration.stimuli)),
         x,
         labels,
         real,

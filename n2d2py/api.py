@@ -274,7 +274,7 @@ def compare(exported: ExportedModel | QuantizedModel, stimuli: int = 10) -> Comp
     """
     if isinstance(exported, QuantizedModel):
         typed = exported.quantized
-        tested = pipeline.required_stimuli(typed.network, ScoreOptions()).spread(stimuli)
+        tested = pipeline.required_stimuli(typed.network, ScoreOptions()).sample_evenly(stimuli)
         found = compare_stage(typed.float_graph, typed.graph, tested, None)
         weakest = min(found.layers, key=lambda one: one.sqnr_db)
         what = f"{len(found.layers)} layers, the weakest is {weakest.layer} with {weakest.sqnr_db:.1f} dB"

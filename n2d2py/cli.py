@@ -143,7 +143,7 @@ def _warn_of_parameters(arguments: Arguments, network: LoadedNetwork) -> None:
     """W011 where no export reads the parameters of a model file, and none of them is for its import."""
     if not arguments.export_parameters or arguments.export or arguments.memory_report or network.document is not None:
         return
-    if not any(network.params.given(name) for name in ("States", "StateCalls", "Constants")):
+    if not any(network.params.is_given(name) for name in ("States", "StateCalls", "Constants")):
         log.warning(
             "W011", "-export-parameters has no effect without -export", remedy="add -export TYPE, or remove -export-parameters"
         )

@@ -388,7 +388,7 @@ def _simulated(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
 def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Comparison, BuildMetrics]:
     """Builds and runs the export: its scores on the exported stimuli, added to `scores`, the layers compared, what was measured."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
-    compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
+    compared = project.tested.sample_evenly(score.compare) if score.compare and project.tested is not None else None
     if tester is not None and tester.missing(project.prepared.request.parameters):
         tester = None
     wanted = project.stored.count or compared is not None or score.latency

@@ -347,7 +347,7 @@ class ScoreTable(_Shown):
         Raises:
             N2D2Error: E509 without scores, E454 without matplotlib.
         """
-        from n2d2py.targets.pictures import confusion_figure
+        from n2d2py.targets.plots import confusion_figure
 
         found = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
         if found is None:

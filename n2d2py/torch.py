@@ -1,7 +1,7 @@
 """The bridge to PyTorch, for those who train with a separate loop: a module from an INI, and its weights back.
 
 module = n2d2py.torch.from_ini("net.ini")
-...                                             # any loop; module(x)["softmax"]; module.bound() after each step
+...                                             # any loop; module(x)["softmax"]; module.clamp_parameters() after each step
 n2d2py.torch.to_weights(module, "weights")      # then: n2d2py net.ini -w weights -export CPP -test
 """
 

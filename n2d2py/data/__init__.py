@@ -1,4 +1,4 @@
-"""The data of a run: databases, transformations, the stimuli provider, calibration sources, labels."""
+"""Data of a run: databases, transformations, the stimuli provider, calibration sources, labels."""
 
 from n2d2py.data.database import Database, database_schemas, read_database
 from n2d2py.data.environment import Environment, read_environment

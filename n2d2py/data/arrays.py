@@ -1,4 +1,4 @@
-"""Arrays in .npy and .npz files, mapped from the file where it allows it."""
+"""Arrays in .npy and .npz files, memory-mapped if possible."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.data.text import unreadable
+from n2d2py.data.text import unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import DamagedArray, map_npy, map_npz
 
 _TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
 _WIDE = (np.int64, np.uint32, np.uint64)
-"""Types that NumPy gives integers without being asked, such as ids of tokens."""
+"""NumPy's default integer types, for example of token ids."""
 
 
 def open_npy(path: Path, name: str | None = None) -> np.ndarray:
-    """The array of a .npy file, mapped read-only.
+    """Return the array of a .npy file, memory-mapped read-only.
 
     Raises:
-        N2D2Error: E401 missing or unreadable, E402 damaged or holding Python objects.
+        N2D2Error: E401 missing or unreadable, E402 damaged or with Python objects.
     """
     name = name or str(path)
     try:
         return map_npy(path)
     except OSError as error:
-        raise unreadable(name, error) from None
+        raise unreadable_error(name, error) from None
     except DamagedArray as error:
         raise _damaged(name, ".npy", error) from None
 
 
 def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by key, in file order; their checksums are compared.
+    """Return the arrays of an .npz file by key, in file order; their checksums are verified.
 
-    Members stored without compression (np.savez) are mapped; compressed ones are read to memory.
+    Members stored without compression (np.savez) are memory-mapped; compressed ones are read into memory.
 
     Raises:
-        N2D2Error: E401 missing or unreadable, E402 damaged, holding Python objects or too large, E416 empty.
+        N2D2Error: E401 missing or unreadable, E402 damaged, with Python objects or too large, E416 empty.
     """
     name = name or str(path)
     try:
         arrays = map_npz(path)
     except OSError as error:
-        raise unreadable(name, error) from None
+        raise unreadable_error(name, error) from None
     except DamagedArray as error:
         raise _damaged(name, ".npz", error) from None
     if not arrays:
@@ -52,13 +52,13 @@ def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
 
 
 def check_type(array: np.ndarray, name: str) -> None:
-    """Raises E414 unless `plain` gives the samples of the array a number type of the pipeline."""
+    """Raise E414 unless `to_sample_type` converts the array to a number type of the pipeline."""
     if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in (*_TYPES, *_WIDE):
         raise N2D2Error("E414", f"{name}: samples of type {array.dtype} are not supported", remedy="store integers or float32")
 
 
 def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
-    """Raises E414 for integers that the type of an input does not hold; bytes may be pixels of images."""
+    """Raise E414 for integers out of the range of an input's type; bytes may be pixels of images."""
     if kind is None or x.dtype.kind not in "iu" or x.dtype in (kind.dtype, np.uint8):
         return
     low, high = int(x.min(initial=0)), int(x.max(initial=0))
@@ -67,11 +67,12 @@ def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
         raise N2D2Error("E414", what, remedy=f"store {kind.name} values from {kind.qmin} to {kind.qmax}")
 
 
-def plain(sample: np.ndarray) -> np.ndarray:
-    """A copy in memory: booleans as uint8, reals as float32, integers in this machine's order, those of more than 32 bits as int32.
+def to_sample_type(sample: np.ndarray) -> np.ndarray:
+    """Return a copy in memory: booleans as uint8, reals as float32, integers in native byte order, those above 32 bits as
+    int32.
 
     Raises:
-        N2D2Error: E414 an integer that int32 does not hold.
+        N2D2Error: E414 for an integer that int32 cannot represent.
     """
     if sample.dtype.newbyteorder("=") in _WIDE:
         held = np.iinfo(np.int32)

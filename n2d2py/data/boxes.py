@@ -1,4 +1,4 @@
-"""Labelled boxes of images: the annotations of COCO in JSON, or a folder of YOLO's .txt files."""
+"""Labelled boxes of images: COCO annotations in JSON, or a folder of YOLO .txt files."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from n2d2py.data.text import read_bytes, read_lines
 from n2d2py.errors import Location, N2D2Error
 
 Labelled = tuple[np.ndarray | None, ...]
-"""For each image, its boxes (m, 6) float64: class, 1 for a crowd, left, top, right, bottom, relative to the image; None: it has no labels."""
+"""Boxes (m, 6) float64 by image: class, 1 for a crowd, left, top, right, bottom, relative to the image; None without labels."""
 
 
 def has_boxes(labels: Path) -> bool:
-    """True for labels that are boxes."""
+    """True if the labels are boxes."""
     return labels.suffix == ".json" or labels.is_dir()
 
 
 def read_boxes(labels: Path, root: Path, files: Sequence[str], names: Sequence[str]) -> tuple[Labelled, tuple[str, ...]]:
-    """The boxes of the images `files` of the folder `root`, and the names of the classes: `names`, else those of the labels.
+    """Return the boxes of the images `files` of the folder `root`, and the class names: `names`, else those of the labels.
 
-    `labels` is a file as COCO's instances_*.json, whose categories have the numbers of `names`, else those of their ascending
-    ids; or a
-    folder with a file of lines `class x y width height` (centre, relative to the image) for each image that has objects.
+    `labels` is a file as COCO's instances_*.json, with categories numbered by `names`, else by ascending ids; or a folder with
+    a file of lines `class x y width height` (centre, relative to the image) for each image with objects.
 
     Raises:
-        N2D2Error: E401, E402 files that cannot be read, E410 labels that are none, or of other images or classes.
+        N2D2Error: E401, E402 unreadable files, E410 invalid labels, or labels of other images or classes.
     """
     found, names = (_yolo if labels.is_dir() else _coco)(labels, root, files, tuple(names))
     if not any(found):

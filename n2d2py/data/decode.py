@@ -1,8 +1,8 @@
-"""Stimulus files turned into arrays: images by Pillow, arrays by NumPy, sounds (see sound.py).
+"""Decoding of stimulus files: images by Pillow, arrays by NumPy, sounds (see sound.py).
 
-Images keep their number of channels, as OpenCV's unchanged reading does: gray (H, W, 1), colour
-(H, W, 3) in the order blue, green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray
-ones uint16, floating-point ones float32. The orientation tag of photographs is ignored.
+Images keep their number of channels, as with OpenCV's IMREAD_UNCHANGED: gray (H, W, 1), colour (H, W, 3) in the order blue,
+green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray ones uint16, floating-point ones float32. The orientation
+tag of photographs is ignored.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.arrays import check_type, open_npy, plain
+from n2d2py.data.arrays import check_type, open_npy, to_sample_type
 from n2d2py.data.sound import read_wav
-from n2d2py.data.text import TABLES, read_table, unreadable
+from n2d2py.data.text import TABLES, read_table, unreadable_error
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import open_picture
 
@@ -38,7 +38,7 @@ _PLAIN_MODES = {
 
 
 def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
-    """The stimulus of a file as (H, W, C); `name` is how messages call it.
+    """Return the stimulus of a file as (H, W, C); `name`: name in messages.
 
     Raises:
         N2D2Error: E401 missing or unreadable, E402 or E403 damaged, E406 an unknown extension.
@@ -51,34 +51,34 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
 
 
 def read_picture(path: Path, name: str | None = None) -> np.ndarray:
-    """The pixels of an image file, channels in the order blue, green, red (, alpha).
+    """Return the pixels of an image file, channels in the order blue, green, red (, alpha).
 
     Raises:
         N2D2Error: E401 missing or unreadable, E403 not an image, truncated or too large.
     """
-    return _opened(path, name or str(path), _pixels)
+    return _open_image(path, name or str(path), _pixels)
 
 
 def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
-    """Width and height of an image file, from its header.
+    """Return width and height of an image file, from its header.
 
     Raises:
         N2D2Error: as read_picture.
     """
-    return _opened(path, name or str(path), lambda image: image.size)
+    return _open_image(path, name or str(path), lambda image: image.size)
 
 
 def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str]:
-    """(width, height) and Pillow's mode of an image file, such as "RGB" or "CMYK", from its header.
+    """Return (width, height) and Pillow's mode ("RGB", "CMYK", ...) of an image file, from its header.
 
     Raises:
         N2D2Error: as read_picture.
     """
-    return _opened(path, name or str(path), lambda image: (image.size, image.mode))
+    return _open_image(path, name or str(path), lambda image: (image.size, image.mode))
 
 
-def _opened(path: Path, name: str, look: Callable):
-    """Result of `look` for the opened image; every failure of the decoders as one of ours."""
+def _open_image(path: Path, name: str, look: Callable):
+    """Return the result of `look` for the opened image; convert all decoder errors to N2D2Error."""
     from PIL import UnidentifiedImageError
 
     try:
@@ -87,7 +87,7 @@ def _opened(path: Path, name: str, look: Callable):
     except UnidentifiedImageError:
         raise N2D2Error("E403", f"{name} is not an image of a known format", remedy="remove or replace the file") from None
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise unreadable(name, error) from None
+        raise unreadable_error(name, error) from None
     except Exception as error:  # the decoders raise nearly every type on damaged files
         what = f"{name} cannot be decoded: {error or type(error).__name__}"
         raise N2D2Error("E403", what, remedy="remove or replace the file") from None
@@ -109,17 +109,17 @@ def _pixels(image) -> np.ndarray:
 
 
 def _read_npy(path: Path, name: str) -> np.ndarray:
-    """A .npy file of one stimulus: (C, H, W), (H, W) or (F,), as (H, W, C)."""
+    """Return a .npy file of one stimulus, (C, H, W), (H, W) or (F,), as (H, W, C)."""
     array = open_npy(path, name)
     check_type(array, name)
     if not 1 <= array.ndim <= 3:
         what = f"{name} contains an array with {array.ndim} axes"
         raise N2D2Error("E414", what, remedy="store one sample of shape (C, H, W), (H, W) or (F,) per file")
-    return as_image(plain(array))
+    return as_image(to_sample_type(array))
 
 
 def as_image(sample: np.ndarray) -> np.ndarray:
-    """One stimulus (C, H, W), (H, W) or (F,) as (H, W, C); vectors are one row."""
+    """Return one stimulus (C, H, W), (H, W) or (F,) as (H, W, C); a vector becomes one row."""
     if sample.ndim == 3:
         return np.ascontiguousarray(sample.transpose(1, 2, 0))
     if sample.ndim == 2:
@@ -131,10 +131,10 @@ _READERS: dict[str, Callable[[Path, str], np.ndarray]] = {}
 
 
 def register_reader(extension: str, reader: Callable[[Path, str], np.ndarray]) -> None:
-    """Makes files with this extension (lower case, with dot) readable as stimuli.
+    """Register a reader of stimulus files with this extension (lower case, with dot).
 
     Raises:
-        InternalError: when the extension has another reader.
+        InternalError: if the extension has another reader.
     """
     if _READERS.get(extension, reader) is not reader:
         raise InternalError(f"two readers for {extension}")
@@ -142,7 +142,7 @@ def register_reader(extension: str, reader: Callable[[Path, str], np.ndarray]) -
 
 
 def readable_extensions() -> list[str]:
-    """The extensions that have a reader, sorted."""
+    """Return the extensions with a reader, sorted."""
     return sorted(_READERS)
 
 

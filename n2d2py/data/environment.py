@@ -1,4 +1,4 @@
-"""The declaration of the network's input: [sp], [env] or [cenv]."""
+"""Declaration of the network input: [sp], [env] or [cenv]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from n2d2py.ini.ignored import CACHES, SPIKING, Ignored
 
 NAMES = ("cenv", "env", "sp")
 
-_SPIKES = SPIKING.of("StimulusType", "DiscardedLateStimuli", "Period*")
+_SPIKES = SPIKING.for_keys("StimulusType", "DiscardedLateStimuli", "Period*")
 _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared stimuli", "remove them")
 
 _TEXTS = """
@@ -35,7 +35,7 @@ _SCHEMA = Schema(
         Key("BatchSize", Kind.UINT, 1, "Batch size of -test.", minimum=1),
         Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
     ),
-    (*CACHES.of("CachePath"), *_SPIKES, *SPIKING.of("SpikeCUDA"), *_STREAMS.of("ReadStream")),
+    (*CACHES.for_keys("CachePath"), *_SPIKES, *SPIKING.for_keys("SpikeCUDA"), *_STREAMS.for_keys("ReadStream")),
     doc="The input of the network ([env] and [cenv] are synonyms). `[sp.Transformation*]` and then "
     "`[sp.OnTheFlyTransformation*]` transform images into stimuli, in file order. `[sp.ChannelTransformation*]` without "
     "Channel creates a new channel from the whole image. With Channel=k, it transforms the existing channel k; "
@@ -55,21 +55,21 @@ _CONFIG = Schema(
         Key("QuantizationMin", Kind.FLOAT, 0.0, "Lowest of the QuantizationLevels."),
         Key("QuantizationMax", Kind.FLOAT, 1.0, "Highest of the QuantizationLevels."),
     ),
-    (*_STREAMS.of("StreamTensor", "StreamLabel"), *_SPIKES),
+    (*_STREAMS.for_keys("StreamTensor", "StreamLabel"), *_SPIKES),
     doc="Keys in the ConfigSection of [sp].",
 )
 
 
 @dataclass(frozen=True)
 class Levels:
-    """`count` values from `low` to `high`, evenly spread."""
+    """`count` equidistant values from `low` to `high`."""
 
     count: int
     low: float
     high: float
 
     def nearest(self, values: np.ndarray) -> np.ndarray:
-        """The level nearest to each value, ties to even levels; in the type of `values`."""
+        """Return the level nearest to each value, ties to even levels; in the type of `values`."""
         step = (self.high - self.low) / (self.count - 1)
         index = np.clip(np.rint((values - self.low) / step), 0, self.count - 1)
         return (index * step + self.low).astype(values.dtype)
@@ -77,16 +77,16 @@ class Levels:
 
 @dataclass(frozen=True)
 class Environment:
-    """The network's input as declared.
+    """The declared network input.
 
     Attributes:
-        section: its section's name: layers refer to it.
+        section: section name, by which layers refer to the input.
         shape: (C, H, W), or (F,) for a Size of one number.
-        batch_size: of -test.
+        batch_size: batch size of -test.
         signed: DataSignedMapping.
-        where: the section.
+        where: place of the section.
         composite: CompositeStimuli.
-        levels: the values that stimuli take, or None for any.
+        levels: values that stimuli are rounded to, or None.
     """
 
     section: str
@@ -99,18 +99,17 @@ class Environment:
 
 
 def provider_schemas() -> list[Schema]:
-    """The schemas of [sp] and of its ConfigSection."""
+    """Return the schemas of [sp] and of its ConfigSection."""
     return [_SCHEMA, _CONFIG]
 
 
 def read_environment(document: Document, *, for_data: bool = True) -> Environment:
-    """The declaration of the input; needs no data. Sets [sp]_SizeX, _SizeY and _NbChannels.
+    """Return the declaration of the input, without reading data. Sets [sp]_SizeX, _SizeY and _NbChannels.
 
-    Without `for_data` only the dimensions matter: what no data can be made for is let pass.
+    Without `for_data`, only the dimensions are needed, and settings that no data can be made for are accepted.
 
     Raises:
-        N2D2Error: E411 no section or no size, E406 for what is not supported, and what reading
-            raises.
+        N2D2Error: E411 no section or no size, E406 an unsupported setting, and the errors of reading.
     """
     found = [section for name in NAMES if (section := document.section(name)) is not None]
     if not found:
@@ -149,14 +148,14 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
 
 
 def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
-    """Expected outputs of other dimensions than the input's would be scored in another way."""
+    """Refuse expected outputs of other dimensions than the input: they would be scored in another way."""
     wanted: dict[str, object] = {
         **{f"TargetSize{axis}": value for axis, value in size.items()},
         "TargetNbChannels": channels,
         "TargetSize": values["Size"] or (size["X"], size["Y"]),
     }
     for key, value in wanted.items():
-        if values.given(key) and values[key] != value:
+        if values.is_given(key) and values[key] != value:
             what = f"'{key}' changes the size of the expected outputs, which is not supported"
             raise values.fail("E124", what, "remove it", key)
 
@@ -171,9 +170,9 @@ def _shape(values: Values) -> tuple[int, ...]:
         if values["SizeD"] != 1:
             raise values.fail("E411", "SizeD above 1 is not supported", "remove SizeD", "SizeD")
         return values["NbChannels"], values["SizeY"], values["SizeX"]
-    if values.given("SizeX") or values.given("SizeY"):
+    if values.is_given("SizeX") or values.is_given("SizeY"):
         raise values.fail("E411", "Size and SizeX or SizeY are both given", "remove one of them", "Size")
-    if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
+    if values.is_given("NbChannels") and size[2:] != (values["NbChannels"],):
         if len(size) != 2:
             what = f"Size has {len(size)} values, but NbChannels={values['NbChannels']} is also given"
             raise values.fail("E411", what, "give Size=X Y C, or Size=X Y with NbChannels", "Size")

@@ -1,4 +1,4 @@
-"""Data that are given next to the network: a path or arrays, with labels of their own or apart."""
+"""User data: a path or arrays, with labels among them or separate."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from n2d2py.errors import N2D2Error
 
 @dataclass(frozen=True)
 class InputData:
-    """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, take the place of labels among them.
+    """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, replace labels among them.
 
-    `boxes` are those of the images of a folder (data/boxes.py).
+    `boxes`: labelled boxes of the images of a folder (data/boxes.py).
     """
 
     path: Path
@@ -27,16 +27,16 @@ class InputData:
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """Last part of the path."""
         return self.path.name
 
     @property
     def is_folder(self) -> bool:
-        """True if they are the files of a folder."""
+        """True if the data are files of a folder."""
         return self.arrays is None and self.path.is_dir()
 
     def read(self, key: str = "x") -> dict[str, np.ndarray]:
-        """The arrays by name; that of an .npy file is `key`, labels are y.
+        """Return the arrays by name; `key` is the name for an .npy file, labels are y.
 
         Raises:
             N2D2Error: E401, E402, E416 for files.
@@ -45,17 +45,17 @@ class InputData:
             arrays = dict(self.arrays)
         else:
             arrays = {key: open_npy(self.path)} if self.path.suffix == ".npy" else open_npz(self.path)
-        return self.labelled(arrays)
+        return self.with_labels(arrays)
 
-    def labelled(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """`arrays` with the labels given apart as y."""
+    def with_labels(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return `arrays` with the separate labels as y."""
         return arrays if self.labels is None else {**arrays, "y": self.labels}
 
 
 def open_data(
     data: InputData | str | Path | np.ndarray | Mapping[str, np.ndarray], labels: str | Path | np.ndarray | None = None
 ) -> InputData:
-    """Given data; `labels` are ids (N,), or an .npy file that holds them.
+    """Return user data; `labels`: ids (N,), or an .npy file with them.
 
     Raises:
         N2D2Error: E401, E402 for the file of the labels.
@@ -70,18 +70,18 @@ def open_data(
 
 
 def as_array(values: Any) -> np.ndarray:
-    """The values of an array, a list or a tensor of PyTorch, wherever it lies."""
+    """Return the values of an array, a list or a PyTorch tensor on any device."""
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, np.ndarray] | None:
     """Return data as a path, an array, or arrays by name (x and y, or one for each input); None stays None.
 
-    Tensors become arrays. An iterable, such as a DataLoader of PyTorch, is read once: of batches x, (x, y) or {input: x}, or of
-    samples (x, y) where y is one number. Of an iterator without a length the first `most` samples are taken, all for 0.
+    Tensors become arrays. An iterable, for example a PyTorch DataLoader, is read once: batches x, (x, y) or {input: x}, or
+    samples (x, y) with one number as y. Of an iterator without a length, the first `most` samples are read, all for 0.
 
     Raises:
-        N2D2Error: E414 another type, items that differ, no items.
+        N2D2Error: E414 another type, differing items, or no items.
     """
     if data is None or isinstance(data, (str, Path, np.ndarray)):
         return data
@@ -97,22 +97,24 @@ def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, 
         raise N2D2Error("E414", what, remedy=remedy)
     items, most = [], 0 if isinstance(data, Sized) else most
     for item in data:
-        items.append(_batch(item))
+        items.append(_as_batch(item))
         if 0 < most <= sum(len(next(iter(one.values()))) for one in items):
             break
-    if not items or any(one.keys() != items[0].keys() or list(_sizes(one)) != list(_sizes(items[0])) for one in items):
+    if not items or any(
+        one.keys() != items[0].keys() or list(_batch_sizes(one)) != list(_batch_sizes(items[0])) for one in items
+    ):
         what = "differ in names or shapes" if items else "are none, or were read before"
         raise N2D2Error("E414", f"the batches of the iterator {what}", remedy="give batches that are alike")
     found = {name: np.concatenate([one[name] for one in items])[: most or None] for name in items[0]}
     return found["x"] if list(found) == ["x"] else found
 
 
-def _sizes(batch: dict[str, np.ndarray]) -> Iterable[tuple[int, ...]]:
+def _batch_sizes(batch: dict[str, np.ndarray]) -> Iterable[tuple[int, ...]]:
     return (values.shape[1:] for values in batch.values())
 
 
-def _batch(item: Any) -> dict[str, np.ndarray]:
-    """An item of an iterable as a batch, arrays by name."""
+def _as_batch(item: Any) -> dict[str, np.ndarray]:
+    """Return an item of an iterable as a batch, arrays by name."""
     parts = list(item) if isinstance(item, (tuple, list)) else [item]
     if not 1 <= len(parts) <= 2:
         raise N2D2Error("E414", f"an item of the iterator has {len(parts)} parts", remedy="give x, or (x, y)")

@@ -1,4 +1,4 @@
-"""Labels of given data: of class folders, of a list of images, or of arrays."""
+"""Labels of user data: from class folders, a list of images, or arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import TARGETS, read_arrays
 from n2d2py.data.decode import PICTURES, SOUNDS
 from n2d2py.data.input_data import InputData, open_data
-from n2d2py.data.text import name_and_label, read_lines
+from n2d2py.data.text import read_lines, split_name_and_label
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 
 _NAMES = ("file", "filename", "file_name", "path", "name", "image", "id")
@@ -24,10 +24,10 @@ _LABELS = ("label", "class", "target", "category", "y")
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """The names of a network's outputs, one per line.
+    """Return the names of a network's outputs, one per line.
 
     Raises:
-        N2D2Error: E401, E402 unreadable, E410 a name twice, E416 none.
+        N2D2Error: E401, E402 unreadable, E410 a duplicate name, E416 none.
     """
     seen: dict[str, int] = {}
     for number, line in read_lines(path):
@@ -46,18 +46,18 @@ def labelled_data(
     class_names: Sequence[str] = (),
     extensions: Sequence[str] = PICTURES,
 ) -> tuple[InputData, tuple[str, ...]]:
-    """The data with the ids of their labels, as far as they have any, and the names of the classes.
+    """Return the data with label ids, if any, and the class names.
 
     A folder of images, or of files with other `extensions`, is labelled by `labels`, a list of lines `name label` or boxes, or
-    by its sub-folders, if all images lie in two
-    or more. Labels that are not numbers are numbered by `class_names`, else in their sorted order.
+    by its sub-folders, if all images are in two or more. Labels that are not numbers are numbered by `class_names`, else in
+    sorted order.
 
     Raises:
-        N2D2Error: E401, E402 files that cannot be read, E410 labels that do not match, E414 arrays that do not fit.
+        N2D2Error: E401, E402 unreadable files, E410 labels that do not match, E414 arrays that do not fit.
     """
     file = Path(labels) if isinstance(labels, (str, Path)) else None
     if file is not None and file.suffix == ".npz":
-        labels, file = _array_of_labels(file), None
+        labels, file = _read_label_array(file), None
     elif file is not None and file.suffix == ".npy":
         labels, file = open_npy(file), None
     given = open_data(data, None if isinstance(labels, (str, Path)) else labels)
@@ -68,7 +68,7 @@ def labelled_data(
         if file is not None and has_boxes(file):
             boxes, names = read_boxes(file, given.path, files, class_names)
             return replace(given, boxes=boxes), names
-        found = _by_folder(files, class_names) if file is None else _by_list(file, given.path, files, class_names)
+        found = _labels_by_folder(files, class_names) if file is None else _labels_by_list(file, given.path, files, class_names)
         return (given, tuple(class_names)) if found is None else (replace(given, labels=found[0]), found[1])
     if file is not None:
         raise N2D2Error("E410", f"{file} is not a label file for arrays", remedy="store the label ids as .npy or .npz")
@@ -79,7 +79,7 @@ def labelled_data(
     return given, tuple(class_names)
 
 
-def _array_of_labels(path: Path) -> np.ndarray:
+def _read_label_array(path: Path) -> np.ndarray:
     arrays = open_npz(path)
     found = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
     if not found:
@@ -88,8 +88,8 @@ def _array_of_labels(path: Path) -> np.ndarray:
     return arrays[found[0]]
 
 
-def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]] | None:
-    """Ids by the first folder of each file; None where the folders are not classes."""
+def _labels_by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]] | None:
+    """Return ids by the first folder of each file; None if the folders are not classes."""
     folders = [name.partition("/")[0] if "/" in name else "" for name in files]
     found = sorted(set(folders))
     if len(found) < 2:
@@ -100,7 +100,7 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
     names, how = tuple(found), "sorted folder names"
     known = set(class_names) & set(found)
     if not known and all(name.isdecimal() for name in found):
-        _warn_of_numbers(found)
+        _warn_about_numeric_names(found)
     if class_names:
         missing = sorted(set(found) - known)
         if known and missing:
@@ -115,9 +115,8 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
     return np.array([ids[folder] for folder in folders], np.int64), names
 
 
-def _warn_of_numbers(found: list[str]) -> None:
-    """Names are sorted as texts, as torchvision's ImageFolder and Keras' image_dataset_from_directory do: W412 where the numbers
-    would be in another order."""
+def _warn_about_numeric_names(found: list[str]) -> None:
+    """Warn W412 if names in text order, as torchvision's ImageFolder and Keras sort them, are not in numeric order."""
     moved = [name for name, number in zip(found, sorted(found, key=int), strict=True) if name != number]
     if moved:
         log.warning(
@@ -129,10 +128,10 @@ def _warn_of_numbers(found: list[str]) -> None:
         )
 
 
-def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Ids by the lines of a list; -1 for images that it leaves out."""
-    known = _findable(files)
-    rows = _rows(path, known)
+def _labels_by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return ids by the lines of a list; -1 for images not in the list."""
+    known = _index_files(files)
+    rows = _read_rows(path, known)
     if not rows:
         raise N2D2Error("E416", f"{path} lists no image", remedy="write lines 'name label'")
     texts: dict[str, tuple[int, str]] = {}
@@ -151,7 +150,7 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
         if len(errors) == 10:
             break
     ErrorList.raise_if(errors)
-    ids, names = _numbered(path, texts, class_names)
+    ids, names = _assign_ids(path, texts, class_names)
     left = [name for name in files if name not in ids]
     if left:
         text = "%s: %d images have no label, the first one is %s; they are used for calibration only"
@@ -159,8 +158,8 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
     return np.array([ids.get(name, -1) for name in files], np.int64), names
 
 
-def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
-    """Line number, name and label of each line; a header is left out, and says which columns they are in."""
+def _read_rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
+    """Return line number, name and label of each line; a header is skipped and determines the columns."""
     lines = list(read_lines(path, comment="#"))
     if not lines:
         return []
@@ -169,9 +168,9 @@ def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
     if not counts[mark]:
         rows = []
         for number, line in lines:
-            parts = name_and_label(line)
+            parts = split_name_and_label(line)
             if parts is None:
-                raise _malformed(path, number, line)
+                raise _malformed_error(path, number, line)
             rows.append((number, *parts))
         return rows[1:] if _is_header(rows[0][1], rows[0][2], known) else rows
     cells = [(number, [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]) for number, line in lines]
@@ -186,7 +185,7 @@ def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
         cells = cells[1:]
     for number, row in cells:
         if len(row) <= max(name, label) or not row[label]:
-            raise _malformed(path, number, mark.join(row))
+            raise _malformed_error(path, number, mark.join(row))
     return [(number, row[name], row[label]) for number, row in cells]
 
 
@@ -195,13 +194,13 @@ def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
     return not label.isdigit() and Path(name).suffix.lower() not in PICTURES + SOUNDS and name not in known
 
 
-def _malformed(path: Path, number: int, line: str) -> N2D2Error:
+def _malformed_error(path: Path, number: int, line: str) -> N2D2Error:
     what = f"line '{line}' is not 'name label'"
     return N2D2Error("E410", what, where=Location(str(path), number), remedy="write an image, a blank and a label")
 
 
-def _findable(files: list[str]) -> dict[str, str]:
-    """Each file by its path, and by its name or name without extension where only one has that."""
+def _index_files(files: list[str]) -> dict[str, str]:
+    """Return each file by its path, and by its name or stem if that is unique."""
     found: dict[str, str] = {}
     for short in (lambda name: Path(name).name, lambda name: Path(name).stem):
         shorts = [short(name) for name in files]
@@ -210,10 +209,10 @@ def _findable(files: list[str]) -> dict[str, str]:
     return found | {name: name for name in files}
 
 
-def _numbered(
+def _assign_ids(
     path: Path, texts: dict[str, tuple[int, str]], class_names: Sequence[str]
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The id of each image, and the names of the classes."""
+    """Return the id of each image, and the class names."""
     labels = {label for _, label in texts.values()}
     if all(label.isascii() and label.isdigit() and len(label) < 7 for label in labels):
         return {name: int(label) for name, (_, label) in texts.items()}, tuple(class_names)

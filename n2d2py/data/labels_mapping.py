@@ -1,8 +1,7 @@
-"""Which output stands for which label: the file named by LabelsMapping.
+"""Mapping from labels to outputs: the file of LabelsMapping.
 
-Lines `label output`; `#` starts a comment; a label may be quoted or hold blanks; output -1 is
-ignored. The label `*` is that of stimuli without label, `default` any label that no other line
-maps; in other names `*` stands for any run of characters, `?` for any one.
+Lines `label output`; `#` starts a comment; a label may be quoted or contain blanks; output -1 is ignored. The label `*` means
+stimuli without label, `default` all labels without a line; in other names, `*` matches any run of characters and `?` any one.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.text import parsed_lines
+from n2d2py.data.text import parse_lines
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini import wildcard_match
 
@@ -24,13 +23,13 @@ _UNMAPPED = -2
 
 @dataclass(frozen=True)
 class LabelsMapping:
-    """The output of each label id.
+    """Output of each label id.
 
     Attributes:
         outputs: output by label id, -1 ignored, -2 without mapping.
         unlabelled: output of stimuli without label, -2 without mapping.
         label_names: by label id.
-        file: named in messages.
+        file: file name for messages.
     """
 
     outputs: tuple[int, ...]
@@ -40,14 +39,14 @@ class LabelsMapping:
 
     @staticmethod
     def identity(label_names: Sequence[str]) -> LabelsMapping:
-        """Output = label id; stimuli without label are ignored."""
+        """Return the mapping output = label id; stimuli without label are ignored."""
         return LabelsMapping(tuple(range(len(label_names))), IGNORED, tuple(label_names))
 
     def targets(self, labels: np.ndarray) -> np.ndarray:
-        """The output of each label id of an array (-1: no label); -1 where it is ignored.
+        """Return the output of each label id of an array (-1: no label); -1 if ignored.
 
         Raises:
-            N2D2Error: E413 when a label that occurs has no output.
+            N2D2Error: E413 if a label in the array has no output.
         """
         labels = np.asarray(labels, np.int64)
         table = np.array([*self.outputs, self.unlabelled], np.int64)
@@ -60,7 +59,7 @@ class LabelsMapping:
         return targets
 
     def names(self, count: int) -> list[str]:
-        """For each of `count` outputs the names of its labels, or its number."""
+        """Return, for each of `count` outputs, the names of its labels, or its number."""
         found: list[list[str]] = [[] for _ in range(count)]
         for name, output in zip(self.label_names, self.outputs, strict=True):
             if 0 <= output < count:
@@ -75,11 +74,10 @@ class LabelsMapping:
 
 
 def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping:
-    """The mapping of a file for the labels of a database (names by id).
+    """Return the mapping of a file for the labels of a database (names by id).
 
     Raises:
-        N2D2Error: E401 unreadable, E412 for a malformed line or a label mapped twice (an ErrorList
-            for several).
+        N2D2Error: E401 unreadable, E412 a malformed line or a label mapped twice (an ErrorList for several).
     """
     outputs = [_UNMAPPED] * len(label_names)
     given: dict[str, int] = {}
@@ -88,12 +86,12 @@ def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping
     def parse(line: str, where: Location) -> None:
         label, output = _parse(line, where)
         known = special if label in ("*", "default") else given
-        _once(label in known, label, where)
+        _refuse_duplicate(label in known, label, where)
         known[label] = output
         if known is given:
             _assign(label, output, label_names, outputs, where)
 
-    parsed_lines(path, parse, comment="#")
+    parse_lines(path, parse, comment="#")
     default = special.get("default", _UNMAPPED)
     mapped = tuple(default if one == _UNMAPPED else one for one in outputs)
     return LabelsMapping(mapped, special.get("*", _UNMAPPED), tuple(label_names), str(path))
@@ -117,7 +115,7 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
     return label, output
 
 
-def _once(again: bool, label: str, where: Location) -> None:
+def _refuse_duplicate(again: bool, label: str, where: Location) -> None:
     if again:
         raise N2D2Error("E412", f"label '{label}' is mapped twice", where=where, remedy="remove one of the lines")
 
@@ -129,5 +127,5 @@ def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list
         what = f"label '{pattern}' is not in the database"
         log.warning("W405", what, where=where, remedy=f"did you mean '{like}'?" if like else "remove the line")
     for label in matched:
-        _once(outputs[label] != _UNMAPPED, label_names[label], where)
+        _refuse_duplicate(outputs[label] != _UNMAPPED, label_names[label], where)
         outputs[label] = output

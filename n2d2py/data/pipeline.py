@@ -1,8 +1,7 @@
-"""The way of one stimulus: transformations in order, implicit normalization, the declared size.
+"""Pipeline of one stimulus: transformations in order, implicit normalization, the declared size.
 
-Transformations of the whole image come first. Where there are transformations of channels
-(`[sp.ChannelTransformation*]`), the image then takes several branches, whose results stand side by
-side as the channels of the stimulus.
+Transformations of the whole image come first. If there are channel transformations (`[sp.ChannelTransformation*]`), the image
+then takes several branches, whose results are concatenated as channels of the stimulus.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from n2d2py.errors import Location, N2D2Error
 
 @dataclass(frozen=True)
 class PipelineStep:
-    """A transformation and the section that declares it."""
+    """A transformation and the place of its section."""
 
     transformation: Transformation
     where: Location
@@ -27,13 +26,13 @@ class PipelineStep:
 
 @dataclass(frozen=True)
 class TracePoint:
-    """A stimulus at one point of its way.
+    """A stimulus at one point of its pipeline.
 
     Attributes:
-        title: what was done last.
+        title: the last operation.
         image: (H, W, C).
-        bounds: what is known beforehand of every stimulus at this point, or None.
-        transformation: the step, None for reading, joining and normalizing.
+        bounds: range known in advance for all stimuli at this point, or None.
+        transformation: the step, None for reading, concatenation and normalization.
     """
 
     title: str
@@ -51,7 +50,7 @@ class TracePoint:
 
 
 def integer_range(dtype: np.dtype) -> Range | None:
-    """The smallest and largest value of an integer type; None for real types."""
+    """Return the smallest and largest value of an integer type; None for real types."""
     if dtype.kind == "f":
         return None
     limits = np.iinfo(dtype)
@@ -59,10 +58,9 @@ def integer_range(dtype: np.dtype) -> Range | None:
 
 
 def normalize_integers(image: np.ndarray, signed: bool) -> np.ndarray:
-    """Real values of an image, float32: integers divided by the largest value of their type.
+    """Return an image as float32: integers divided by the largest value of their type, reals unchanged.
 
-    `signed` (DataSignedMapping): unsigned types by (v - half) / half instead, half = 2^(bits-1).
-    Real images are unchanged.
+    `signed` (DataSignedMapping): unsigned types become (v - half) / half, half = 2^(bits-1).
     """
     if image.dtype.kind == "f":
         return image.astype(np.float32, copy=False)
@@ -74,15 +72,15 @@ def normalize_integers(image: np.ndarray, signed: bool) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Pipeline that makes a stimulus of a set from an image (H, W, C).
+    """Pipeline from an image (H, W, C) to a stimulus of a set.
 
     Attributes:
-        steps: on the whole image, in order.
-        shape: of the result, (C, H, W) or (F,).
+        steps: steps on the whole image, in order.
+        shape: shape of the result, (C, H, W) or (F,).
         signed: the implicit normalization is the signed one.
-        where: where the size is declared.
-        branches: the steps of each channel, after those on the whole image; () without channels.
-        levels: the values that the result is rounded to, or None.
+        where: place of the declared size.
+        branches: steps of each channel, after those on the whole image; () without channels.
+        levels: values that the result is rounded to, or None.
     """
 
     steps: tuple[PipelineStep, ...]
@@ -94,29 +92,28 @@ class Pipeline:
 
     @property
     def draws(self) -> bool:
-        """True if a transformation draws at random."""
+        """True if a transformation is random."""
         return any(isinstance(step.transformation, RandomTransformation) for step in self._all_steps())
 
     def run(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
-        """The stimulus, float32 of `shape`; `name` is that of the stimulus in messages.
+        """Return the stimulus, float32 of `shape`; `name`: stimulus name in messages.
 
-        `random` draws for transformations of learning; without it there must be none.
+        `random`: generator for training transformations; required if there are any.
 
         Raises:
-            N2D2Error: E407 another size than declared, E408 a step is not defined on the image,
-                E418 the result is not finite.
+            N2D2Error: E407 another size than declared, E408 a step is not defined on the image, E418 the result is not finite.
         """
         result = normalize_integers(self.transform(image, name, random), self.signed)
         if self.levels is not None:
             result = self.levels.nearest(result)
-        result = self._fitted(result, name)
+        result = self._fit_shape(result, name)
         if not np.isfinite(result).all():
             what = f"stimulus {name} contains NaN or infinity"
             raise N2D2Error("E418", what, where=self.where, remedy="remove it, or correct its values")
         return result
 
     def transform(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
-        """The image (H, W, C) after all steps, before the implicit normalization.
+        """Return the image (H, W, C) after all steps, before the implicit normalization.
 
         Raises:
             N2D2Error: E408.
@@ -134,19 +131,19 @@ class Pipeline:
         image: np.ndarray | None = None,
         random: np.random.Generator | None = None,
     ) -> np.ndarray:
-        """Pixel-wise labels of a stimulus, ids (H, W), after all steps.
+        """Return the pixel-wise labels of a stimulus, ids (H, W), after all steps.
 
-        Where transformations of learning draw: for the `image` (H, W, C) as `run` draws with an equal `random`.
+        With random transformations: for the `image` (H, W, C), drawn as `run` draws with an equal `random`.
 
         Raises:
-            N2D2Error: E407 another size than the stimulus has, E408 a step that they cannot follow.
+            N2D2Error: E407 another size than the stimulus, E408 a step that is not defined on label maps.
         """
         steps = (*self.steps, *(self.branches[0] if self.branches else ()))
         for step in steps:
             transformation = step.transformation
             try:
                 if image is not None and random is not None:
-                    transformation = transformation.drawn(image, random)
+                    transformation = transformation.draw_parameters(image, random)
                     image = transformation.apply(image)
                 labels = transformation.map_labels(transformation.apply_to_map(labels), names)
             except Inapplicable as problem:
@@ -163,7 +160,7 @@ class Pipeline:
         return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
-        """The decoded image and the result of each step.
+        """Yield the decoded image and the result of each step.
 
         Raises:
             N2D2Error: E408.
@@ -182,7 +179,7 @@ class Pipeline:
                     yield end
                 ends.append(end)
             joined = self._joined([end.image for end in ends], name)
-            point = TracePoint("channels together", joined, _union([end.bounds for end in ends]))
+            point = TracePoint("channels together", joined, _unite_ranges([end.bounds for end in ends]))
             yield point
         if point.image.dtype.kind != "f":
             dtype = point.image.dtype
@@ -202,7 +199,7 @@ class Pipeline:
             )
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-        """The label ids after the steps that act on labels.
+        """Return the label ids after the steps that change labels.
 
         Raises:
             N2D2Error: E408 a label that the database does not have.
@@ -230,14 +227,14 @@ class Pipeline:
     def _next(self, point: TracePoint, step: PipelineStep, name: str, prefix: str = "") -> TracePoint:
         transformation = step.transformation
         image = self._apply(step, point.image, name)
-        bounds = _within(_mapped(transformation, point.bounds), integer_range(image.dtype))
+        bounds = _clip_range(_map_range(transformation, point.bounds), integer_range(image.dtype))
         return TracePoint(f"{prefix}{transformation}", image, bounds, transformation)
 
     def _apply(self, step: PipelineStep, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
         try:
             if random is None:
                 return step.transformation.apply(image)
-            return step.transformation.drawn(image, random).apply(image)
+            return step.transformation.draw_parameters(image, random).apply(image)
         except Inapplicable as problem:
             what = f"{step.transformation.type} failed on stimulus {name}: {problem.what}"
             raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
@@ -251,8 +248,8 @@ class Pipeline:
             raise N2D2Error("E407", what, where=self.where, remedy=remedy)
         return np.concatenate(parts, axis=2)
 
-    def _fitted(self, image: np.ndarray, name: str) -> np.ndarray:
-        """The image in the declared shape; vectors lie along whichever axis is declared."""
+    def _fit_shape(self, image: np.ndarray, name: str) -> np.ndarray:
+        """Return the image in the declared shape; a vector may be declared along any axis."""
         height, width, channels = image.shape
         if self.shape == (channels, height, width):
             return np.ascontiguousarray(image.transpose(2, 0, 1))
@@ -285,25 +282,25 @@ class Pipeline:
 
 
 def size_text(shape: tuple[int, ...]) -> str:
-    """A shape (C, H, W) or (F,) as N2D2 writes it: X x Y x C."""
+    """Return a shape (C, H, W) or (F,) in N2D2's notation: X x Y x C."""
     return "x".join(str(size) for size in ((shape[2], shape[1], shape[0]) if len(shape) == 3 else shape))
 
 
-def _mapped(transformation: Transformation, bounds: Range | None) -> Range | None:
+def _map_range(transformation: Transformation, bounds: Range | None) -> Range | None:
     if bounds is not None:
         return transformation.map_range(bounds)
     everywhere = transformation.map_range((-np.inf, np.inf))
     return everywhere if everywhere is not None and np.isfinite(everywhere).all() else None
 
 
-def _within(bounds: Range | None, limits: Range | None) -> Range | None:
-    """The bounds inside the limits of the number type."""
+def _clip_range(bounds: Range | None, limits: Range | None) -> Range | None:
+    """Return the bounds clipped to the limits of the number type."""
     if limits is None or bounds is None:
         return bounds if limits is None else limits
     return max(bounds[0], limits[0]), min(bounds[1], limits[1])
 
 
-def _union(bounds: list[Range | None]) -> Range | None:
+def _unite_ranges(bounds: list[Range | None]) -> Range | None:
     known = [one for one in bounds if one is not None]
     if len(known) < len(bounds):
         return None

@@ -1,4 +1,4 @@
-"""The sub-sections of [sp]: transformations make pipelines, StimuliData gives statistics."""
+"""Sub-sections of [sp]: transformations become pipelines, StimuliData gives statistics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from n2d2py.data.database.base import Items
 from n2d2py.data.database.partition import SETS
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
-from n2d2py.data.statistics import ImageStatistics, key_of, load_statistics, save_statistics, statistics
+from n2d2py.data.statistics import ImageStatistics, compute_statistics, load_statistics, save_statistics, statistics_key
 from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
@@ -54,7 +54,7 @@ _LONGEST_FIRST = sorted((*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS, *_OTHERS), key=
 
 @dataclass
 class _Steps:
-    """Steps of the whole image or of one channel: cacheable ones run first."""
+    """Steps of the whole image or of one channel; cacheable ones run first."""
 
     cacheable: list[PipelineStep] = field(default_factory=list)
     on_the_fly: list[PipelineStep] = field(default_factory=list)
@@ -64,8 +64,8 @@ class _Steps:
 
 
 @dataclass
-class _Way:
-    """The steps of one set, as far as the sections are read."""
+class _SetSteps:
+    """Steps of one set, from the sections read so far."""
 
     whole: _Steps = field(default_factory=_Steps)
     channels: list[_Steps] = field(default_factory=list)
@@ -80,8 +80,10 @@ class _Way:
 
 @dataclass(frozen=True)
 class Pipelines:
-    """Content of the sub-sections of [sp]: a pipeline by set, statistics by section, and the lines of the files that a
-    section writes by their names; the pipeline of learning, which may draw at random, is that of the set "Learn".
+    """Content of the sub-sections of [sp]: pipelines by set, statistics by section, and the lines of a section's files by file
+    name.
+
+    The set "Learn" has the training pipeline, which may be random.
     """
 
     by_set: dict[str, Pipeline]
@@ -97,23 +99,21 @@ def read_pipelines(
     *,
     learning: bool = False,
 ) -> Pipelines:
-    """The pipelines of the Validation and Test sets, where they are learned also of the Learn set, and the statistics that they refer to.
+    """Return the pipelines of Validation and Test, and with `learning` of Learn, and the statistics that they refer to.
 
-    Statistics of many files are kept in the folder `cache`.
-
-    Sets the automatic properties of StimuliData sections; without `database` none are computed.
+    Statistics of many files are cached in the folder `cache`. Sets the automatic properties of StimuliData sections; without
+    `database` there are none.
 
     Raises:
-        N2D2Error: E405, E406, E416, E417 and what reading raises; an ErrorList for several; what
-            the stimuli raise that statistics are computed of.
+        N2D2Error: E405, E406, E416, E417 and the errors of reading; an ErrorList for several; errors of stimuli in statistics.
     """
-    reading = _Reading(document, environment, database, cache, SETS if learning else INFERENCE)
+    reading = _PipelineReader(document, environment, database, cache, SETS if learning else INFERENCE)
     errors: list[N2D2Error] = []
     for section in document.sections:
         if not section.name.startswith(f"{environment.section}."):
             continue
         try:
-            kind = _kind(section, environment.section)
+            kind = _section_kind(section, environment.section)
             if kind == "StimuliData" and not errors:
                 reading.stimuli_data(section)
             elif kind in (*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS):
@@ -127,8 +127,8 @@ def read_pipelines(
     return Pipelines(pipelines, reading.statistics, reading.logs)
 
 
-def _kind(section: Section, prefix: str) -> str | None:
-    """Which kind of sub-section it is, by the start of its name; None for one that a ConfigSection names, or with a warning."""
+def _section_kind(section: Section, prefix: str) -> str | None:
+    """Return the kind of a sub-section from its name; None for one that a ConfigSection names, or with a warning."""
     name = section.name[len(prefix) + 1 :]
     for kind in _LONGEST_FIRST:
         if name.startswith(kind):
@@ -142,13 +142,13 @@ def _kind(section: Section, prefix: str) -> str | None:
     return None
 
 
-class _Reading:
+class _PipelineReader:
     """One pass over the sub-sections, in file order."""
 
     def __init__(
         self, document: Document, environment: Environment, database: Database | None, cache: Path | None, sets: tuple[str, ...]
     ):
-        self.ways = {name: _Way() for name in sets}
+        self.ways = {name: _SetSteps() for name in sets}
         self.statistics: dict[str, ImageStatistics] = {}
         self.logs: dict[str, dict[str, list[str]]] = {}
         self._cache = cache
@@ -158,7 +158,7 @@ class _Reading:
         self._matrices: dict[str, np.ndarray] = {}
 
     def step(self, kind: str, section: Section) -> None:
-        """Adds the transformation of a section where it belongs."""
+        """Add the transformation of a section to its pipelines."""
         sets = [name for name in applies_to(section) if name in self.ways]
         channels = self._channels(kind, section)
         transformation = read_transformation(
@@ -173,14 +173,14 @@ class _Reading:
                     remedy="remove it, or augment the images beforehand",
                 )
             return
-        step = PipelineStep(transformation.bound(self._matrices), section.location)
+        step = PipelineStep(transformation.with_matrices(self._matrices), section.location)
         for name in sets:
             way = self.ways[name]
             for one in [way.whole] if channels is None else [way.channels[at] for at in channels]:
                 one.add(kind, step)
 
     def _channels(self, kind: str, section: Section) -> range | None:
-        """The channels that a section is about, made when they are new; None: the whole image."""
+        """Return the channels of a section, after adding new ones; None for the whole image."""
         count = len(self.ways["Test"].channels)
         if kind in _WHOLE:
             return None
@@ -205,13 +205,13 @@ class _Reading:
         return range(channel, channel + 1)
 
     def stimuli_data(self, section: Section) -> None:
-        """Computes the statistics of a section when something refers to them."""
+        """Compute the statistics of a section if they are referenced."""
         values = STIMULI_DATA.read(section)
         logs = values["LogSizeRange"] or values["LogValueRange"]
-        if self._database is None or not (logs or _referred(self._document, section.name)):
+        if self._database is None or not (logs or _is_referenced(self._document, section.name)):
             log.detail("%s: nothing refers to it, not computed", section.location)
             return
-        found = self._logged(self._database, values) if logs else self._computed(self._database, values)
+        found = self._compute_statistics(self._database, values) if logs else self._cached_statistics(self._database, values)
         if found is None:
             what = f"the sets of ApplyTo={values['ApplyTo']} contain no stimulus to compute statistics from"
             remedy = "change ApplyTo or the sets of [database], or write the numbers directly"
@@ -236,26 +236,26 @@ class _Reading:
                 what = f"{key} is undefined, as the stimuli have different sizes"
                 log.warning("W406", what, where=section.location, remedy="add a RescaleTransformation before")
 
-    def _computed(self, database: Database, values: Values) -> ImageStatistics | None:
-        """The statistics of a section; those of an earlier run where nothing has changed since."""
+    def _cached_statistics(self, database: Database, values: Values) -> ImageStatistics | None:
+        """Return the statistics of a section, from an earlier run if nothing has changed since."""
         wanted = values["MeanData"], values["StdDevData"]
         positions = [database.sets[name] for name in APPLY_TO[values["ApplyTo"]]]
-        ways = [" ".join(map(str, self._way(name).steps)) for name in APPLY_TO[values["ApplyTo"]]]
-        key = key_of(database.items, np.concatenate(positions), f"{wanted} {ways}")
+        ways = [" ".join(map(str, self._partial_pipeline(name).steps)) for name in APPLY_TO[values["ApplyTo"]]]
+        key = statistics_key(database.items, np.concatenate(positions), f"{wanted} {ways}")
         if self._cache is None or key is None:
-            return statistics(self._images(database, values), *wanted)
+            return compute_statistics(self._images(database, values), *wanted)
         file = self._cache / values.section.name / "statistics.npz"
         found = load_statistics(file, key)
         if found is None:
-            found = statistics(self._images(database, values), *wanted)
+            found = compute_statistics(self._images(database, values), *wanted)
             if found is not None:
                 save_statistics(file, key, found)
         else:
             log.notice("%s: statistics of %s", values.section.name, file)
         return found
 
-    def _logged(self, database: Database, values: Values) -> ImageStatistics | None:
-        """The statistics of a section, and the lines of its files."""
+    def _compute_statistics(self, database: Database, values: Values) -> ImageStatistics | None:
+        """Return the statistics of a section, and collect the lines of its files."""
         files = {
             name: [head]
             for key, name, head in (
@@ -274,31 +274,31 @@ class _Reading:
                 yield image
 
         self.logs[values.section.name] = files
-        return statistics(seen(), values["MeanData"], values["StdDevData"])
+        return compute_statistics(seen(), values["MeanData"], values["StdDevData"])
 
-    def _way(self, set_name: str) -> Pipeline:
-        """Pipeline of the images of a set, as far as the sections are read."""
+    def _partial_pipeline(self, set_name: str) -> Pipeline:
+        """Return the image pipeline of a set from the sections read so far."""
         return self.ways["Test" if set_name == "Test" else "Validation"].pipeline(self._environment)
 
     def _images(self, database: Database, values: Values) -> Iterator[np.ndarray]:
-        """The images of the chosen sets with the transformations so far, in order."""
+        """Yield the images of the selected sets with the transformations so far, in order."""
         for name in APPLY_TO[values["ApplyTo"]]:
             positions = database.sets[name].tolist()
             yield from ordered_map(
-                partial(_transformed, database.items, self._way(name)),
+                partial(_read_transformed, database.items, self._partial_pipeline(name)),
                 log.progress(positions, f"statistics of {name}", len(positions)),
             )
 
 
-def _transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
+def _read_transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
     return pipeline.transform(items.read(index), items.name(index))
 
 
 _CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")
 
 
-def _referred(document: Document, name: str) -> bool:
-    """True if a value of the document, as written, refers to a section."""
+def _is_referenced(document: Document, name: str) -> bool:
+    """True if a raw value of the document refers to a section."""
     sections = [document.globals, *document.sections]
     return any(
         f"[{name}]" in section.raw(key)

@@ -1,4 +1,4 @@
-"""Images and arrays of one stimulus after each step of its pipeline (-pre-samples)."""
+"""Files of one stimulus after each step of its pipeline (-pre-samples)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from n2d2py.errors import N2D2Error
 
 
 def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, set_name: str = "Test") -> list[Path]:
-    """Write `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's way.
+    """Write `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's pipeline; return the files in order.
 
-    Bytes of 1, 3 or 4 channels are images. Other values are arrays (H, W, C), exact, and images
-    too where they have 1 or 3 channels, their range stretched to black and white. The written
-    files, in order.
+    Bytes of 1, 3 or 4 channels are images. Other values are exact arrays (H, W, C), and for 1 or 3 channels also images, with
+    their range stretched to black and white.
 
     Raises:
-        N2D2Error: E416 there is no such stimulus; what reading and transforming it raises.
+        N2D2Error: E416 for a missing stimulus, and the errors of reading and transforming it.
     """
     count = provider.sizes()[set_name]
     if not 0 <= position < count:
@@ -34,16 +33,16 @@ def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, se
     for step, point in enumerate(provider.trace(set_name, position)):
         if isinstance(point.transformation, ColorSpace):
             red_first = point.transformation.order == "RGB"
-        written += _write(point, folder, f"{position}_{step:02d}_{_name(point)}", red_first)
+        written += _write_point(point, folder, f"{position}_{step:02d}_{_point_name(point)}", red_first)
     return written
 
 
-def _name(point: TracePoint) -> str:
-    """The title without parameters, for a file: "Rescale", "channel_0_Flip"."""
+def _point_name(point: TracePoint) -> str:
+    """Return the title without parameters, for a file name: "Rescale", "channel_0_Flip"."""
     return re.sub(r"\W+", "_", point.title.split("(")[0].strip()).strip("_")
 
 
-def _write(point: TracePoint, folder: Path, name: str, red_first: bool) -> list[Path]:
+def _write_point(point: TracePoint, folder: Path, name: str, red_first: bool) -> list[Path]:
     from PIL import Image
 
     image, written = point.image, []

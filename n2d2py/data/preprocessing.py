@@ -1,6 +1,6 @@
-"""Conversion of images and bytes that are given with an ONNX file to its input, in the terms of torchvision.
+"""Preprocessing of images and bytes for an ONNX input, in the terms of torchvision.
 
-    real value = (byte * scale - mean) / std
+real value = (byte * scale - mean) / std
 
 A resize to N makes the shorter side N pixels, bilinear with antialiasing; a crop takes the centre.
 """
@@ -26,22 +26,20 @@ Size = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Conversion of given images and bytes.
+    """Preprocessing of user images and bytes.
 
     Attributes:
-        input_range: real values of bytes 0 and 255, where `scale`, `mean` and `std` say nothing.
-        scale, mean, std: of the formula above; 1/255, 0 and 1 where only others of them are given. One value, or one per
-            channel.
+        input_range: real values of bytes 0 and 255, without `scale`, `mean` and `std`.
+        scale, mean, std: of the formula above; by default 1/255, 0 and 1 if another one is given. One value, or one per channel.
         resize: (N,) for the shorter side, (width, height), or None.
         crop: (N,) for a square, (width, height), or None.
-        bgr: whether the network takes blue, green, red.
-        layout: axes of given arrays of images; None for those of the file.
-        declared: the range of real arrays, where somebody said it.
-        integers: whether the input is one of integers, such as ids, which are taken unchanged; bytes too.
-        type: the integers that the file declares for the input: arrays of them are taken as what they stand for.
-        source: images become frames of a camera, or sounds features; an export converts them in the same integers. None:
-            neither.
-        told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
+        bgr: the network input is in the order blue, green, red.
+        layout: axes of user arrays of images; None for those of the file.
+        declared: declared range of real arrays, or None.
+        integers: the input has integers, for example ids, which stay unchanged, bytes too.
+        type: integer type that the file declares for the input; arrays of this type are dequantized.
+        source: images become frames of a camera, or sounds features; an export uses the same integer arithmetic. None: neither.
+        from_metadata: `scale`, `mean` and `std` are from the network's file and do not apply to real arrays.
     """
 
     input_range: Range = (0.0, 1.0)
@@ -53,18 +51,18 @@ class Preprocessing:
     bgr: bool = False
     layout: Literal["nchw", "nhwc"] | None = None
     declared: Range | None = None
-    told: bool = False
+    from_metadata: bool = False
     integers: bool = False
     type: NumType | None = None
     source: InputSource | None = None
 
     @property
     def by_formula(self) -> bool:
-        """True if scale, mean or std say what bytes are."""
+        """True if scale, mean or std define the values of bytes."""
         return self.scale is not None or bool(self.mean or self.std)
 
     def slopes(self, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Factor and offset of a byte, for each channel."""
+        """Return factor and offset of a byte, for each channel."""
         if not self.by_formula:
             low, high = self.input_range
             return ((high - low) / 255,) * channels, (low,) * channels
@@ -72,9 +70,9 @@ class Preprocessing:
         return tuple((self._scale / std).tolist()), tuple((0.0 - mean / std).tolist())
 
     def contract(self, shape: tuple[int, ...], classes: tuple[str, ...], bgr: bool | None, bytes_known: bool) -> InputContract:
-        """The images that an input of `shape` takes, if it is (1 or 3, H, W).
+        """Return the images that an input of `shape` accepts, if it is (1 or 3, H, W).
 
-        `bgr`: whether they are blue, green, red; None if nothing says it. `bytes_known`: something says what a byte means.
+        `bgr`: channel order is blue, green, red; None if unknown. `bytes_known`: the meaning of bytes is known.
         """
         if isinstance(self.source, AudioSource):
             return InputContract(classes=classes, source=self.source)
@@ -86,7 +84,7 @@ class Preprocessing:
         return InputContract(known, (shape[2], shape[1]), pixels, classes, self.source)
 
     def real(self, values: np.ndarray) -> np.ndarray:
-        """Bytes (C, ...) as float32."""
+        """Return bytes (C, ...) as float32."""
         if self.integers:
             return values.astype(np.float32)
         if self.source is not None:  # the table of the export
@@ -94,7 +92,7 @@ class Preprocessing:
         if self.type is not None and (values.dtype == self.type.dtype or values.dtype != np.uint8):
             return self.type.dequantize(values)
         if not self.by_formula:
-            return scaled_bytes(values, self.input_range)
+            return scale_bytes(values, self.input_range)
         shape = (-1, *(1,) * (values.ndim - 1))
         mean, std = (np.asarray(v or [d]).reshape(shape) for v, d in ((self.mean, 0.0), (self.std, 1.0)))
         return ((values * self._scale - mean) / std).astype(np.float32)
@@ -104,7 +102,7 @@ class Preprocessing:
         return 1 / 255 if self.scale is None else self.scale
 
     def check(self, channels: int) -> None:
-        """Raise E417 for a range or a formula that cannot be meant."""
+        """Raise E417 for an invalid range or formula."""
         low, high = self.input_range
         if not (np.isfinite(self.input_range).all() and low < high):
             raise N2D2Error("E417", f"-input-range {low:g}:{high:g} is empty", remedy="give LOW:HIGH with LOW below HIGH")
@@ -117,7 +115,7 @@ class Preprocessing:
             raise N2D2Error("E417", what, remedy="give the mean in scaled units, or add -scale 1 if it refers to bytes")
 
     def text(self, channels: int) -> str:
-        """The range and the formula, such as "float -1..1 from uint8 by (x/255-0.5)/0.5"."""
+        """Return the range and the formula, for example "float -1..1 from uint8 by (x/255-0.5)/0.5"."""
         slopes, offsets = (np.array(v) for v in self.slopes(channels))
         ends = np.concatenate([offsets, offsets + 255 * slopes])
         return f"float {ends.min():.4g}..{ends.max():.4g} from uint8 by {self._formula()}"
@@ -140,10 +138,10 @@ class Preprocessing:
         return () if self.crop is None else (self.crop[0], self.crop[-1])
 
     def placement(self, width: int, height: int, wide: int, high: int, name: str) -> list[tuple[float, float]]:
-        """Scale and offset of columns and of rows, from pixels of an image width x height to those of an input wide x high.
+        """Return scale and offset of columns and rows, from pixels of an image width x height to those of an input wide x high.
 
         Raises:
-            N2D2Error: E407, as `sized`.
+            N2D2Error: E407, as `resize_and_crop`.
         """
         source, taken = self.source, (wide, high)
         if not isinstance(source, FrameSource):
@@ -159,11 +157,11 @@ class Preprocessing:
             found.append((scale, whole - scale * size - offset if flipped else offset))
         return found
 
-    def sized(self, picture: np.ndarray, name: str) -> np.ndarray:
-        """An image of bytes (H, W, C), resized and cropped as far as that was asked for.
+    def resize_and_crop(self, picture: np.ndarray, name: str) -> np.ndarray:
+        """Return an image of bytes (H, W, C) after the requested resize and crop.
 
         Raises:
-            N2D2Error: E407 an image that is smaller than the crop.
+            N2D2Error: E407 an image smaller than the crop.
         """
         if self.resize is not None:
             height, width = picture.shape[:2]
@@ -172,15 +170,15 @@ class Preprocessing:
         return picture if self.crop is None else centre_crop(picture, self.crop[0], self.crop[-1], name)
 
     def steps(self) -> tuple[str, ...]:
-        """Description of the resize and the crop."""
+        """Return a description of the resize and the crop."""
         source = () if self.source is None else (self.source.text,)
         resize = () if self.resize is None else (f"resize {_size(self.resize, 'shorter side ')}",)
         crop = () if self.crop is None else (f"centre crop {_size(self.crop_size)}",)
         return source + resize + crop
 
 
-def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
-    """Bytes in the input range, float32."""
+def scale_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
+    """Return bytes scaled to the input range, float32."""
     low, high = input_range
     if (low, high) == (0.0, 255.0):
         return values.astype(np.float32)
@@ -188,7 +186,7 @@ def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
 
 
 def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarray:
-    """Bytes (H, W, C), C 1 or 3, resized by a triangle that widens as the image shrinks."""
+    """Return bytes (H, W, C), C 1 or 3, resized by a triangle filter that widens when the image shrinks."""
     from PIL import Image
 
     if picture.shape[:2] == (height, width):
@@ -199,10 +197,10 @@ def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarr
 
 
 def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.ndarray:
-    """The centre of an image (H, W, C); of an odd margin, half is rounded to even.
+    """Return the centre of an image (H, W, C); half of an odd margin is rounded to even.
 
     Raises:
-        N2D2Error: E407 where it is smaller.
+        N2D2Error: E407 for a smaller image.
     """
     rows, columns = picture.shape[:2]
     if rows < height or columns < width:
@@ -221,21 +219,21 @@ def _size(size: Size, single: str = "") -> str:
 
 
 _GRAY = (0.299, 0.587, 0.114)
-"""Shares of red, green and blue in a gray value."""
+"""Weights of red, green and blue in a gray value."""
 
 
 def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> PixelMap | None:
-    """The affine map from bytes to values, where `run` has one for each channel.
+    """Return the affine map from bytes to values, if `run` has one for each channel.
 
     Args:
-        run: makes real values (C, H, W) of an image (h, w, c) of bytes, colours in the order blue, green, red.
+        run: function from an image (h, w, c) of bytes, colours in the order blue, green, red, to real values (C, H, W).
         like: a decoded image.
     """
     if like.dtype != np.uint8 or like.ndim != 3 or like.shape[2] not in (1, 3):
         return None
 
     def values(colour: tuple[int, int, int]) -> np.ndarray | None:
-        """The channels of an image of one colour (red, green, blue); None where they differ from place to place."""
+        """Return the channels of an image of one colour (red, green, blue); None if they vary over the image."""
         picture = np.zeros_like(like)
         picture[:] = colour[::-1] if like.shape[2] == 3 else colour[0]
         made = run(picture)

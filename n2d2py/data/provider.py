@@ -1,4 +1,4 @@
-"""The stimuli provider: a database and the pipelines that make the network's inputs of it."""
+"""The stimuli provider: a database and the pipelines from its data to network inputs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ from n2d2py.files import write_text
 from n2d2py.graph.inputs import ORDERS, ChannelOrder, InputContract
 from n2d2py.ini import Document, Schema
 
-_OF_FRAMES = tuple(f"{name}Transformation" for name in "ChannelExtraction ColorSpace Normalize RangeAffine Rescale".split())
-"""Transformations that the conversion of frames and the map of a byte can stand for."""
+_FRAME_TRANSFORMATIONS = tuple(
+    f"{name}Transformation" for name in "ChannelExtraction ColorSpace Normalize RangeAffine Rescale".split()
+)
+"""Transformations that the frame conversion and the byte map can replace."""
 
 
 class StimuliProvider:
     """Stimuli of the sets Learn, Validation and Test, streamed.
 
     Attributes:
-        shape: of a stimulus, (C, H, W) or (F,).
+        shape: shape of a stimulus, (C, H, W) or (F,).
         labels: names by label id.
-        batch_size: of -test.
-        statistics: of StimuliData sections that something refers to.
+        batch_size: batch size of -test.
+        statistics: statistics of referenced StimuliData sections.
         source: images become frames of a camera; None: they do not.
     """
 
@@ -54,10 +56,7 @@ class StimuliProvider:
         statistics: Mapping[str, ImageStatistics] | None = None,
         logs: Mapping[str, dict[str, list[str]]] | None = None,
     ):
-        """`pipelines` for "Validation" and "Test", and for "Learn" that of learning where it is learned.
-
-        Where the Learn set is not learned, but calibrated on, it takes that of Validation.
-        """
+        """`pipelines` for "Validation" and "Test", and for "Learn" if it is trained on; else Learn uses that of Validation."""
         self.database = database
         self.batch_size = batch_size
         self.statistics = dict(statistics or {})
@@ -69,21 +68,21 @@ class StimuliProvider:
         self._traces: dict[str, list[TracePoint] | None] = {}
         self._normalized: set[np.dtype] = set()
 
-    def on(self, database: Database) -> StimuliProvider:
-        """The same pipelines over other data."""
+    def with_database(self, database: Database) -> StimuliProvider:
+        """Return a provider with the same pipelines and other data."""
         other = StimuliProvider(database, {**self._pipelines, "Learn": self._learning}, self.batch_size)
-        return other if self.source is None else other.of_frames(self.source)
+        return other if self.source is None else other.with_frames(self.source)
 
-    def of_frames(self, source: FrameSource) -> StimuliProvider:
-        """The same stimuli, whose images become frames of a camera: one resize to the input and the map of a byte are all that is done.
+    def with_frames(self, source: FrameSource) -> StimuliProvider:
+        """Return a provider whose images become frames of a camera: one resize to the input and the byte map.
 
         Raises:
-            N2D2Error: E417 the transformations are more than that.
+            N2D2Error: E417 for other transformations.
         """
         found, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
         steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
         for step in steps:
-            if step.transformation.type not in _OF_FRAMES or getattr(step.transformation, "keep_ratio", False):
+            if step.transformation.type not in _FRAME_TRANSFORMATIONS or getattr(step.transformation, "keep_ratio", False):
                 problem = f"{step.transformation} is not one of them"
         if not problem and (found.pixels is None or self._pipelines["Test"].levels is not None):
             problem = "together they are more, or the images do not have 8 bits"
@@ -100,18 +99,18 @@ class StimuliProvider:
 
     @property
     def transforms(self) -> bool:
-        """True if the INI says how stimuli are made of the data, beyond the scale of integers."""
+        """True if the INI defines preprocessing other than the scale of integers."""
         return any(pipeline.steps or pipeline.branches for pipeline in self._pipelines.values())
 
     def sizes(self) -> dict[str, int]:
-        """The number of stimuli of each set."""
+        """Number of stimuli in each set."""
         return self.database.sizes()
 
     def stimuli(self, set_name: str, indices: Sequence[int] | np.ndarray | None = None) -> Stimuli:
-        """The stimuli of a set, or those at these positions of it.
+        """Return the stimuli of a set, or those at these positions.
 
         Raises:
-            N2D2Error: what reading and transforming the first stimulus of the set raises.
+            N2D2Error: errors of reading and transforming the first stimulus of the set.
         """
         if set_name not in SETS:
             raise InternalError(f"there is no set {set_name}")
@@ -122,14 +121,14 @@ class StimuliProvider:
 
     @property
     def draws(self) -> bool:
-        """True if stimuli that are learned differ from one epoch to the next."""
+        """True if training stimuli differ between epochs."""
         return self._learning.draws
 
-    def learned(self, seed: int, epoch: int) -> Stimuli:
-        """The Learn set as an epoch learns it; what is drawn depends on `seed`, `epoch` and the stimulus alone.
+    def training_stimuli(self, seed: int, epoch: int) -> Stimuli:
+        """Return the Learn set of an epoch; random draws depend on `seed`, `epoch` and the stimulus only.
 
         Raises:
-            N2D2Error: what reading and transforming the first stimulus of the set raises.
+            N2D2Error: errors of reading and transforming the first stimulus of the set.
         """
 
         def random(index: int) -> np.random.Generator:
@@ -140,7 +139,7 @@ class StimuliProvider:
     def _stimuli(
         self, set_name: str, positions: np.ndarray, pipeline: Pipeline, random: Callable[[int], np.random.Generator | None]
     ) -> Stimuli:
-        """The stimuli at positions of the database, by a pipeline; `random` draws for that at a position."""
+        """Return the stimuli at database positions by a pipeline; `random` returns the generator of a position."""
         items, maps, read = self.database.items, self.database.maps, self._reader(set_name, pipeline)
 
         def load(position: int) -> np.ndarray:
@@ -167,14 +166,14 @@ class StimuliProvider:
         return stimuli.from_raw(lambda position: ColorSpace("RGB").apply(read(int(positions[position]))))
 
     def _frame(self, source: FrameSource, image: np.ndarray, name: str) -> np.ndarray:
-        """The stimulus of an image that becomes a frame."""
+        """Return the stimulus of an image that becomes a frame."""
         pixels, (channels, high, wide) = self.contract.pixels, self.shape
         assert pixels is not None  # of_frames
         made = source.convert(source.frame(ColorSpace("RGB").apply(image)), image.shape[1], (channels, high, wide), name)
         return pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1))
 
     def _reader(self, set_name: str, pipeline: Pipeline) -> Callable[[int], np.ndarray]:
-        """Reads the image at an index of the database; all of a set have the type of its first one."""
+        """Return a function that reads the image at a database index; all images of a set have the type of its first one."""
         trace, items = self._trace(set_name), self.database.items
         dtype = trace[0].image.dtype if trace else None
 
@@ -188,21 +187,21 @@ class StimuliProvider:
         return read
 
     def describe(self, set_name: str = "Test") -> list[TracePoint]:
-        """The first stimulus of a set as read and after each step; [] for an empty set."""
+        """Return the first stimulus of a set as read and after each step; [] for an empty set."""
         return self._trace(set_name) or []
 
     def trace(self, set_name: str, position: int) -> list[TracePoint]:
-        """The stimulus at a position of a set, as read and after each step.
+        """Return the stimulus at a position of a set, as read and after each step.
 
         Raises:
-            N2D2Error: what reading and transforming it raises.
+            N2D2Error: errors of reading and transforming it.
         """
         index = int(self.database.sets[set_name][position])
         items = self.database.items
         return list(self._pipelines[set_name].trace(items.read(index), items.name(index)))
 
     def write_statistics(self, folder: Path) -> None:
-        """Writes what StimuliData sections give: <section>/meanData.bin, stdDevData.bin, sizeRange.dat, valueRange.dat."""
+        """Write the files of StimuliData sections: <section>/meanData.bin, stdDevData.bin, sizeRange.dat, valueRange.dat."""
         for name, files in self._logs.items():
             (folder / name).mkdir(parents=True, exist_ok=True)
             for file, lines in files.items():
@@ -215,7 +214,7 @@ class StimuliProvider:
 
     @cached_property
     def contract(self) -> InputContract:
-        """Images by the pipeline of the Test set: the map of a byte where it is the same everywhere, else the last color space."""
+        """Return the accepted images of the Test pipeline: the byte map if it is uniform, else the last color space."""
         trace, shape = self._trace("Test") or self._trace("Validation"), self.shape
         size = (shape[2], shape[1]) if len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) > 1 else None
         steps = [step.transformation for step in self._pipelines["Test"].steps]
@@ -233,10 +232,7 @@ class StimuliProvider:
 
     @cached_property
     def value_range(self) -> Range | None:
-        """Bounds of the values of every stimulus that inference meets, when known beforehand.
-
-        Those of Validation and Test together; of Learn when both are empty.
-        """
+        """Bounds of the values of all inference stimuli (Validation and Test; Learn if both are empty), if known in advance."""
         names = [name for name in ("Validation", "Test") if self.sizes()[name]] or ["Learn"]
         points = [self.describe(name) for name in names]
         known = [point[-1].bounds for point in points if point]
@@ -246,17 +242,17 @@ class StimuliProvider:
         return min(low for low, _ in bounds), max(high for _, high in bounds)
 
     def _trace(self, set_name: str) -> list[TracePoint] | None:
-        """The first stimulus of a set along its pipeline; None for an empty set."""
+        """Return the first stimulus of a set along its pipeline; None for an empty set."""
         if set_name not in self._traces:
             self._traces[set_name] = None
             if len(self.database.sets[set_name]):
                 trace = self.trace(set_name, 0)
-                self._say_normalization(set_name, trace)
+                self._report_normalization(set_name, trace)
                 self._traces[set_name] = trace
         return self._traces[set_name]
 
-    def _say_normalization(self, set_name: str, trace: list[TracePoint]) -> None:
-        """The notice of N2D2 on integers that remain, once for each type."""
+    def _report_normalization(self, set_name: str, trace: list[TracePoint]) -> None:
+        """Report the normalization of integers, as N2D2 does, once for each type."""
         pipeline = self._pipelines[set_name]
         at = next((at for at, point in enumerate(trace) if point.title.startswith("implicit normalization")), 0)
         if not at:
@@ -269,23 +265,21 @@ class StimuliProvider:
 
 
 def provider_schemas() -> list[Schema]:
-    """The schemas of [sp], of its ConfigSection and of its sub-sections other than steps."""
+    """Return the schemas of [sp], of its ConfigSection and of its sub-sections other than steps."""
     return [*sections.provider_schemas(), STIMULI_DATA]
 
 
 def build_provider(
     document: Document, *, seed: int = 0, cache: Path | None = None, instead: Database | None = None, learning: bool = False
 ) -> StimuliProvider:
-    """The provider of an INI: its [sp], transformations and [database]; `instead` stands in for an absent one.
+    """Return the provider of an INI: its [sp], transformations and [database]; `instead` replaces a missing database.
 
-    `learning`: its Learn set is learned, the transformations of learning are read.
-
-    Sets the automatic properties [sp]_EpochSize and those of [sp.StimuliData*], for which the
-    stimuli are read once where something refers to them; with a folder `cache`, once for several runs.
+    `learning`: the Learn set is trained on; its transformations are read. Sets the automatic properties [sp]_EpochSize and
+    those of [sp.StimuliData*]. Referenced statistics require one pass over the stimuli, or none with cached ones in the folder
+    `cache`.
 
     Raises:
-        N2D2Error: E401 to E417; what the transformations make of the data shows when stimuli are
-            asked for.
+        N2D2Error: E401 to E417. Errors of the transformations occur when stimuli are read.
     """
     environment = read_environment(document)
     database = read_database(document, seed=seed, shape=environment.shape, instead=instead)

@@ -1,8 +1,7 @@
 """WAV files: samples as real numbers.
 
-A sound is an image of one row: (1, samples, channels), float32. Integers of n bits are divided by
-2^(n-1) (bytes, which are unsigned, after 128 is taken away): values are in [-1, 1). Samples of
-floating point are taken unchanged. N2D2 reads mono files only; here channels are kept.
+A sound is an image of one row: (1, samples, channels), float32. Integers of n bits are divided by 2^(n-1), unsigned bytes after
+subtracting 128: values are in [-1, 1). Floating-point samples stay unchanged. Unlike N2D2, files may have several channels.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ _FORMAT = struct.Struct("<HHIIHH")
 
 
 def read_wav(path: Path, name: str) -> np.ndarray:
-    """The samples of a WAV file: PCM of 8, 16, 24 or 32 bits, floating point of 32 or 64.
+    """Return the samples of a WAV file: PCM of 8, 16, 24 or 32 bits, floating point of 32 or 64.
 
     Raises:
-        N2D2Error: E401 unreadable, E402 damaged, E406 a coding that is not supported, E416 empty.
+        N2D2Error: E401 unreadable, E402 damaged, E406 an unsupported coding, E416 empty.
     """
     data = read_bytes(path, name)
-    form, sound = _chunks(data, name)
+    form, sound = _find_chunks(data, name)
     code, channels, _, _, frame, bits = _FORMAT.unpack_from(form)
     if code == _EXTENSIBLE and len(form) >= 26:
         code = struct.unpack_from("<H", form, 24)[0]
@@ -44,7 +43,7 @@ def read_wav(path: Path, name: str) -> np.ndarray:
 
 
 def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
-    """The samples (n,) of a mono sound as 16-bit integers: a WAV file, or samples without a header, low byte first.
+    """Return the samples (n,) of a mono sound as 16-bit integers: a WAV file, or raw little-endian samples.
 
     Raises:
         N2D2Error: E401, E402, E406, E416 as `read_wav`; E408 another rate, or several channels.
@@ -54,15 +53,15 @@ def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
         if not data or len(data) % 2:
             raise N2D2Error("E402", f"{name} has {len(data)} bytes, which are not 16-bit samples", remedy="replace the file")
         return np.frombuffer(data, "<i2")
-    samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_chunks(read_bytes(path, name), name)[0])[2]
+    samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_find_chunks(read_bytes(path, name), name)[0])[2]
     if samples.shape[1] != 1 or found != rate:
         what = f"{name} has {samples.shape[1]} channels at {found} Hz instead of one at {rate} Hz"
         raise N2D2Error("E408", what, remedy="convert the file, or correct rate= of -audio")
     return np.clip(np.rint(samples[:, 0] * 32768), -32768, 32767).astype(np.int16)
 
 
-def _chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
-    """The chunks `fmt ` and `data`."""
+def _find_chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
+    """Return the chunks `fmt ` and `data`."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
         raise N2D2Error("E402", f"{name} is not a WAV file", remedy="remove or replace the file")
     found: dict[bytes, bytes] = {}
@@ -79,20 +78,20 @@ def _chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
     return found[b"fmt "], found[b"data"]
 
 
-def _bytes(data: bytes) -> np.ndarray:
+def _decode_uint8(data: bytes) -> np.ndarray:
     return (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128
 
 
-def _three_bytes(data: bytes) -> np.ndarray:
+def _decode_int24(data: bytes) -> np.ndarray:
     parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
     values = parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
     return (values - ((values & 0x800000) << 1)) / 2.0**23
 
 
 _DECODERS = {
-    (_PCM, 8): _bytes,
+    (_PCM, 8): _decode_uint8,
     (_PCM, 16): lambda data: np.frombuffer(data, "<i2") / 2.0**15,
-    (_PCM, 24): _three_bytes,
+    (_PCM, 24): _decode_int24,
     (_PCM, 32): lambda data: np.frombuffer(data, "<i4") / 2.0**31,
     (_REAL, 32): lambda data: np.frombuffer(data, "<f4"),
     (_REAL, 64): lambda data: np.frombuffer(data, "<f8"),

@@ -1,8 +1,7 @@
 """Stimuli without an INI: a folder of images, an .npy or .npz file, or synthetic values.
 
-Images and bytes are scaled to the input range: byte p becomes low + p/255 * (high - low). Colours
-are red, green, blue, as ONNX networks expect. Real arrays are taken as the network's inputs as they
-are.
+Images and bytes are scaled to the input range: byte p becomes low + p/255 * (high - low). Colours are in the order red, green,
+blue, as in most ONNX networks. Real arrays are used unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.data.arrays import check_integers, plain
+from n2d2py.data.arrays import check_integers, to_sample_type
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
@@ -24,7 +23,7 @@ from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, SOUNDS, picture_header, picture_size, read_picture
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
-from n2d2py.data.preprocessing import Preprocessing, scaled_bytes
+from n2d2py.data.preprocessing import Preprocessing, scale_bytes
 from n2d2py.data.sound import read_samples
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.data.transformations import Inapplicable, Range
@@ -39,43 +38,43 @@ _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 def open_source(
     source: InputData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: FilePort | None = None
 ) -> Stimuli:
-    """The stimuli of a folder of images (searched deeply, by name), an .npy or an .npz file, or of arrays.
+    """Return the stimuli of a folder of images (searched recursively, by name), an .npy or an .npz file, or of arrays.
 
     Args:
-        shape: of the network's input, (C, H, W) or (F,); images are resized to it with a notice,
-            arrays must have it.
-        how: what is done with images and bytes.
-        port: the axes of arrays; those of the network by default.
+        shape: network input, (C, H, W) or (F,); images are resized to it with a notice, arrays must have it.
+        how: preprocessing of images and bytes.
+        port: axes of arrays; by default those of the network.
 
     Raises:
-        N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 nothing
-            there, E417 a range that is none; in streaming E403, E408, E415 and E418.
+        N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 no data, E417 an invalid range; during
+            streaming E403, E408, E415 and E418.
     """
     given = open_data(source)
     if isinstance(how.source, AudioSource):
         _check_path(given)
-        return _sounds(given, shape, how.source)
+        return _open_sounds(given, shape, how.source)
     port = port or plain_port((1, *shape))
     axes = port.image_axes if given.is_folder and len(shape) == 3 else (0, 1, 2)
     how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
     _check_path(given)
-    return _folder(given, shape, how, axes) if given.is_folder else _array(given, shape, how, port)
+    return _open_folder(given, shape, how, axes) if given.is_folder else _open_array(given, shape, how, port)
 
 
 def source_database(given: InputData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
-    """The stimuli of a folder of images or of an array of bytes as a database, for the pipeline of an INI.
+    """Return a folder of images or an array of bytes as a database, for the pipeline of an INI; None for arrays of real
+    numbers.
 
-    They validate, and test too when all have labels. With `fit`, images get the size and the channels of `shape`
-    (C, H, W), as nothing else gives them these. None for arrays of real numbers: they are inputs of the network already.
+    The stimuli validate, and also test if all have labels. With `fit`, images are resized to `shape` (C, H, W) and its
+    channels.
 
     Raises:
-        N2D2Error: E401, E402, E403 for files, E414 what is no such data, E416 nothing there.
+        N2D2Error: E401, E402, E403 for files, E414 other data, E416 no data.
     """
     _check_path(given)
     path = given.path
     items: Items
     if given.is_folder:
-        files = _pictures(path)
+        files = _find_pictures(path)
         labels, names = _picture_labels(given, len(files)), ()
         items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
     else:
@@ -93,12 +92,12 @@ def source_database(given: InputData, shape: tuple[int, ...], *, fit: bool) -> D
 
 @dataclass(frozen=True)
 class _FittedItems(FileItems):
-    """Images that are resized to `shape` (C, H, W), gray or blue, green, red."""
+    """Images resized to `shape` (C, H, W), gray or blue, green, red."""
 
     shape: tuple[int, ...]
 
     def read(self, index: int) -> np.ndarray:
-        return _fitted(self.root, self.files, self.shape, _BGR, index)
+        return _fit_picture(self.root, self.files, self.shape, _BGR, index)
 
 
 def _check_path(given: InputData) -> None:
@@ -113,7 +112,7 @@ def _check_path(given: InputData) -> None:
 
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
-    """`count` stimuli of uniform noise in the input range, with a warning: W402."""
+    """Return `count` stimuli of uniform noise in the input range, with a warning: W402."""
     log.warning(
         "W402",
         f"the calibration uses {count} samples of noise in [{input_range[0]:g}, {input_range[1]:g}], so the accuracy of the "
@@ -124,44 +123,46 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
         [f"synthetic[{index}]" for index in range(count)],
         np.full(count, -1),
         shape,
-        lambda index: scaled_bytes(random_bytes(shape, seed, index), input_range),
+        lambda index: scale_bytes(random_bytes(shape, seed, index), input_range),
     )
 
 
-def _folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
-    """Images for an input of shape `taken`, which has channels, height and width at `axes`."""
+def _open_folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
+    """Return images for an input of shape `taken`, with channels, height and width at `axes`."""
     folder = given.path
     shape = tuple(taken[axis] for axis in axes) if len(taken) == 3 else taken
     if len(shape) != 3 or shape[0] not in (1, 3):
         what = f"images cannot be fed to the input of shape {size_text(shape)}"
         raise N2D2Error("E414", what, where=str(folder), remedy="give the data as a .npy or .npz file")
-    files = _pictures(folder)
+    files = _find_pictures(folder)
     if how.layout is not None:
         raise N2D2Error("E417", "-layout has no effect on images", where=str(folder), remedy="remove -layout")
-    first = _coloured(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB)
-    first = how.sized(first, files[0]) if how.source is None else first
-    sizes = _survey(folder, files, shape[0])
+    first = _convert_colours(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB)
+    first = how.resize_and_crop(first, files[0]) if how.source is None else first
+    sizes = _survey_headers(folder, files, shape[0])
     if how.source is None and (first.shape[:2] != shape[1:] or (len(sizes) > 1 and how.resize is None and how.crop is None)):
         found = f"{files[0]} is {first.shape[1]}x{first.shape[0]}"
-        found += "" if len(sizes) == 1 else f"; files are {_extent(sizes[0])} to {_extent(sizes[-1])}"
+        found += "" if len(sizes) == 1 else f"; files are {_extent_text(sizes[0])} to {_extent_text(sizes[-1])}"
         log.notice("%s: images are resized to %dx%d, bilinear (%s)", folder.name, shape[2], shape[1], found)
 
     def load(index: int) -> np.ndarray:
-        return _picture(folder, files, shape, how, index).transpose(np.argsort(axes))
+        return _read_real_picture(folder, files, shape, how, index).transpose(np.argsort(axes))
 
     boxes = (
         None
         if given.boxes is None
-        else [_placed(one, folder, file, shape, how) for one, file in zip(given.boxes, files, strict=True)]
+        else [_place_boxes(one, folder, file, shape, how) for one, file in zip(given.boxes, files, strict=True)]
     )
     stimuli = Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
     if how.source is None:
         return stimuli
-    return stimuli.from_raw(lambda at: _coloured(read_picture(folder / files[at], files[at]), files[at], 3, _RGB))
+    return stimuli.from_raw(lambda at: _convert_colours(read_picture(folder / files[at], files[at]), files[at], 3, _RGB))
 
 
-def _placed(boxes: np.ndarray | None, folder: Path, file: str, shape: tuple[int, ...], how: Preprocessing) -> np.ndarray | None:
-    """Boxes relative to an image in pixels of the input of `shape` (C, H, W), cut to it; those outside are left out."""
+def _place_boxes(
+    boxes: np.ndarray | None, folder: Path, file: str, shape: tuple[int, ...], how: Preprocessing
+) -> np.ndarray | None:
+    """Return image-relative boxes in pixels of the input of `shape` (C, H, W), clipped to it, without those outside."""
     if boxes is None or not len(boxes):
         return boxes
     size = picture_size(folder / file, file)
@@ -172,10 +173,10 @@ def _placed(boxes: np.ndarray | None, folder: Path, file: str, shape: tuple[int,
     return result[(result[:, 4:] > result[:, 2:4]).all(axis=1)]
 
 
-def _sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
-    """WAV files, .pcm files or int16 arrays (N, samples) as features for an input of `shape`."""
+def _open_sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
+    """Return WAV files, .pcm files or int16 arrays (N, samples) as features for an input of `shape`."""
     if given.is_folder:
-        files = _files(given.path, SOUNDS, "sound")
+        files = _find_files(given.path, SOUNDS, "sound")
 
         def read(index: int) -> np.ndarray:
             return read_samples(given.path / files[index], files[index], source.rate)
@@ -192,12 +193,12 @@ def _sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> St
     return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape)).from_raw(lambda index: x[index])
 
 
-def _extent(size: tuple[int, int]) -> str:
+def _extent_text(size: tuple[int, int]) -> str:
     return f"{size[0]}x{size[1]}"
 
 
-_SURVEYED = 256
-"""Images whose headers are read before the work begins."""
+_MAX_SURVEYED = 256
+"""Limit of images whose headers are read in advance."""
 _MODES = {
     "CMYK": "CMYK (converted without its color profile)",
     **dict.fromkeys(("RGBA", "LA", "PA", "La", "RGBa"), "with alpha (ignored)"),
@@ -205,13 +206,13 @@ _MODES = {
 }
 
 
-def _survey(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int, int]]:
-    """The different sizes of images, the smallest first; W415 for what a network does not take unchanged: alpha, CMYK, gray among colors.
+def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int, int]]:
+    """Return the different image sizes, the smallest first; warn W415 for alpha, CMYK, and gray among colour images.
 
     Unreadable files are reported when they are read.
     """
     sizes, modes = set(), []
-    for name in (files[int(at)] for at in even_positions(len(files), _SURVEYED)):
+    for name in (files[int(at)] for at in even_positions(len(files), _MAX_SURVEYED)):
         try:
             size, mode = picture_header(folder / name, name)
         except N2D2Error:
@@ -232,12 +233,12 @@ def _survey(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int
     return sorted(sizes, key=lambda size: (size[0] * size[1], size))
 
 
-def _pictures(folder: Path) -> list[str]:
-    """The images of a folder and of its sub-folders, by name."""
-    return _files(folder, PICTURES, "image")
+def _find_pictures(folder: Path) -> list[str]:
+    """Return the images of a folder and its sub-folders, by name."""
+    return _find_files(folder, PICTURES, "image")
 
 
-def _files(folder: Path, extensions: Sequence[str], what: str) -> list[str]:
+def _find_files(folder: Path, extensions: Sequence[str], what: str) -> list[str]:
     files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
     if not files:
         raise N2D2Error("E416", f"{folder} contains no {what}", remedy=f"give a folder with {what}s")
@@ -245,18 +246,18 @@ def _files(folder: Path, extensions: Sequence[str], what: str) -> list[str]:
 
 
 def _picture_labels(given: InputData, count: int) -> np.ndarray:
-    """The label of each image, in the order of their names: -1 unless labels are given."""
+    """Return the label of each image, in name order: -1 without labels."""
     if given.labels is None:
         return np.full(count, -1, np.int64)
     return label_ids(given.labels, np.empty((count, 1)), given.path)
 
 
-def _picture(folder: Path, files: list[str], shape: tuple[int, ...], how: Preprocessing, index: int) -> np.ndarray:
+def _read_real_picture(folder: Path, files: list[str], shape: tuple[int, ...], how: Preprocessing, index: int) -> np.ndarray:
     colours = _BGR if how.bgr else _RGB
-    return how.real(_fitted(folder, files, shape, colours, index, how).transpose(2, 0, 1))
+    return how.real(_fit_picture(folder, files, shape, colours, index, how).transpose(2, 0, 1))
 
 
-def _fitted(
+def _fit_picture(
     folder: Path,
     files: Sequence[str],
     shape: tuple[int, ...],
@@ -264,17 +265,19 @@ def _fitted(
     index: int,
     how: Preprocessing = Preprocessing(),
 ) -> np.ndarray:
-    """An image as uint8 (H, W, C) of `shape` (C, H, W)."""
+    """Return an image as uint8 (H, W, C) of `shape` (C, H, W)."""
     name = files[index]
     if isinstance(how.source, FrameSource):
-        pixels = _coloured(read_picture(folder / name, name), name, 3, _RGB)
+        pixels = _convert_colours(read_picture(folder / name, name), name, 3, _RGB)
         taken = how.source.convert(how.source.frame(pixels), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
         return taken[:, :, ::-1] if how.bgr else taken
-    return resize_bilinear(how.sized(_coloured(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:])
+    return resize_bilinear(
+        how.resize_and_crop(_convert_colours(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:]
+    )
 
 
-def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) -> np.ndarray:
-    """An image as uint8 (H, W, C), gray for one channel."""
+def _convert_colours(image: np.ndarray, name: str, channels: int, colours: ColorSpace) -> np.ndarray:
+    """Return an image as uint8 (H, W, C), gray for one channel."""
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
     if image.dtype != np.uint8:
@@ -286,7 +289,7 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
         raise N2D2Error("E408", f"image {name}: {problem.what}", remedy=problem.remedy) from None
 
 
-def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
+def _open_array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
     options = (("resize", how.resize), ("crop", how.crop), ("input-format", how.source), ("bgr", how.bgr))
     pictures = [name for name, value in options if value]
@@ -298,7 +301,7 @@ def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: F
     if samples is None and shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no its own axis
         samples = x[:, None]
     if samples is None:
-        raise _misfit(path, x.shape, shape, port)
+        raise _shape_error(path, x.shape, shape, port)
     x, labels = samples, labels if len(labels) == len(samples) else np.full(len(samples), -1)
     if not len(x):
         raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
@@ -306,13 +309,13 @@ def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: F
     if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers and how.type is None:
         raise N2D2Error("E414", f"{path} has the unsupported type {x.dtype}", remedy="store uint8 or float32")
     if x.dtype.kind == "f":
-        if how.by_formula and not how.told:
+        if how.by_formula and not how.from_metadata:
             what = f"{path} contains float values, which are used unchanged; -mean, -std and -scale apply to bytes"
             raise N2D2Error("E417", what, remedy="remove these options, or store bytes")
-        _warn_of_range(x, path, how.declared)
+        _warn_about_range(x, path, how.declared)
 
     def load(index: int) -> np.ndarray:
-        sample = plain(x[index])
+        sample = to_sample_type(x[index])
         if x.dtype.kind in "iu":
             return how.real(sample)
         if not np.isfinite(sample).all():
@@ -323,8 +326,8 @@ def _array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: F
     return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
 
 
-def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
-    """W411 where real values are far beyond the range that was declared, or fill next to nothing of it."""
+def _warn_about_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
+    """Warn W411 if real values far exceed the declared range, or use almost nothing of it."""
     if declared is None:
         return
     some = np.asarray(x[:32])
@@ -337,7 +340,7 @@ def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
         log.warning("W411", what, where=str(path), remedy=remedy)
 
 
-def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:
+def _shape_error(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:
     text = "x".join(map(str, found))
     wanted = "x".join("N" if at == port.axis else str(size) for at, size in enumerate(port.dims))
     other = "nchw" if port.channels_last else "nhwc"

@@ -1,4 +1,4 @@
-"""Statistics of a set of images: sizes, range, mean and deviation, overall and by value; those of many files are kept for the next run."""
+"""Statistics of images: sizes, range, mean and deviation, overall and by position. Those of many files are cached."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from n2d2py.data.database.base import FileItems, Items
 from n2d2py.files import DamagedArray, read_npz
 
 Size = tuple[int, int, int]
-SMALLEST = 1000
-"""Stimuli from which on the statistics are kept."""
+MIN_CACHED = 1000
+"""Number of stimuli from which on the statistics are cached."""
 
 
 @dataclass(frozen=True)
 class ImageStatistics:
-    """Of `count` images; the deviations are those of the whole population.
+    """Statistics of `count` images; deviations are of the whole population.
 
     Attributes:
         smallest, largest: width, height, channels.
         minimum, maximum, mean, deviation: of all values of all images.
-        mean_data, deviation_data: of each value over the images, float64 (H, W, C); None when not
-            asked for or when the images differ in size.
+        mean_data, deviation_data: of each position over the images, float64 (H, W, C); None if not requested or if sizes differ.
     """
 
     count: int
@@ -49,16 +48,18 @@ class ImageStatistics:
         )
 
 
-def _each(choose: Callable[[int, int], int], one: Size, other: Size) -> Size:
+def _combine_sizes(choose: Callable[[int, int], int], one: Size, other: Size) -> Size:
     width, height, channels = map(choose, one, other)
     return width, height, channels
 
 
-def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False) -> ImageStatistics | None:
-    """The statistics of images (H, W, C), in one pass in float64; None for no image.
+def compute_statistics(
+    images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False
+) -> ImageStatistics | None:
+    """Return the statistics of images (H, W, C), in one pass in float64; None without images.
 
-    Means and sums of squared differences are merged image by image (Chan, Golub and LeVeque), so
-    that nothing is lost where the mean is large and the deviation small.
+    Means and sums of squared differences are merged image by image (Chan, Golub and LeVeque), which avoids cancellation for a
+    large mean and a small deviation.
     """
     count, size, mean, squares = 0, 0, 0.0, 0.0
     low, high = np.inf, -np.inf
@@ -68,7 +69,7 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_
     for image in images:
         wide = image.astype(np.float64)
         sides = (image.shape[1], image.shape[0], image.shape[2])
-        smallest, largest = _each(min, smallest, sides) if count else sides, _each(max, largest, sides)
+        smallest, largest = _combine_sizes(min, smallest, sides) if count else sides, _combine_sizes(max, largest, sides)
         count += 1
         low, high = min(low, float(wide.min())), max(high, float(wide.max()))
         own = float(wide.mean())
@@ -97,9 +98,9 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_
     )
 
 
-def key_of(items: Items, positions: np.ndarray, steps: str) -> str | None:
-    """Dependencies of the statistics: names, sizes and times of the files, and the steps before; None to keep nothing."""
-    if not isinstance(items, FileItems) or len(positions) < SMALLEST:
+def statistics_key(items: Items, positions: np.ndarray, steps: str) -> str | None:
+    """Return the cache key: names, sizes and times of the files, and the steps before; None to disable caching."""
+    if not isinstance(items, FileItems) or len(positions) < MIN_CACHED:
         return None
     digest = hashlib.sha256(steps.encode(errors="surrogateescape"))
     for position in positions:
@@ -113,7 +114,7 @@ def key_of(items: Items, positions: np.ndarray, steps: str) -> str | None:
 
 
 def load_statistics(file: Path, key: str) -> ImageStatistics | None:
-    """The stored statistics of this key; None without any, or where the file is damaged or of another key."""
+    """Return the cached statistics of this key; None if there are none, or the file is damaged or has another key."""
     try:
         stored = read_npz(file)
         if str(stored["key"]) != key:
@@ -129,7 +130,7 @@ def load_statistics(file: Path, key: str) -> ImageStatistics | None:
 
 
 def save_statistics(file: Path, key: str, found: ImageStatistics) -> None:
-    """Write the statistics next to whatever else the folder holds."""
+    """Write the statistics; other content of the folder stays."""
     file.parent.mkdir(parents=True, exist_ok=True)
     matrices = {
         name: data for name, data in (("mean", found.mean_data), ("deviation", found.deviation_data)) if data is not None

@@ -19,13 +19,13 @@ _MAX_WORKERS = 8
 
 
 def default_workers() -> int:
-    """The cores that this process may use, at most 8: decoding and NumPy run side by side."""
+    """Return the number of cores of this process, at most 8: decoding and NumPy run in parallel."""
     available = getattr(os, "sched_getaffinity", None)
     return min(len(available(0)) if available else os.cpu_count() or 1, _MAX_WORKERS)
 
 
 def even_positions(total: int, count: int) -> np.ndarray:
-    """At most `count` of `total` positions, at even distances, the first and the last among them."""
+    """Return at most `count` of `total` positions, evenly spaced, with the first and the last."""
     return np.unique(np.linspace(0, max(total - 1, 0), min(count, total)).round().astype(np.int64))
 
 
@@ -33,18 +33,13 @@ class Stimuli:
     """A sequence of stimuli: names, labels, and arrays made on demand.
 
     Attributes:
-        names: what messages and result files call each stimulus.
+        names: names in messages and result files.
         labels: int64, -1 for none.
-        shape: of one stimulus, (C, H, W) or (F,).
-        label_map: gives the pixel-wise label ids (H, W) of the stimulus at a position; None where stimuli have one
-            label each.
-        boxes: for each stimulus, its labelled boxes (m, 6): class, 1 for a crowd, left, top, right, bottom in pixels of the
-            input, or
-            None; None where stimuli have none.
-        raw: gives the image (H, W, 3), bytes of red, green, blue, or the sound (n,), int16, that the stimulus at a position is
-            made of;
-            None where the export does not make it.
-        calls: so many stimuli are calls of a network with states, one after the other; 0: each stands alone.
+        shape: shape of one stimulus, (C, H, W) or (F,).
+        label_map: returns the pixel-wise label ids (H, W) at a position; None if stimuli have one label each.
+        boxes: labelled boxes of each stimulus, (m, 6): class, 1 for a crowd, left, top, right, bottom in pixels of the input, or None;
+            None if stimuli have none.
+        calls: number of consecutive stimuli between resets of a stateful network; 0: stimuli are independent.
     """
 
     calls: int = 0
@@ -59,7 +54,7 @@ class Stimuli:
         label_map: Callable[[int], np.ndarray] | None = None,
         boxes: Sequence[np.ndarray | None] | None = None,
     ):
-        """`load` gives the float32 array of the stimulus at a position; called from threads, as `label_map`."""
+        """`load` returns the float32 array of the stimulus at a position; called from threads, as is `label_map`."""
         self.names = names
         self.labels = np.asarray(labels, np.int64)
         self.shape = shape
@@ -73,13 +68,13 @@ class Stimuli:
         return len(self.labels)
 
     def __getitem__(self, position: int) -> np.ndarray:
-        """One stimulus, float32 of `shape`."""
+        """Return one stimulus, float32 of `shape`."""
         if not 0 <= position < len(self):
             raise IndexError(f"stimulus {position} of {len(self)}")
         return self._load(position)
 
     def take(self, positions: Sequence[int] | np.ndarray) -> Stimuli:
-        """The stimuli at these positions, in this order."""
+        """Return the stimuli at these positions, in this order."""
         chosen = np.asarray(positions, np.int64).reshape(-1)
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise IndexError(f"positions outside the {len(self)} stimuli")
@@ -102,25 +97,25 @@ class Stimuli:
         other.raw = raw
         return other
 
-    def following(self, calls: int) -> Stimuli:
-        """The same stimuli as calls of a network with states, from one reset to the next."""
+    def as_calls(self, calls: int) -> Stimuli:
+        """Return the same stimuli as calls of a stateful network, with a reset after `calls`."""
         other = copy(self)
         other.calls = calls
         return other
 
-    def spread(self, count: int) -> Stimuli:
-        """`count` stimuli at even distances, so that sorted sets are sampled over all their classes; calls from the first one on."""
+    def sample_evenly(self, count: int) -> Stimuli:
+        """Return `count` evenly spaced stimuli, which sample sorted sets over all classes; of calls, the first ones."""
         if count >= len(self):
             return self
         if self.calls:
-            return self.take(range(count)).following(self.calls)
+            return self.take(range(count)).as_calls(self.calls)
         return self.take(even_positions(len(self), count))
 
     def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
-        """Batches of `size` (the last may be smaller), of calls from reset to reset: x float32 (n, *shape), labels (n,), names.
+        """Yield batches of `size` (the last may be smaller), of calls from reset to reset: x float32 (n, *shape), labels (n,),
+        names.
 
-        At most a few chunks of stimuli are read ahead. The first error of a stimulus is raised in
-        its turn.
+        At most a few chunks of stimuli are read ahead. The first error of a stimulus is raised in its turn.
         """
         if size < 1:
             raise InternalError(f"batches of {size} stimuli")
@@ -136,7 +131,7 @@ class Stimuli:
             yield x, self.labels[start:stop], list(self.names[start:stop])
 
     def _chunks(self, size: int, workers: int) -> Iterator[list[np.ndarray]]:
-        """Run of stimuli in order; no run crosses a multiple of `size`."""
+        """Yield runs of stimuli in order; no run crosses a multiple of `size`."""
         runs = (
             range(first, min(first + _CHUNK, start + size, len(self)))
             for start in range(0, len(self), size)

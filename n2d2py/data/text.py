@@ -1,4 +1,4 @@
-"""Small text files: lists of stimuli, labels, synsets, and stimuli that are a line of numbers for each row."""
+"""Small text files: lists of stimuli, labels, synsets, and stimuli as tables of numbers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.files import read_regular
 
 TABLES = (".csv", ".dat", ".txt")
-"""Endings of text files that are stimuli."""
+"""Extensions of text files that are stimuli."""
 T = TypeVar("T")
 _MOST_ERRORS = 10
 _DELIMITERS = re.compile(r"[,; \t]+")
 
 
-def unreadable(name: Path | str, error: OSError) -> N2D2Error:
-    """E401 for a file or folder that the system does not let us read."""
+def unreadable_error(name: Path | str, error: OSError) -> N2D2Error:
+    """Return E401 for a file or folder that the system cannot read."""
     return N2D2Error("E401", f"{name} cannot be read: {error.strerror or error}", remedy="check the path and its permissions")
 
 
 def read_bytes(path: Path, name: str | None = None) -> bytes:
-    """The bytes of a regular file.
+    """Return the bytes of a regular file.
 
     Raises:
         N2D2Error: E401 missing or unreadable.
@@ -33,11 +33,11 @@ def read_bytes(path: Path, name: str | None = None) -> bytes:
     try:
         return read_regular(path)
     except OSError as error:
-        raise unreadable(name or path, error) from None
+        raise unreadable_error(name or path, error) from None
 
 
 def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, str]]:
-    """The non-empty lines, stripped, with their numbers from 1; what follows `comment` is dropped.
+    """Yield the stripped non-empty lines with their numbers from 1; text after `comment` is dropped.
 
     Raises:
         N2D2Error: E401 unreadable, E402 not UTF-8 text.
@@ -53,8 +53,8 @@ def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, st
             yield number, line.strip()
 
 
-def parsed_lines(path: Path, parse: Callable[[str, Location], T], comment: str | None = None, skip: int = 0) -> list[T]:
-    """The results of `parse` for each non-empty line after the first `skip` lines of a file, and its place.
+def parse_lines(path: Path, parse: Callable[[str, Location], T], comment: str | None = None, skip: int = 0) -> list[T]:
+    """Return the results of `parse` for each non-empty line after the first `skip` lines of a file, and its place.
 
     Raises:
         N2D2Error: E401, E402 as `read_lines`; those of `parse`, up to ten of them as an ErrorList.
@@ -73,14 +73,14 @@ def parsed_lines(path: Path, parse: Callable[[str, Location], T], comment: str |
     return found
 
 
-def name_and_label(line: str) -> tuple[str, str] | None:
-    """The two parts of a line `name label`; the name may hold blanks. None without a label."""
+def split_name_and_label(line: str) -> tuple[str, str] | None:
+    """Return the two parts of a line `name label`; the name may contain blanks. None without a label."""
     parts = line.rsplit(None, 1)
     return (parts[0].strip().strip('"'), parts[1]) if len(parts) == 2 else None
 
 
 def label_ids(texts: list[str]) -> tuple[list[int], tuple[str, ...]]:
-    """Label ids and their names: integers >= 0 are ids themselves, else ids by first appearance."""
+    """Return label ids and their names: integers >= 0 are ids themselves, else ids by first appearance."""
     if texts and all(text.isascii() and text.isdigit() and len(text) < 7 for text in texts):
         ids = [int(text) for text in texts]
         return ids, tuple(str(label) for label in range(max(ids) + 1))
@@ -89,7 +89,9 @@ def label_ids(texts: list[str]) -> tuple[list[int], tuple[str, ...]]:
 
 
 def read_table(path: Path, name: str) -> np.ndarray:
-    """Return the numbers of a file as (H, W, 1) float32, as N2D2's CsvDataFile reads them; commas, semicolons, blanks and tabs separate them, # begins a comment.
+    """Return the numbers of a file as (H, W, 1) float32, as with N2D2's CsvDataFile.
+
+    Commas, semicolons, blanks and tabs separate numbers; # begins a comment.
 
     Raises:
         N2D2Error: E401 unreadable, E402 no numbers, or rows of different lengths.
@@ -99,14 +101,14 @@ def read_table(path: Path, name: str) -> np.ndarray:
         try:
             rows.append([float(word) for word in _DELIMITERS.split(line) if word])
         except ValueError:
-            raise _damaged(name, f"line {number} does not hold numbers") from None
+            raise _damaged_error(name, f"line {number} does not hold numbers") from None
         if len(rows[-1]) != len(rows[0]):
-            raise _damaged(name, f"line {number} has {len(rows[-1])} numbers, the first one {len(rows[0])}")
+            raise _damaged_error(name, f"line {number} has {len(rows[-1])} numbers, the first one {len(rows[0])}")
     found = np.array(rows, np.float32)
     if not found.size or not np.isfinite(found).all():
-        raise _damaged(name, "it holds no numbers" if not found.size else "it holds values that are not finite")
+        raise _damaged_error(name, "it holds no numbers" if not found.size else "it holds values that are not finite")
     return found[:, :, None]
 
 
-def _damaged(name: str, what: str) -> N2D2Error:
+def _damaged_error(name: str, what: str) -> N2D2Error:
     return N2D2Error("E402", f"{name}: {what}", remedy="store a line of numbers for each row, all of the same length")

@@ -1,4 +1,4 @@
-"""The INI language: lexing, inheritance, templates, expansion, typed reading by schemas."""
+"""The INI language: lexing, inheritance, templates, expansion, and typed values by schemas."""
 
 from n2d2py.ini.builder import load_document
 from n2d2py.ini.config import merge_config

@@ -1,8 +1,7 @@
-"""Builds a document from its lines: sections in order, inheritance, template inclusion.
+"""Construction of a document from lines: sections in order, inheritance, template inclusion.
 
-A header with a template (`[name@file]`) opens an ordinary section; when the next header or the end
-of the text is reached, the template is rendered with that section's properties and its lines are
-built at this place.
+A header with a template (`[name@file]`) opens an ordinary section. At the next header or the end of the text, the template is
+rendered with the properties of this section, and its lines are inserted there.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from n2d2py.ini import lexer
 from n2d2py.ini.document import Document, Section
 from n2d2py.ini.expand import expand_text
 from n2d2py.ini.lexer import Header, SourceLine
-from n2d2py.ini.paths import below_models
+from n2d2py.ini.paths import path_below_models
 from n2d2py.ini.template import Parameter, Renderer
 
 MAX_INCLUSIONS = 1000
@@ -26,7 +25,7 @@ _RESERVED = ("SECTION_NAME", "SECTION_FILE_NAME")
 
 
 class Inclusions:
-    """Renders the templates of one document; bounds how many and how deep."""
+    """Renderer of the templates of one document, with limits on their number and depth."""
 
     def __init__(self, document: Document):
         self._document = document
@@ -34,13 +33,13 @@ class Inclusions:
         self._count = 0
 
     def render(self, section: Section, header: Header) -> list[SourceLine]:
-        """The lines that replace the inclusion opened by `header`, placed in the template.
+        """Return the rendered lines that replace the inclusion opened by `header`.
 
         Raises:
-            N2D2Error: E116 no such file, E117 refused, E118 malformed, E120 parameters.
+            N2D2Error: E116 for a missing file, E117 refused, E118 malformed, E120 for its parameters.
         """
         self._count += 1
-        if self._count > MAX_INCLUSIONS or _nesting(section) > MAX_NESTING:
+        if self._count > MAX_INCLUSIONS or _inclusion_depth(section) > MAX_NESTING:
             limit = (
                 f"more than {MAX_INCLUSIONS} inclusions"
                 if self._count > MAX_INCLUSIONS
@@ -55,7 +54,7 @@ class Inclusions:
         section.mark_used()
         name = expand_text(section, header.template or "", header.where)
         path = self._find(name, header.where)
-        parameters: dict[str, Parameter] = {key: _reader(section, key) for key in section.keys()}
+        parameters: dict[str, Parameter] = {key: _text_reader(section, key) for key in section.keys()}
         parameters["SECTION_NAME"] = section.name
         parameters["SECTION_FILE_NAME"] = str(path)
         return self._renderer.render(path, parameters, section.name)
@@ -64,7 +63,7 @@ class Inclusions:
         including = Path(where.file or "").parent
         folders = list(dict.fromkeys([including, self._document.folder, *_models_folders()]))
         candidates = [] if "\0" in name else [folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
-        if candidates and (rest := below_models(name)) is not None:
+        if candidates and (rest := path_below_models(name)) is not None:
             candidates += [folder / rest for folder in folders]
         allowed = [candidate for candidate in candidates if self._allowed(candidate)]
         for candidate in allowed:
@@ -85,7 +84,7 @@ class Inclusions:
 
 
 def _models_folders() -> Iterator[Path]:
-    """`N2D2_MODELS`, and the installed `models` when this installation has its data folders."""
+    """Yield `N2D2_MODELS`, and the installed `models` if this installation has its data folders."""
     if os.environ.get("N2D2_MODELS"):
         yield Path(os.environ["N2D2_MODELS"])
     try:
@@ -94,14 +93,14 @@ def _models_folders() -> Iterator[Path]:
         return
 
 
-def _nesting(section: Section) -> int:
+def _inclusion_depth(section: Section) -> int:
     depth = 1
     while section.includer is not None:
         depth, section = depth + 1, section.includer
     return depth
 
 
-def _reader(section: Section, key: str) -> Callable[[], str]:
+def _text_reader(section: Section, key: str) -> Callable[[], str]:
     return lambda: section.text(key)
 
 
@@ -112,8 +111,7 @@ def load_document(path: Path | str) -> Document:
     """Read an INI file with the templates that it includes.
 
     Raises:
-        N2D2Error: E101 to E107, E116 to E118 and E120 with file and line; an ErrorList for several (20 at most);
-            E123 at once.
+        N2D2Error: E101 to E107, E116 to E118 and E120 with file and line; an ErrorList for several (at most 20); E123 at once.
     """
     document = Document(Path(path))
     document.files.append(document.path)
@@ -124,7 +122,7 @@ def load_document(path: Path | str) -> Document:
 
 
 class _Builder:
-    """Adds lines to the document; collects errors so that one run shows them all."""
+    """Builder of a document from lines. Collects errors to report several in one run."""
 
     def __init__(self, document: Document):
         self.errors: list[N2D2Error] = []
@@ -132,7 +130,7 @@ class _Builder:
         self._inclusions = Inclusions(document)
 
     def add_lines(self, lines: Sequence[lexer.SourceLine], includer: Section | None) -> None:
-        """Build the sections of one text; those of a template know the section including it."""
+        """Build the sections of a text; sections of a template refer to the including section."""
         logical = list(lexer.join_lines(lines))
         section = self._document.globals
         header = None
@@ -147,18 +145,18 @@ class _Builder:
             except N2D2Error as error:
                 if error.code == "E123":
                     raise
-                self._keep(error)
+                self._add_errors(error)
                 if line.text.lstrip().startswith("["):
-                    section, header = self._detached(line), None
+                    section, header = self._detached_section(line), None
             if len(self.errors) >= MAX_ERRORS:
                 return
         self._include(section, header)
 
-    def _keep(self, error: N2D2Error) -> None:
+    def _add_errors(self, error: N2D2Error) -> None:
         self.errors.extend(error.errors)
 
-    def _detached(self, line: lexer.SourceLine) -> Section:
-        """Take the properties below an unreadable header, so that they harm no other section."""
+    def _detached_section(self, line: lexer.SourceLine) -> Section:
+        """Return a section for the properties after an unreadable header, which keeps them out of other sections."""
         return Section(self._document, "", Location(line.file, line.line))
 
     def _open(self, header: lexer.Header, includer: Section | None, lines: Sequence[lexer.SourceLine], index: int) -> Section:
@@ -166,7 +164,7 @@ class _Builder:
         for name in header.bases:
             base = self._document.section(name)
             if base is None:
-                self._keep(self._unknown_base(name, header, lines[index + 1 :]))
+                self._add_errors(self._unknown_base(name, header, lines[index + 1 :]))
             else:
                 bases.append(base)
         section = Section(self._document, header.name, header.where, tuple(bases), includer)
@@ -192,7 +190,7 @@ class _Builder:
         try:
             lines = self._inclusions.render(section, header)
         except N2D2Error as error:
-            self._keep(error)
+            self._add_errors(error)
         else:
             self.add_lines(lines, section)
 

@@ -1,4 +1,4 @@
-"""ConfigSection: the parameters of a layer that stand in sections of their own."""
+"""ConfigSection: layer parameters in sections of their own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def is_config_key(name: str) -> bool:
 
 
 def merge_config(section: Section | MergedSection, document: Document, model: str = "") -> MergedSection:
-    """The properties of the sections that `ConfigSection` lists, later sections over earlier ones.
+    """Return the merged properties of the sections in `ConfigSection`; later sections override earlier ones.
 
-    For `model`, `ConfigSection(model)` is used instead of `ConfigSection` when it is given; a
-    model `X_CUDA` also takes `ConfigSection(X)`. Without any the result is empty.
+    For `model`, `ConfigSection(model)` replaces `ConfigSection` if present; a model `X_CUDA` also accepts `ConfigSection(X)`.
+    Without any, the result is empty.
 
     Raises:
-        N2D2Error: E119 when a listed section does not exist.
+        N2D2Error: E119 if a listed section does not exist.
     """
     merged = MergedSection(document, section.location)
     key = _config_key(section, model)
@@ -42,7 +42,7 @@ def _config_key(section: Section | MergedSection, model: str) -> str | None:
 
 
 class MergedSection:
-    """Reads like a Section; each property is read from the config section that gives it."""
+    """Merged config sections with the interface of a Section; each property is read from the section that defines it."""
 
     def __init__(self, document: Document, location: Location):
         self.document = document
@@ -51,33 +51,33 @@ class MergedSection:
         self._owners: dict[str, Section] = {}
 
     def add(self, section: Section) -> None:
-        """Put the properties of a section over those added before."""
+        """Add the properties of a section, which override earlier ones."""
         section.mark_used()
         for key in section.keys():
             self._owners[key] = section
 
     def keys(self) -> list[str]:
-        """The property names in order of first appearance."""
+        """Return the property names in order of first appearance."""
         return list(self._owners)
 
     def has(self, key: str) -> bool:
-        """True if one of the sections gives the property."""
+        """True if one of the sections has the property."""
         return key in self._owners
 
     def raw(self, key: str) -> str:
-        """The unexpanded value."""
+        """Return the unexpanded value."""
         return self._owner(key).raw(key)
 
     def text(self, key: str) -> str:
-        """The expanded value, read from the section that gives it."""
+        """Return the value, expanded in the section that defines it."""
         return self._owner(key).text(key)
 
     def where(self, key: str) -> Location:
-        """Where the value is written; the layer's section when it is not."""
+        """Return the place of the value; without a value, that of the layer's section."""
         return self._owners[key].where(key) if key in self._owners else self.location
 
     def mark_used(self) -> None:
-        """The sections are marked when they are added."""
+        """Do nothing: `add` marks the sections as used."""
 
     def _owner(self, key: str) -> Section:
         if key not in self._owners:

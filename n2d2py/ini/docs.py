@@ -1,4 +1,4 @@
-"""The documentation page of sections and keys, generated from their schemas."""
+"""Documentation page of sections and keys, generated from schemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from n2d2py.ini.schema import REQUIRED, Key, Schema
 
 
 def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> str:
-    """A Markdown page: for each schema its description and a table of keys, kinds and defaults."""
+    """Return a Markdown page: for each schema its description and a table of keys, kinds and defaults."""
     parts = [f"# {title}\n"]
     for schema in schemas:
         parts.append(f"## {schema.name}\n")
@@ -19,7 +19,7 @@ def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> 
             parts.append(schema.doc.strip() + "\n")
         if schema.keys:
             rows = ["| Key | Kind | Default | Meaning |", "| --- | --- | --- | --- |"]
-            rows += [_row(key) for key in schema.keys]
+            rows += [_table_row(key) for key in schema.keys]
             parts.append("\n".join(rows) + "\n")
         if schema.accepted:
             for changes, text in ((True, "Refused, because they change results in N2D2"), (False, "Known, without effect")):
@@ -30,25 +30,26 @@ def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> 
 
 
 def schema_text(schemas: Iterable[Schema]) -> str:
-    """The same for a terminal, without what is known and has no effect."""
+    """Return the same content for a terminal, without the keys that have no effect."""
     lines = []
     for schema in schemas:
         lines += ["", f"{schema.name}:"]
         for key in schema.keys:
-            lines.append(f"  {key.name} = {_kind(key)} [{_default(key).strip('`')}]")
+            lines.append(f"  {key.name} = {_kind_cell(key)} [{_default_cell(key).strip('`')}]")
             lines += textwrap.wrap(key.doc, 70, initial_indent=" " * 8, subsequent_indent=" " * 8)
     return "\n".join(lines)
 
 
 def layer_table(refused: Mapping[str, str], forms: Mapping[str, str]) -> str:
-    """A Markdown page: each value of Type=, with the reason why it is refused ("" where it works), and refused forms of others."""
+    """Return a Markdown page of the values of Type=, each with the reason for refusal ("" if supported), and of other refused
+    forms."""
     rows = [f"| `{name}` | {f'refused: {why}' if why else 'works'} |" for name, why in sorted(refused.items())]
     rows += [f"| {name} | refused: {why} |" for name, why in forms.items()]
     head = "# Layer types of N2D2\n\n`-describe` knows the dimensions of all but `LSTM` and `Rbf`. Keys: [sections](sections/index.md).\n\n"
     return head + "\n".join(["| Type or key | Here |", "| --- | --- |", *rows]) + "\n"
 
 
-def _kind(key: Key) -> str:
+def _kind_cell(key: Key) -> str:
     kind = kind_text(key.kind, key.choices)
     if key.minimum is not None:
         kind += f", at least {key.minimum}"
@@ -57,12 +58,12 @@ def _kind(key: Key) -> str:
     return kind
 
 
-def _row(key: Key) -> str:
-    cells = (f"`{key.name}`", _kind(key), _default(key), key.doc)
+def _table_row(key: Key) -> str:
+    cells = (f"`{key.name}`", _kind_cell(key), _default_cell(key), key.doc)
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
-def _default(key: Key) -> str:
+def _default_cell(key: Key) -> str:
     value: Any = key.default
     if value is REQUIRED:
         return "" if key.is_pattern else "required"

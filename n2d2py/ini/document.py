@@ -1,4 +1,4 @@
-"""An INI document: its sections in order, found by name or pattern; their raw properties with places, read through expansion."""
+"""An INI document: sections in order, found by name or pattern, with raw properties, their places, and expansion."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.kinds import shorten
 
 MAX_SECTIONS = 5_000
-"""Sections of a document: many times those of the largest networks."""
+"""Limit of the number of sections, far above the largest networks."""
 
 
 @dataclass(frozen=True)
 class Property:
-    """An unexpanded value and where it is written; `inherited` when it comes from a base."""
+    """An unexpanded value and its place; `inherited` if it comes from a base."""
 
     value: str
     where: Location
@@ -28,10 +28,10 @@ class Property:
 
 
 class Section:
-    """Named properties in order of declaration; names starting with `$` are macros.
+    """Named properties in order of declaration; names that begin with `$` are macros.
 
-    `includer` is the section whose template brought this one. Values are expanded at each read, so
-    that automatic properties set in the meantime are seen.
+    `includer`: the section that included this one by template. Values are expanded at each read, which makes automatic
+    properties visible when they are set.
     """
 
     def __init__(
@@ -59,24 +59,24 @@ class Section:
         return f"Section({self.name!r}, {self.location})"
 
     def assign(self, key: str, value: str, where: Location) -> None:
-        """Give a property its value; warn W101 when this section itself gave it one before."""
+        """Set a property; warn W101 if this section has set it before."""
         old = self._properties.get(key)
         again = old is not None and (old.value, old.where) == (value, where)
         if old is not None and not old.inherited and not again:
             log.warning(
                 "W101",
-                f"'{key}' is given twice (first at {_place(old.where)}: '{shorten(old.value)}'); the last value is used",
+                f"'{key}' is given twice (first at {_place_text(old.where)}: '{shorten(old.value)}'); the last value is used",
                 where=where,
                 remedy="remove one of them",
             )
         self._properties[key] = Property(value, where)
 
     def keys(self) -> list[str]:
-        """The property names in order, inherited ones included, without macros."""
+        """Return the property names in order, with inherited ones and without macros."""
         return [key for key in self._properties if not key.startswith("$")]
 
     def macros(self) -> list[str]:
-        """The names of the macros defined in this section, without `$`."""
+        """Return the names of the macros defined in this section, without `$`."""
         return [key[1:] for key in self._properties if key.startswith("$")]
 
     def has(self, key: str) -> bool:
@@ -84,10 +84,10 @@ class Section:
         return key in self._properties or key in self._automatic
 
     def raw(self, key: str) -> str:
-        """The unexpanded value; an automatic value hides a written one.
+        """Return the unexpanded value; an automatic value hides a written one.
 
         Raises:
-            N2D2Error: E108 when there is no such property.
+            N2D2Error: E108 for a missing property.
         """
         if key in self._automatic:
             return self._automatic[key]
@@ -96,31 +96,31 @@ class Section:
         raise self.missing(key, self.location)
 
     def text(self, key: str) -> str:
-        """The value with references, macros and expressions expanded, read from this section.
+        """Return the value with references, macros and expressions expanded in this section.
 
         Raises:
-            N2D2Error: E108 no such property; E110 to E115 for what expansion refuses.
+            N2D2Error: E108 for a missing property; E110 to E115 for errors of the expansion.
         """
         self.used = True
         return expand_property(self, key)
 
     def where(self, key: str) -> Location:
-        """Where the value is written (in a base when inherited); the header when it is not."""
+        """Return the place of the value (in a base if inherited); without a value, the header."""
         if key in self._properties:
             where = self._properties[key].where
             return where.within(self.name) if self.name else where
         return self.location
 
     def set_automatic(self, key: str, value: object) -> None:
-        """Set a property known at build time only, such as `_OutputsWidth`, for references."""
+        """Set a property known only when the graph is built, for example `_OutputsWidth`, for references."""
         self._automatic[key] = str(value)
 
     def mark_used(self) -> None:
-        """Keep the section out of the notice on unused sections."""
+        """Exclude the section from the notice on unused sections."""
         self.used = True
 
     def missing(self, key: str, where: Location) -> N2D2Error:
-        """The error for a property that this section does not have, seen from `where`."""
+        """Return the error for a missing property that is referenced at `where`."""
         known = [*self._properties, *self._automatic]
         like = nearest(key, known)
         if like:
@@ -133,15 +133,15 @@ class Section:
         return N2D2Error("E108", f"property '{key}' is missing in {owner}", where=where, remedy=remedy)
 
 
-def _place(where: Location) -> str:
+def _place_text(where: Location) -> str:
     return f"line {where.line}" if where.file is None else f"{where.file}:{where.line}"
 
 
 class Document:
-    """The sections of one INI file; `globals` holds what stands before the first header.
+    """The sections of one INI file; `globals` has the properties before the first header.
 
-    `name` is the network's name, the file name without suffix; `files` are the files read. `ignored` holds the keys
-    without effect; where only the dimensions of the layers are asked for (`described`), those that change values too.
+    `name`: network name, the file name without suffix; `files`: all files read; `ignored`: the keys without effect. If only
+    layer dimensions are needed (`described`), `ignored` includes keys that change values.
     """
 
     def __init__(self, path: Path):
@@ -158,23 +158,23 @@ class Document:
 
     @property
     def folder(self) -> Path:
-        """The folder of the INI file."""
+        """Folder of the INI file."""
         return self.path.parent
 
     @property
     def sections(self) -> list[Section]:
-        """The named sections in order of declaration."""
+        """Named sections in order of declaration."""
         return list(self._sections.values())
 
     def section(self, name: str) -> Section | None:
-        """The section of that name, or None."""
+        """Return the section of that name, or None."""
         return self._sections.get(name)
 
     def require(self, name: str, where: Location | None = None) -> Section:
-        """The section of that name, named at `where`.
+        """Return the section of that name, which is referenced at `where`.
 
         Raises:
-            N2D2Error: E119 when there is none.
+            N2D2Error: E119 if there is none.
         """
         if name in self._sections:
             return self._sections[name]
@@ -184,7 +184,7 @@ class Document:
         raise N2D2Error("E119", what, where=where or Location(str(self.path)), remedy=remedy)
 
     def matching(self, pattern: str) -> list[Section]:
-        """The sections whose names match a pattern of `*` and `?`, in order of declaration."""
+        """Return the sections whose names match a pattern of `*` and `?`, in order of declaration."""
         return [section for section in self.sections if wildcard_match(pattern, section.name)]
 
     def __contains__(self, name: object) -> bool:
@@ -194,7 +194,7 @@ class Document:
         """Append a section.
 
         Raises:
-            N2D2Error: E106 when the name is taken, E123 when there are too many sections.
+            N2D2Error: E106 for a duplicate name, E123 for too many sections.
         """
         if len(self._sections) >= MAX_SECTIONS:
             what = f"the document has more than {MAX_SECTIONS:,} sections"
@@ -205,7 +205,7 @@ class Document:
             raise N2D2Error("E106", what, where=section.location, remedy="rename or remove one of them")
 
     def automatic_section(self, name: str) -> Section:
-        """Where automatic properties of `name` go: its section, else one that only references see.
+        """Return the section for automatic properties of `name`: the one of that name, else one visible to references only.
 
         Layers of an ONNX file have no section of their own.
         """
@@ -214,12 +214,12 @@ class Document:
         where = Location(str(self.path), None, name)
         return self._hidden.setdefault(name, Section(self, name, where))
 
-    def referable(self, name: str) -> Section | None:
-        """The section that a reference `[name]` means, or None."""
+    def find_referenced(self, name: str) -> Section | None:
+        """Return the section of a reference `[name]`, or None."""
         return self._sections.get(name) or self._hidden.get(name)
 
-    def previous_name(self, section: Expandable) -> str:
-        """The name of the section before `section`, those that include it by template left out."""
+    def previous_section_name(self, section: Expandable) -> str:
+        """Return the name of the section before `section`, skipping those that include it by template."""
         names = list(self._sections)
         if section.name not in self._sections:
             return ""
@@ -233,26 +233,26 @@ class Document:
                 return name
         return ""
 
-    def first_time(self, token: Hashable) -> bool:
-        """True the first time that `token` is given: says a message once for an inherited value."""
+    def is_first_time(self, token: Hashable) -> bool:
+        """True at the first call with `token`: avoids repeated messages for an inherited value."""
         if token in self._said:
             return False
         self._said.add(token)
         return True
 
     def notice_unused(self) -> None:
-        """Say which sections were never read: to be called when everything has been built."""
+        """Report sections that were never read. Call it after everything is built."""
         for section in self.sections:
             if not section.used:
                 log.notice("%s: this section is unused", section.location)
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_wildcard(pattern: str) -> re.Pattern[str]:
     parts = {"*": ".*", "?": "."}
     return re.compile("".join(parts.get(character, re.escape(character)) for character in pattern), re.DOTALL)
 
 
 def wildcard_match(pattern: str, name: str) -> bool:
-    """True if `name` matches `pattern`, where `*` is any run of characters and `?` any one."""
-    return _compiled(pattern).fullmatch(name) is not None
+    """True if `name` matches `pattern`, where `*` is any run of characters and `?` any single one."""
+    return _compile_wildcard(pattern).fullmatch(name) is not None

@@ -1,9 +1,8 @@
 """Expansion of property values: `[section]Property`, `${MACRO}` and `$(expression)`.
 
-A value is scanned once from left to right; what replaces a construct is itself fully expanded.
-Macros are looked up from the section that is being read (the reader), also inside the value of
-another section (dynamic scoping). Macro lookup: SECTION_NAME, PREV_SECTION_NAME, the reader, the
-global section, the environment (taken literally, not expanded again).
+A value is scanned once from left to right; each replacement is fully expanded itself. Macros are looked up in the section being
+read (the reader), also inside the value of another section (dynamic scoping). Lookup order of macros: SECTION_NAME,
+PREV_SECTION_NAME, the reader, the global section, the environment (literal, without further expansion).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Protocol
 
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.expression import ExpressionError, evaluate
-from n2d2py.ini.paths import environment
+from n2d2py.ini.paths import read_environment_variable
 
 MAX_STEPS = 10_000
 MAX_CHARACTERS = 4 << 20
@@ -28,21 +27,21 @@ _PAREN_OR_QUOTE = re.compile(r"[()'\"]")
 
 
 class Expandable(Protocol):
-    """Interface of a section for expansion."""
+    """Section interface for expansion."""
 
     @property
     def name(self) -> str:
-        """Its name; "" for the global section."""
+        """Section name; "" for the global section."""
         ...
 
     @property
     def document(self) -> References:
-        """Where references and macros are looked up."""
+        """Document in which references and macros are looked up."""
         ...
 
     @property
     def includer(self) -> Expandable | None:
-        """The section whose template brought this one."""
+        """Section that included this one by template."""
         ...
 
     def has(self, key: str) -> bool:
@@ -50,67 +49,66 @@ class Expandable(Protocol):
         ...
 
     def raw(self, key: str) -> str:
-        """The unexpanded value."""
+        """Return the unexpanded value."""
         ...
 
     def where(self, key: str) -> Location:
-        """Where the value is written."""
+        """Return the place of the value."""
         ...
 
     def macros(self) -> list[str]:
-        """Names of its macros, without `$`."""
+        """Return the names of its macros, without `$`."""
         ...
 
     def mark_used(self) -> None:
-        """Say that it was read."""
+        """Mark the section as read."""
         ...
 
     def missing(self, key: str, where: Location) -> N2D2Error:
-        """The error for a property that it does not have."""
+        """Return the error for a missing property."""
         ...
 
 
 class References(Protocol):
-    """Interface of a document for expansion."""
+    """Document interface for expansion."""
 
     @property
     def globals(self) -> Expandable:
         """Properties before the first header."""
         ...
 
-    def referable(self, name: str) -> Expandable | None:
-        """The section that `[name]` means."""
+    def find_referenced(self, name: str) -> Expandable | None:
+        """Return the section of a reference `[name]`."""
         ...
 
-    def previous_name(self, section: Expandable) -> str:
-        """The name of the section before that one."""
+    def previous_section_name(self, section: Expandable) -> str:
+        """Return the name of the preceding section."""
         ...
 
 
 def expand_property(section: Expandable, key: str) -> str:
-    """The expanded value of a property of `section`, read from that section.
+    """Return the expanded value of a property, read from `section`.
 
     Raises:
-        N2D2Error: E108 unknown property, E110 unknown macro, E111 circular definition,
-            E112 expression without value, E113 expansion too deep or too long, E114 unclosed
-            construct, E115 reference without property name.
+        N2D2Error: E108 unknown property, E110 unknown macro, E111 circular definition, E112 expression without value,
+            E113 expansion too deep or too long, E114 unclosed construct, E115 reference without property name.
     """
     return _Expansion(section).property(section, key)
 
 
 def expand_text(reader: Expandable, text: str, where: Location) -> str:
-    """The expansion of a text that stands at `where`, read from the section `reader`."""
+    """Return the expansion of a text at `where`, read from the section `reader`."""
     return _Expansion(reader).text(text, where)
 
 
-def _start(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
-    """Match of `pattern` at a place of the text; "" for nothing."""
+def _match_at(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
+    """Return the match of `pattern` at a position of the text; "" without a match."""
     found = pattern.match(text, place)
     return found.group() if found else ""
 
 
 class _Expansion:
-    """One read: the chain of definitions being expanded and the work done so far."""
+    """State of one read: the chain of definitions being expanded, and the work done."""
 
     def __init__(self, reader: Expandable):
         self._reader = reader
@@ -173,14 +171,14 @@ class _Expansion:
         if name == "SECTION_NAME":
             value: str | None = self._reader.name
         elif name == "PREV_SECTION_NAME":
-            value = self._document.previous_name(self._reader)
+            value = self._document.previous_section_name(self._reader)
         elif self._reader.has(key):
             value = self.property(self._reader, key)
         elif self._document.globals.has(key):
             self._document.globals.mark_used()
             value = self.property(self._document.globals, key)
         else:
-            value = environment(name)
+            value = read_environment_variable(name)
         if value is None:
             raise self._unknown_macro(name, where)
         return value, end + 1
@@ -198,7 +196,7 @@ class _Expansion:
         )
 
     def _expression(self, text: str, start: int, where: Location) -> tuple[str, int]:
-        end = _closing(text, start)
+        end = _find_closing(text, start)
         if end is None:
             raise self._unclosed("$(", ")", where)
         written = text[start:end]
@@ -206,9 +204,9 @@ class _Expansion:
         try:
             return evaluate(expanded), end + 1
         except ExpressionError as error:
-            quoted = f"$({_cut(written)})"
+            quoted = f"$({_shorten(written)})"
             if expanded != written:
-                quoted += f", that is $({_cut(expanded)}),"
+                quoted += f", that is $({_shorten(expanded)}),"
             what = f"expression {quoted} has no value: {error}"
             raise N2D2Error("E112", what, where=where, remedy="correct the expression") from None
 
@@ -219,23 +217,23 @@ class _Expansion:
         name = text[start:end]
         if "$" in name:
             name = self.text(name, where)
-        section = self._document.referable(name)
+        section = self._document.find_referenced(name)
         if section is None:
             return "[", start
-        run = _start(_PROPERTY, text, end + 1)
+        run = _match_at(_PROPERTY, text, end + 1)
         for length in range(len(run), 0, -1):
             stop = end + 1 + length
             if section.has(run[:length]) and not _CONTINUES.match(text, stop):
                 section.mark_used()
                 return self.property(section, run[:length]), stop
-        key = _start(_PLAIN_NAME, run)
+        key = _match_at(_PLAIN_NAME, run)
         if not key:
             raise N2D2Error("E115", f"reference [{name}] names no property", where=where, remedy=f"write [{name}]Property")
         raise section.missing(key, where)
 
 
-def _closing(text: str, start: int) -> int | None:
-    """The index of the `)` that closes the parenthesis open before `start`; quotes protect."""
+def _find_closing(text: str, start: int) -> int | None:
+    """Return the index of the `)` that closes the parenthesis opened before `start`, skipping quoted text."""
     depth = 1
     position = start
     while match := _PAREN_OR_QUOTE.search(text, position):
@@ -251,5 +249,5 @@ def _closing(text: str, start: int) -> int | None:
     return None
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."

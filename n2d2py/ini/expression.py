@@ -1,8 +1,8 @@
-"""Values of `$( )` expressions: a bounded interpreter of a small part of Python's syntax.
+"""Values of `$( )` expressions: an interpreter of a small part of Python's syntax, with limits.
 
-Known: numbers, strings, True, False, + - * / // % **, comparisons, and, or, not, `x if c else y`,
-parentheses and the calls in `FUNCTIONS`. Nothing else is reachable: no names, attributes,
-subscripts or other calls. Numbers, texts and nesting are bounded, so each text is done at once.
+Supported: numbers, strings, True, False, + - * / // % **, comparisons, and, or, not, `x if c else y`, parentheses and the calls
+in `FUNCTIONS`. Names, attributes, subscripts and other calls are errors. Limits on numbers, strings and nesting bound the run
+time.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Value = int | float | str
 
 
 class ExpressionError(ValueError):
-    """Why an expression has no value, as a clause."""
+    """Reason why an expression has no value, as a clause."""
 
 
 def evaluate(text: str) -> str:
-    """The value of a Python-like expression as Python prints it; comparisons give 1 or 0.
+    """Return the value of a Python-like expression as Python prints it; comparisons return 1 or 0.
 
     Raises:
-        ExpressionError: the text is not an expression of this language, has no finite value, or
-            is beyond the bounds (2000 characters, 64 nested parentheses, integers of 1024 bits).
+        ExpressionError: the text is not an expression of this language, has no finite value, or exceeds the limits
+            (2000 characters, 64 nested parentheses, integers of 1024 bits).
     """
     value = _Interpreter().value(_parse(text.strip()))
     return str(int(value)) if isinstance(value, bool) else str(value)
@@ -42,7 +42,7 @@ def _parse(text: str) -> ast.expr:
         raise ExpressionError("it is empty")
     if len(text) > MAX_CHARACTERS:
         raise ExpressionError(f"it is longer than {MAX_CHARACTERS} characters")
-    if _nesting(text) > MAX_NESTING:
+    if _nesting_depth(text) > MAX_NESTING:
         raise ExpressionError(f"more than {MAX_NESTING} nested parentheses")
     try:
         with warnings.catch_warnings():
@@ -56,7 +56,7 @@ def _parse(text: str) -> ast.expr:
         raise ExpressionError(str(error)) from None
 
 
-def _nesting(text: str) -> int:
+def _nesting_depth(text: str) -> int:
     depth = deepest = 0
     for character in text:
         if character in "([{":
@@ -121,7 +121,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
 
 
 class _Interpreter:
-    """Walks the syntax tree; the depth is bounded before Python's own recursion limit."""
+    """Evaluator of the syntax tree; its depth is limited before Python's own recursion limit."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -134,7 +134,7 @@ class _Interpreter:
         if self._depth > MAX_DEPTH:
             raise ExpressionError("it is nested too deep")
         try:
-            return _bounded(visit(node))
+            return _check_limits(visit(node))
         except ExpressionError:
             raise
         except ZeroDivisionError:
@@ -221,7 +221,7 @@ _DESCRIPTION = {
 }
 
 
-def _bounded(value: Value) -> Value:
+def _check_limits(value: Value) -> Value:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ExpressionError("a number is too large")
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,6 +1,6 @@
-"""Keys of N2D2 that have no effect here: an error where N2D2's results would differ, else one warning for each kind.
+"""N2D2 keys without effect here: an error if N2D2's results would differ, else one warning for each kind.
 
-No list of such keys is silent. Values with which N2D2 does what is done here anyway are let pass.
+Every such key is reported, except with values that give the behaviour of this tool in N2D2 too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, listed
 
 _SHOWN = 6
-"""Names that a message lists of many."""
+"""Limit of names listed in a message."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Ignored:
     """Keys that match `pattern` (with `*` and `?`) and have no effect here.
 
     Attributes:
-        kind: what they are, the words that begin a warning; "" where a message about their whole section stands for it.
-        does: what they do in N2D2, a clause without subject.
-        remedy: what to do.
-        changes: N2D2's results differ with them.
-        same: texts of values with which N2D2 does what is done here.
+        kind: first words of the warning; "" if a message about the whole section covers the key.
+        does: effect of the key in N2D2, a clause without subject.
+        remedy: action for the user.
+        changes: N2D2's results differ with the key.
+        same: values with which N2D2 behaves as this tool.
     """
 
     pattern: str
@@ -34,16 +34,16 @@ class Ignored:
     changes: bool = False
     same: tuple[str, ...] = ()
 
-    def of(self, *patterns: str) -> tuple[Ignored, ...]:
-        """The same about other keys."""
+    def for_keys(self, *patterns: str) -> tuple[Ignored, ...]:
+        """Return copies for other keys."""
         return tuple(replace(self, pattern=pattern) for pattern in patterns)
 
-    def passes(self, text: str) -> bool:
-        """True if the value `text` means the behaviour of this tool."""
+    def is_same_behaviour(self, text: str) -> bool:
+        """True if N2D2 with the value `text` behaves as this tool."""
         return text.strip().lower() in (one.lower() for one in self.same)
 
     def error(self, name: str, where: Location) -> N2D2Error:
-        """The error for a key that changes results."""
+        """Return the error for a key that changes results."""
         what = f"'{name}' {self.does} in N2D2, which is not supported: the result would differ"
         return N2D2Error("E124", what, where=where, remedy=self.remedy)
 
@@ -55,33 +55,33 @@ SPIKING = Ignored("", "keys of spiking models", "is for spiking models", "remove
 CACHES = Ignored("", "keys of caches and memory", "saves time", "remove them: data are read when they are needed")
 ON_LABELS = Ignored("", "keys of ApplyToLabels", "acts on pixel-wise labels with ApplyToLabels=1", "remove them")
 COVERED = Ignored("*", "")
-"""All keys of a section that is read elsewhere, or about which a message says that it is not computed."""
+"""All keys of a section that is read elsewhere, or that a separate message reports as not computed."""
 
 
-def covered(*patterns: str) -> tuple[Ignored, ...]:
-    """Keys of sections about which a separate message says that they are not computed."""
-    return COVERED.of(*patterns)
+def covered_keys(*patterns: str) -> tuple[Ignored, ...]:
+    """Return keys of sections that a separate message reports as not computed."""
+    return COVERED.for_keys(*patterns)
 
 
 class IgnoredKeys:
-    """The keys without effect that were met in a document, by kind, to be said at once."""
+    """Keys without effect found in a document, by kind, for one warning each."""
 
     def __init__(self) -> None:
         self._met: dict[str, list[tuple[Ignored, str, Location]]] = {}
 
     def add(self, entry: Ignored, name: str, where: Location) -> None:
-        """Notes that the key `name`, written at `where`, has no effect."""
+        """Record that the key `name`, written at `where`, has no effect."""
         if entry.kind:
             self._met.setdefault(entry.kind, []).append((entry, name, where))
 
-    def strike(self, kind: str, computed: Callable[[str], bool]) -> None:
-        """Forget the keys of a kind that have an effect after all."""
+    def remove(self, kind: str, computed: Callable[[str], bool]) -> None:
+        """Remove the keys of a kind that have an effect after all."""
         self._met[kind] = [each for each in self._met.get(kind, []) if not computed(each[1])]
         if not self._met[kind]:
             del self._met[kind]
 
     def warn(self) -> None:
-        """One warning for each kind of key."""
+        """Warn once for each kind of key."""
         for kind, met in self._met.items():
             names = list(dict.fromkeys(name for _, name, _ in met))
             sections = list(dict.fromkeys(f"[{where.section}]" if where.section else "" for *_, where in met))

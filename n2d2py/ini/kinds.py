@@ -1,4 +1,4 @@
-"""Kinds of property values: the text of a value turned into an int, float, bool, str or tuple."""
+"""Kinds of property values: conversion of text to int, float, bool, str or tuple."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from n2d2py.errors import Location, N2D2Error, nearest
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """The text on one line, cut to `length` characters."""
+    """Return the text on one line, cut to `length` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 3] + "..."
 
 
 class Kind(Enum):
-    """Form of a value; the text is its name in messages and the documentation."""
+    """Kind of a value, with its name in messages and the documentation."""
 
     UINT = "unsigned integer"
     INT = "integer"
@@ -51,7 +51,7 @@ _FALSE = ("0", "false", "no", "off")
 
 @dataclass(frozen=True)
 class Remark:
-    """A warning (with a code) or a notice (without) on a value that was read with good will."""
+    """A warning (with a code) or a notice (without) on a value that was accepted leniently."""
 
     code: str | None
     what: str
@@ -65,9 +65,9 @@ class Remark:
 
 
 class Unreadable(ValueError):
-    """Why a text is not a value of its kind, as a clause, and the remedy.
+    """Reason why a text is not a value of its kind, as a clause, and the remedy.
 
-    `code` is E109 for a text of another type, E122 for a value that is not allowed.
+    `code`: E109 for a text of another type, E122 for a value that is not allowed.
     """
 
     def __init__(self, what: str, remedy: str, code: str = "E109"):
@@ -81,34 +81,31 @@ class Unreadable(ValueError):
 
 
 def convert(kind: Kind, name: str, text: str, choices: tuple[str, ...] = ()) -> tuple[Any, list[Remark]]:
-    """The value that `text` has as `kind`, for the property `name`, and the remarks to make on it.
-
-    Lists become tuples. Raises Unreadable.
-    """
+    """Return `text` as a value of `kind`, for the property `name`, with remarks; lists become tuples. Raise Unreadable."""
     remarks: list[Remark] = []
     value = _READERS[kind](kind, name, text.strip() if kind is not Kind.STRING else text, choices, remarks)
     return value, remarks
 
 
 def kind_text(kind: Kind, choices: tuple[str, ...] = ()) -> str:
-    """Name of the kind in the documentation."""
+    """Return the name of the kind for the documentation."""
     if choices:
         return ("one of " if kind is Kind.ENUM else f"{kind.value} of ") + ", ".join(choices)
     return "one of " + ", ".join(DATA_TYPES) if kind is Kind.DATATYPE else kind.value
 
 
-def _wrong(kind: Kind, name: str, text: str, remedy: str | None = None) -> Unreadable:
+def _unreadable(kind: Kind, name: str, text: str, remedy: str | None = None) -> Unreadable:
     article = "an" if kind.value[0] in "aeiou" else "a"
     return Unreadable(f"{name}={shorten(text)} is not {article} {kind.value}", remedy or f"give {article} {kind.value}")
 
 
-def _integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
+def _parse_integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
     if _INTEGER.fullmatch(text) and len(text) < 400:
         value = int(text)
     else:
-        number = _float(text)
+        number = _parse_float(text)
         if number is None or number != math.floor(number):
-            raise _wrong(kind, name, text, "use // or int(...) for a whole number" if number is not None else None)
+            raise _unreadable(kind, name, text, "use // or int(...) for a whole number" if number is not None else None)
         value = int(number)
         remarks.append(
             Remark(
@@ -125,7 +122,7 @@ def _integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
     return value
 
 
-def _float(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     if not _NUMBER.fullmatch(text):
         return None
     value = float(text)
@@ -133,19 +130,19 @@ def _float(text: str) -> float | None:
 
 
 def _read_integer(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> int:
-    return _integer(kind, name, text, remarks)
+    return _parse_integer(kind, name, text, remarks)
 
 
 def _read_float(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> float:
-    value = _float(text)
+    value = _parse_float(text)
     if value is None:
-        raise _wrong(kind, name, text)
+        raise _unreadable(kind, name, text)
     return value
 
 
 def _read_bool(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> bool:
     if text.lower() not in _TRUE + _FALSE:
-        raise _wrong(kind, name, text, "give 0 or 1")
+        raise _unreadable(kind, name, text, "give 0 or 1")
     value = text.lower() in _TRUE
     if text not in ("0", "1"):
         remarks.append(Remark(None, f"{name}={text} is read as {int(value)}"))

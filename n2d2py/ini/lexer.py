@@ -1,9 +1,8 @@
-"""Lines of an INI text: continuation, comments, quotes; each line a header or an assignment.
+"""Lines of an INI text: continuation, comments, quotes; each line is a header or an assignment.
 
-Rules: a UTF-8 BOM at the start of a line and the CR of a CRLF ending are dropped; a line that ends
-in a backslash continues on the next line, before comments are looked at; `;` and `#` start a
-comment outside of a `"..."` pair; `[name] base ...` is a section header; anything else is
-`name=value`.
+Rules: a UTF-8 BOM at the start of a line and the CR of a CRLF ending are dropped. A line that ends in a backslash continues on
+the next line, before comments are removed. `;` and `#` start a comment outside of a `"..."` pair. `[name] base ...` is a
+section header; any other text is `name=value`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 @dataclass(frozen=True)
 class SourceLine:
-    """One line of text with its origin: the file as the user named it, and the line from 1."""
+    """A line of text with its origin: the file as given by the user, and the line number from 1."""
 
     text: str
     file: str
@@ -51,10 +50,10 @@ class Assignment:
 
 
 def read_lines(path: Path) -> list[SourceLine]:
-    """The lines of a UTF-8 text file, without line ends and BOM.
+    """Return the lines of a UTF-8 text file, without line ends and BOM.
 
     Raises:
-        N2D2Error: E101 when the file cannot be read, E102 when it is not UTF-8 text.
+        N2D2Error: E101 for an unreadable file, E102 if it is not UTF-8 text.
     """
     file = str(path)
     data = _read_bytes(path)
@@ -99,10 +98,10 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
-    """The logical lines: continuation lines joined, each with the place of its first line.
+    """Yield logical lines: continuation lines joined, each at the place of its first line.
 
-    Warns W104 (backslash followed by blanks), W105 (continuation at the end of the text) and
-    W106 (a comment that swallows the next line).
+    Warns W104 (blanks after a backslash), W105 (continuation at the end of the text) and W106 (a comment that includes the next
+    line).
     """
     parts: list[str] = []
     first = None
@@ -112,27 +111,27 @@ def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
         if text.endswith("\\"):
             parts.append(text[:-1])
             continue
-        if text.endswith((" ", "\t")) and _content(text).endswith("\\"):
+        if text.endswith((" ", "\t")) and _strip_comment_leniently(text).endswith("\\"):
             what = "a backslash with trailing blanks does not continue the line"
             log.warning("W104", what, where=Location(line.file, line.line), remedy="remove the blanks")
-        yield from _joined(first, parts + [text])
+        yield from _join_parts(first, parts + [text])
         first, parts = None, []
     if first:
         what = "the last line ends with a continuation backslash"
         log.warning("W105", what, where=Location(first.file, first.line), remedy="remove the backslash")
-        yield from _joined(first, parts)
+        yield from _join_parts(first, parts)
 
 
-def _joined(first: SourceLine, parts: list[str]) -> Iterator[SourceLine]:
+def _join_parts(first: SourceLine, parts: list[str]) -> Iterator[SourceLine]:
     start = "".join(parts[:-1])
-    if parts[-1].strip() and _content(start) != start.strip():
+    if parts[-1].strip() and _strip_comment_leniently(start) != start.strip():
         what = "a comment ending in a backslash continues on the next line"
         log.warning("W106", what, where=Location(first.file, first.line), remedy="remove the backslash")
     yield SourceLine("".join(parts), first.file, first.line)
 
 
-def _content(text: str) -> str:
-    """The line without comment, or all of it when its quotes are not paired."""
+def _strip_comment_leniently(text: str) -> str:
+    """Return the line without comment, or the whole line if its quotes are not paired."""
     try:
         return strip_comment(text)
     except ValueError:
@@ -140,10 +139,10 @@ def _content(text: str) -> str:
 
 
 def strip_comment(text: str) -> str:
-    """The line without comment and outer blanks.
+    """Return the line without comment and outer blanks.
 
     Raises:
-        ValueError: a `"` has no partner on the line.
+        ValueError: for an unpaired `"`.
     """
     position = 0
     while match := _COMMENT_OR_QUOTE.search(text, position):
@@ -157,7 +156,7 @@ def strip_comment(text: str) -> str:
 
 
 def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | None:
-    """The header or assignment on a logical line inside `section`; None for an empty line.
+    """Return the header or assignment on a logical line of `section`; None for an empty line.
 
     Raises:
         N2D2Error: E103 unpaired quote, E104 no `name=value`, E105 malformed header.
@@ -175,8 +174,8 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
     name, equals, value = text.partition("=")
     name = name.rstrip()
     if not equals:
-        remedy = f"write {_short(text)}=<value>, or comment the line out with ;"
-        raise N2D2Error("E104", f"property '{_short(text)}' has no value", where=where, remedy=remedy)
+        remedy = f"write {_shorten(text)}=<value>, or comment the line out with ;"
+        raise N2D2Error("E104", f"property '{_shorten(text)}' has no value", where=where, remedy=remedy)
     if name in ("", "$"):
         raise N2D2Error("E104", "a property has no name", where=where, remedy="write name=value")
     return Assignment(name, unquote(value.lstrip()), where)
@@ -185,20 +184,20 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
 def _parse_header(text: str, where: Location) -> Header:
     name, bracket, bases = text[1:].partition("]")
     if not bracket:
-        raise N2D2Error("E105", f"section header '{_short(text)}' has no closing ]", where=where, remedy="write [name]")
+        raise N2D2Error("E105", f"section header '{_shorten(text)}' has no closing ]", where=where, remedy="write [name]")
     name, at, template = (part.strip() for part in name.partition("@"))
     if not name or (at and not template):
-        what = f"section header '{_short(text)}' has no " + ("name" if not name else "template file")
+        what = f"section header '{_shorten(text)}' has no " + ("name" if not name else "template file")
         raise N2D2Error("E105", what, where=where, remedy="write [name] or [name@file.ini.tpl]")
     return Header(name, template or None, tuple(bases.split()), where.within(name))
 
 
 def unquote(value: str) -> str:
-    """The value without its outer quotes, when these are its only ones."""
+    """Return the value without its outer quotes, if it has no other quotes."""
     if len(value) >= 2 and value[0] == value[-1] == '"' and '"' not in value[1:-1]:
         return value[1:-1]
     return value
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,7 +1,6 @@
-"""Export parameters: the file given to `-export-parameters`, checked against the schema of a target.
+"""Export parameters: the file of `-export-parameters`, checked against the schema of a target.
 
-The file is an INI text: export parameters first, then a section `[layer]` for each layer that has
-its own parameters.
+The file is an INI text: export parameters first, then a section `[layer]` for each layer with its own parameters.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ GENERAL = Schema(
     ),
     accepted=(
         Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
-        *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").of(
+        *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").for_keys(
             *"""
             ImplicitCasting FakeQuantization NbDSPs NbMemoryBytes Network EstimationFrequency
             AccumulationNbBits OutputMapToRGB*
@@ -43,7 +42,7 @@ GENERAL = Schema(
     doc="Keys in the file of `-export-parameters`. A key that the export does not use, or that another key overrides, causes "
     "the warning W109.",
 )
-"""Rules of the parameters of all targets."""
+"""Rules common to the parameters of all targets."""
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer",
@@ -54,18 +53,18 @@ LAYER_PARAMETERS = Schema(
 
 
 def read_params(path: Path | str | None, schema: Schema, layer_schema: Schema, others: Callable[[], Schema]) -> Params:
-    """The export parameters of a file by `schema`, those of layers by `layer_schema`; all defaults for None.
+    """Return the export parameters of a file by `schema`, and those of layers by `layer_schema`; all defaults for None.
 
-    `others` gives the parameters of further targets, which have no effect here; it is asked when a name is unknown.
+    `others` returns the parameters of other targets, which have no effect here; it is only called for an unknown name.
 
     Raises:
-        N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122
-            a wrong value; an ErrorList for several. Unknown keys are warnings (W102).
+        N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122 a wrong value; an ErrorList
+            for several. Unknown keys are warnings (W102).
     """
     values: dict[str, Any] = {key.name: key.default for key in schema.keys}
     if path is None:
         return Params(schema, values, {}, {})
-    text = _Text(lexer.read_lines(Path(path)), str(path))
+    text = _ParameterFile(lexer.read_lines(Path(path)), str(path))
     places: dict[str, Location] = {}
     errors: list[N2D2Error] = []
     ignored = IgnoredKeys()
@@ -114,8 +113,8 @@ class Params:
     """Typed export parameters, and the raw ones of each layer.
 
     Attributes:
-        schema: describes the parameters.
-        foreign: names of given ones that the schema does not have, because they are of another target.
+        schema: schema of the parameters.
+        foreign: names of given parameters that belong to other targets and not to the schema.
     """
 
     def __init__(
@@ -132,40 +131,40 @@ class Params:
         self._places = places
 
     def __getitem__(self, name: str) -> Any:
-        """The typed value of an export parameter, given or default."""
+        """Return the typed value of an export parameter, given or default."""
         return self._values[name]
 
-    def given(self, name: str) -> bool:
-        """True if the file gives the parameter."""
+    def is_given(self, name: str) -> bool:
+        """True if the file has the parameter."""
         return name in self._places
 
     def where(self, name: str) -> Location | None:
-        """Where the parameter is given; None for a default."""
+        """Return the place of the parameter; None for a default."""
         return self._places.get(name)
 
-    def over(self, values: dict[str, Any]) -> Params:
-        """The same with other values of some export parameters."""
+    def with_values(self, values: dict[str, Any]) -> Params:
+        """Return a copy with other values of some export parameters."""
         return Params(self.schema, {**self._values, **values}, self._layers, self._places, self.foreign)
 
     def as_dict(self) -> dict[str, Any]:
-        """All export parameters by name, in the order of the documentation."""
+        """Return all export parameters by name, in the order of the documentation."""
         return dict(self._values)
 
     def layer(self, name: str) -> dict[str, str]:
-        """The parameters of the section `[name]` as written; empty when there is none."""
+        """Return the raw parameters of the section `[name]`; empty if there is none."""
         return dict(self._layers.get(name, {}))
 
     def layer_names(self) -> list[str]:
-        """The layers that have a section."""
+        """Return the layers that have a section."""
         return list(self._layers)
 
     def layer_precision(self, name: str) -> dict[str, Any]:
-        """The typed values of LAYER_PARAMETERS in the section `[name]`; None where it says nothing."""
+        """Return the typed values of LAYER_PARAMETERS in the section `[name]`; None for missing ones."""
         written = self.layer(name)
         return {key.name: key.read(key.name, written[key.name])[0] if key.name in written else None for key in PRECISION_KEYS}
 
     def where_layer(self, layer: str) -> Location | None:
-        """Where the section of a layer is given."""
+        """Return the place of the section of a layer."""
         return self._places.get(f"[{layer}]")
 
     def check_layers(self, names: Iterable[str]) -> None:
@@ -179,8 +178,8 @@ class Params:
                 log.warning("W107", what, where=self._places[f"[{layer}]"], remedy=remedy)
 
 
-class _Text:
-    """The file as configobj reads it; lines and comments follow the rules of the INI language."""
+class _ParameterFile:
+    """The file as read by configobj; lines and comments follow the rules of the INI language."""
 
     def __init__(self, lines: list[lexer.SourceLine], file: str):
         from configobj import ConfigObj, ConfigObjError
@@ -197,11 +196,11 @@ class _Text:
         self._config: dict[str, Any] = read.dict()
 
     def scalars(self) -> dict[str, str]:
-        """The values outside of sections, without quotes."""
+        """Return the values outside of sections, without quotes."""
         return {name: lexer.unquote(value) for name, value in self._config.items() if not isinstance(value, dict)}
 
     def sections(self) -> dict[str, dict[str, str]]:
-        """The values of each section, without quotes."""
+        """Return the values of each section, without quotes."""
         return {
             name: {key: lexer.unquote(value) for key, value in one.items()}
             for name, one in self._config.items()
@@ -209,7 +208,7 @@ class _Text:
         }
 
     def _scan(self, lines: list[lexer.SourceLine]) -> None:
-        """Keep each line without comment, and the line of each key and section."""
+        """Store each line without comment, and the line of each key and section."""
         errors = []
         section: str | None = None
         for line in lexer.join_lines(lines):
@@ -250,9 +249,9 @@ class _Text:
         return N2D2Error("E121", f"'{line[:60]}' is not a valid line", where=where, remedy="write name=value, or [layer]")
 
     def where(self, name: str, layer: str | None = None) -> Location:
-        """The place of an export parameter, of a layer's section if that is given."""
+        """Return the place of an export parameter, in the section of `layer` if given."""
         return Location(self._file, self._keys.get((layer, name)), layer)
 
     def where_layer(self, layer: str) -> Location:
-        """The place of the section of a layer."""
+        """Return the place of the section of a layer."""
         return Location(self._file, self._sections.get(layer), layer)

@@ -1,4 +1,4 @@
-"""Environment variables and files named by an INI."""
+"""Environment variables and file names in an INI."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from n2d2py import resources
 
 
-def environment(name: str) -> str | None:
-    """The value of the environment variable `name`, or None.
+def read_environment_variable(name: str) -> str | None:
+    """Return the value of the environment variable `name`, or None.
 
-    `N2D2_MODELS`, when unset or empty, is the folder `models` of the installation.
+    `N2D2_MODELS`, if unset or empty, is the folder `models` of the installation.
     """
     value = os.environ.get(name)
     if name == "N2D2_MODELS" and not value:
@@ -19,24 +19,24 @@ def environment(name: str) -> str | None:
     return value
 
 
-def below_models(text: str) -> str | None:
-    """The rest of a path below N2D2_MODELS; None for other paths.
+def path_below_models(text: str) -> str | None:
+    """Return the part of a path below N2D2_MODELS; None for other paths.
 
-    Files written as ${N2D2_MODELS}/x often stand next to the INI.
+    Files written as ${N2D2_MODELS}/x often are next to the INI.
     """
-    models = environment("N2D2_MODELS") if os.path.isabs(text) else None
+    models = read_environment_variable("N2D2_MODELS") if os.path.isabs(text) else None
     return text[len(models) + 1 :] if models and text.startswith(f"{models}/") else None
 
 
 def resolve_path(text: str, folder: Path) -> Path | None:
-    """The existing file or folder that `text` names, or None.
+    """Return the existing file or folder named `text`, or None.
 
-    A relative name is looked for in the working directory, then in `folder`, that of the INI file; the latter also what
-    is not in the folder N2D2_MODELS.
+    A relative name is searched in the working directory, then in `folder`, that of the INI file. Files missing from N2D2_MODELS
+    are searched in `folder` too.
     """
     if not text or "\0" in text:
         return None
-    beside = below_models(text) or text
+    beside = path_below_models(text) or text
     for candidate in (Path(text), folder / beside):
         try:
             if candidate.exists():

@@ -1,4 +1,4 @@
-"""The keys that choose the precision of one layer: in its section of the INI, or of the export parameters."""
+"""Keys of the precision of one layer, in its section of the INI or of the export parameters."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ PRECISION_KEYS = keys(
     Key("QuantWeightBits", Kind.ENUM, None, choices=("2", "3", "4", "5", "6", "7", "8", "16")),
     Key("Quantize", Kind.BOOL, None, "0: compute the layer in floating point in an integer export."),
 )
-"""Absent keys mean what the rest of the network does."""
+"""Missing keys follow the rest of the network."""

@@ -1,7 +1,7 @@
-"""Schemas: the keys that a section may hold, their kinds and defaults, and the typed reading.
+"""Schemas: the keys of a section, their kinds and defaults, and typed reading.
 
-One mechanism for all sections: a key that the schema does not know is a warning (W102, an error
-under -strict) with the nearest known key; one that has no effect here an error or a warning (see `ignored`).
+One mechanism for all sections. An unknown key is a warning (W102, an error under -strict) with the nearest known key. A key
+without effect is an error or a warning (see `ignored`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class Key:
-    """A property: `name` may be a pattern of `*` and `?` (read with Values.matching).
+    """A property; `name` may be a pattern of `*` and `?` (read with Values.matching).
 
-    `default` is the typed value when the property is absent, REQUIRED for none. `minimum` and
-    `maximum` (inclusive) bound numbers and the items of lists. With `ignored`, values other than the default have no
-    effect. `check` raises Unreadable for a typed value that is not allowed.
+    `default`: typed value of an absent property, REQUIRED for none. `minimum` and `maximum` (inclusive) bound numbers and list
+    items. With `ignored`, values other than the default have no effect. `check` raises Unreadable for a typed value that is not
+    allowed.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Key:
         return "*" in self.name or "?" in self.name
 
     def read(self, name: str, text: str) -> tuple[Any, list]:
-        """The typed value and its remarks; raises Unreadable."""
+        """Return the typed value and its remarks; raise Unreadable."""
         value, remarks = convert(self.kind, name, text, self.choices)
         for item in value if isinstance(value, tuple) else (value,):
             if self.minimum is not None and item < self.minimum:
@@ -67,10 +67,11 @@ _TEXT = re.compile(r"^(\S+): (.*)$", re.MULTILINE)
 
 
 def keys(texts: str, *rows: Key) -> tuple[Key, ...]:
-    """The keys with their documentation: for each that has none, `texts` has a line `Name: sentences`, continued on indented lines.
+    """Return the keys with documentation: `texts` has lines `Name: sentences`, continued on indented lines, for keys without
+    one.
 
     Raises:
-        InternalError: when a text belongs to no key.
+        InternalError: if a text belongs to no key.
     """
     docs = dict(_TEXT.findall(texts.replace("\n    ", " ")))
     found = tuple(replace(row, doc=row.doc or docs.pop(row.name)) for row in rows)
@@ -81,7 +82,7 @@ def keys(texts: str, *rows: Key) -> tuple[Key, ...]:
 
 @dataclass(frozen=True)
 class Schema:
-    """The keys of one type of section; `accepted` holds known keys that have no effect."""
+    """The keys of one type of section; `accepted`: known keys without effect."""
 
     name: str
     keys: tuple[Key, ...]
@@ -89,18 +90,18 @@ class Schema:
     doc: str = ""
 
     def __add__(self, other: Schema) -> Schema:
-        """The keys of both, those of the right hiding equal names; name and doc of the right."""
+        """Return a schema with the keys of both; the right one overrides equal keys, name and doc."""
         merged = {key.name: key for key in (*self.keys, *other.keys)}
         accepted = dict.fromkeys((*self.accepted, *other.accepted))
         return Schema(other.name, tuple(merged.values()), tuple(accepted), other.doc or self.doc)
 
     def extended(self, *keys: Key, name: str | None = None, accepted: Iterable[Ignored] = (), doc: str | None = None) -> Schema:
-        """This schema with more keys (a key of the same name is replaced)."""
+        """Return a copy with more keys; a key of the same name is replaced."""
         more = self + Schema(name or self.name, keys, tuple(accepted))
         return replace(more, doc=self.doc if doc is None else doc)
 
     def key(self, name: str) -> Key | None:
-        """The key that describes the property `name`: its own before a pattern."""
+        """Return the key of the property `name`: an exact name before a pattern."""
         patterns = None
         for key in self.keys:
             if key.name == name:
@@ -110,16 +111,15 @@ class Schema:
         return patterns
 
     def accepts(self, name: str) -> Ignored | None:
-        """Reason why a property has no effect, or None."""
+        """Return the reason why a property has no effect, or None."""
         return next((entry for entry in self.accepted if wildcard_match(entry.pattern, name)), None)
 
     def read(self, section: Section | MergedSection, config: Schema | None = None, model: str = "") -> Values:
-        """The typed values of a section, and those of its ConfigSection when `config` describes it.
+        """Return the typed values of a section, and those of its ConfigSection if `config` is given.
 
         Raises:
-            N2D2Error: E108 a required property is absent, E109 or E122 a value is not readable or
-                not allowed, E119 no such ConfigSection, E124 a key without effect changes results,
-                and what expansion refuses; an ErrorList for several.
+            N2D2Error: E108 a required property is missing, E109 or E122 a value is not readable or not allowed, E119 no such
+                ConfigSection, E124 a key without effect changes results, and errors of expansion; an ErrorList for several.
         """
         errors: list[N2D2Error] = []
         entries = _read_keys(self, section, errors, config)
@@ -141,35 +141,35 @@ class _Entry:
 
 
 class Values:
-    """The typed values of one section: given ones and defaults."""
+    """Typed values of one section: given ones and defaults."""
 
     def __init__(self, section: Section | MergedSection, entries: dict[str, _Entry]):
         self.section = section
         self._entries = entries
 
     def __getitem__(self, name: str) -> Any:
-        """The typed value, or the default; a KeyError for a name that the schema does not have."""
+        """Return the typed value, or the default; raise KeyError for a name that the schema does not have."""
         return self._entries[name].value
 
     def __contains__(self, name: str) -> bool:
-        """True if the schema has the key or the section gives a property of one of its patterns."""
+        """True if the schema has the key or the section has a property of one of its patterns."""
         return name in self._entries
 
-    def given(self, name: str) -> bool:
+    def is_given(self, name: str) -> bool:
         """True if the value is written, not a default."""
         return name in self._entries and self._entries[name].where is not None
 
     def where(self, name: str) -> Location:
-        """Where the value is written; for a default, the section."""
+        """Return the place of the value; for a default, the section."""
         entry = self._entries.get(name)
         return entry.where if entry and entry.where else self.section.location
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
-        """The error for this section, at the place of `key` when given."""
+        """Return an error of this section, at the place of `key` if given."""
         return N2D2Error(code, what, where=self.where(key) if key else self.section.location, remedy=remedy)
 
     def matching(self, pattern: str) -> dict[str, Any]:
-        """The given values whose names match a pattern of `*` and `?`, in order."""
+        """Return the given values whose names match a pattern of `*` and `?`, in order."""
         return {
             name: entry.value
             for name, entry in self._entries.items()
@@ -177,7 +177,7 @@ class Values:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """All values by name, defaults included."""
+        """Return all values by name, with defaults."""
         return {name: entry.value for name, entry in self._entries.items()}
 
 
@@ -189,7 +189,7 @@ def _read_keys(
     for key in schema.keys:
         if not key.is_pattern and not section.has(key.name):
             if key.default is REQUIRED:
-                errors.append(_absent(schema, key, section))
+                errors.append(_missing_error(schema, key, section))
             else:
                 entries[key.name] = _Entry(key.default, None)
     for name in section.keys():
@@ -201,23 +201,23 @@ def _read_keys(
                 errors.append(error)
             else:
                 if key.ignored is not None and entries[name].value != key.default:
-                    _ignore(key.ignored, name, section, errors)
+                    _report_ignored(key.ignored, name, section, errors)
         elif config is not None and is_config_key(name):
             continue
         elif (entry := schema.accepts(name)) is not None:
-            if not entry.passes(section.text(name) if entry.same else ""):
-                _ignore(entry, name, section, errors)
+            if not entry.is_same_behaviour(section.text(name) if entry.same else ""):
+                _report_ignored(entry, name, section, errors)
         else:
             _warn_unknown(schema, name, section, config)
     return entries
 
 
-def _ignore(entry: Ignored, name: str, section: Section | MergedSection, errors: list[N2D2Error]) -> None:
-    """An error for a key without effect that changes results, else a part of the warning for its kind."""
+def _report_ignored(entry: Ignored, name: str, section: Section | MergedSection, errors: list[N2D2Error]) -> None:
+    """Report a key without effect: an error if it changes results, else a part of the warning for its kind."""
     where, document = section.where(name), section.document
     if entry.changes and not document.described:
         errors.append(entry.error(name, where))
-    elif document.first_time((where.file, where.line, name, entry.kind)):
+    elif document.is_first_time((where.file, where.line, name, entry.kind)):
         document.ignored.add(entry, name, where)
 
 
@@ -227,15 +227,15 @@ def _read_value(key: Key, name: str, section: Section | MergedSection) -> _Entry
     try:
         value, remarks = key.read(name, text)
     except Unreadable as problem:
-        raise _explained(problem, section, name, text).error(where) from None
+        raise _explain(problem, section, name, text).error(where) from None
     for remark in remarks:
-        if section.document.first_time((where.file, where.line, name, remark.what)):
+        if section.document.is_first_time((where.file, where.line, name, remark.what)):
             remark.say(where)
     return _Entry(value, where)
 
 
-def _explained(problem: Unreadable, section: Section | MergedSection, name: str, text: str) -> Unreadable:
-    """The problem with what was written, when that is not what was read, or a lost reference."""
+def _explain(problem: Unreadable, section: Section | MergedSection, name: str, text: str) -> Unreadable:
+    """Add the written text if expansion changed it, or a missing section of a reference, to the problem."""
     raw = section.raw(name)
     if raw.strip() != text.strip():
         return Unreadable(f"{problem.what} (written {shorten(raw)})", problem.remedy, problem.code)
@@ -247,7 +247,7 @@ def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
     return problem
 
 
-def _absent(schema: Schema, key: Key, section: Section | MergedSection) -> N2D2Error:
+def _missing_error(schema: Schema, key: Key, section: Section | MergedSection) -> N2D2Error:
     unknown = [name for name in section.keys() if schema.key(name) is None and not schema.accepts(name)]
     like = nearest(key.name, unknown)
     remedy = f"is '{like}' meant?" if like else f"add {key.name}=<{key.kind.value}>"
@@ -258,7 +258,7 @@ def _absent(schema: Schema, key: Key, section: Section | MergedSection) -> N2D2E
 
 def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection, config: Schema | None) -> None:
     where = section.where(name)
-    if not section.document.first_time((where.file, where.line, name, schema.name)):
+    if not section.document.is_first_time((where.file, where.line, name, schema.name)):
         return
     if config is not None and config.key(name) is not None:
         remedy: str | None = f"put {name} in a section named by ConfigSection="

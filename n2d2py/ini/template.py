@@ -1,8 +1,7 @@
 """The template language of `.ini.tpl` files: `{{VAR}}` and `{% if/for/block/set/include %}`.
 
-A template is parsed into a tree and rendered with named text parameters; each line of the result
-keeps the file and line that it comes from. Every tag stands on one line. The work of all
-renderings of one document is bounded.
+A template is parsed into a tree and rendered with named text parameters. Each line of the result keeps its file and line of
+origin. Each tag is on one line. The work of all renderings of one document is limited.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _CLOSES = {"endif": "if", "endfor": "for", "endblock": "block", "endset": "set"}
 
 @dataclass
 class _Node:
-    """A tag with its control words, or a text, at `line`; `body` is what the tag encloses."""
+    """A tag with its control words, or a text, at `line`; `body` is the enclosed content."""
 
     kind: str
     line: int
@@ -47,7 +46,7 @@ class _Node:
 
 
 class _Parser:
-    """Turns the text of one template into a tree of nodes."""
+    """Parser of the text of one template into a tree of nodes."""
 
     def __init__(self, file: str, section: str):
         self._file = file
@@ -134,7 +133,7 @@ class _Parser:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Rendered text and its origin; a `value` stays at the line of its tag, whatever it holds."""
+    """Rendered text and its origin; a `value` stays at the line of its tag, even with line ends in it."""
 
     text: str
     line: int
@@ -143,7 +142,7 @@ class _Piece:
 
 
 class Renderer:
-    """Renders templates for one document; `find` turns a file name and its place into a path."""
+    """Template renderer of one document; `find` maps a file name and its place to a path."""
 
     def __init__(self, find: Finder):
         self._find = find
@@ -155,17 +154,17 @@ class Renderer:
         self._includes = 0
 
     def render(self, path: Path, parameters: dict[str, Parameter], section: str) -> list[SourceLine]:
-        """The lines of the template at `path` rendered for `section`.
+        """Return the lines of the template at `path` rendered for `section`.
 
-        A parameter may be a function: it is called when its value is needed.
+        A parameter may be a function, which is called when the value is needed.
 
         Raises:
-            N2D2Error: E117 beyond the bounds, E118 malformed template, E120 parameter not defined
-                or defined twice; E101, E102 for an unreadable file.
+            N2D2Error: E117 limits exceeded, E118 malformed template, E120 parameter undefined or defined twice; E101, E102 for an
+                unreadable file.
         """
         self._section = section
         self._includes = 0
-        return _lines(self._file(path, dict(parameters)))
+        return _split_lines(self._file(path, dict(parameters)))
 
     def _file(self, path: Path, scope: dict[str, Parameter]) -> Iterator[_Piece]:
         if path not in self._trees:
@@ -199,7 +198,7 @@ class Renderer:
 
     def _variable(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
         where = Location(file, node.line, self._section)
-        value = _value(scope, node.words[0], where)
+        value = _parameter_text(scope, node.words[0], where)
         self._work(1, value, where)
         yield _Piece(value, node.line, file, value=True)
 
@@ -208,7 +207,7 @@ class Renderer:
         if operator in ("exists", "not_exists"):
             holds = (name in scope) == (operator == "exists")
         else:
-            actual = _value(scope, name, Location(file, node.line, self._section))
+            actual = _parameter_text(scope, name, Location(file, node.line, self._section))
             holds = (actual == "".join(value)) == (operator == "==")
         yield from self._nodes(node.body if holds else node.otherwise, scope, file)
 
@@ -217,7 +216,7 @@ class Renderer:
         name = node.words[0]
         if name in scope:
             raise N2D2Error("E120", f"loop variable '{name}' is already a parameter", where=where, remedy="rename it")
-        bounds = [_integer(scope, word, where) for word in node.words[3:]]
+        bounds = [_parse_integer(scope, word, where) for word in node.words[3:]]
         start, end = bounds if len(bounds) == 2 else (0, bounds[0])
         self._work(max(0, end - start), "", where)
         for index in range(start, end):
@@ -228,7 +227,7 @@ class Renderer:
     def _block(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
         where = Location(file, node.line, self._section)
         array = node.words[0]
-        count = _integer(scope, array, where)
+        count = _parse_integer(scope, array, where)
         self._work(max(0, count) * len(scope), "", where)
         for index in range(count):
             prefix = f"{array}[{index}]"
@@ -251,7 +250,7 @@ class Renderer:
         self._includes -= 1
 
 
-def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
+def _parameter_text(scope: dict[str, Parameter], name: str, where: Location) -> str:
     if name not in scope:
         like = nearest(name, scope)
         remedy = f"did you mean '{like}'?" if like else f"add {name}=<value> to [{where.section}]"
@@ -262,16 +261,16 @@ def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
     return value
 
 
-def _integer(scope: dict[str, Parameter], word: str, where: Location) -> int:
-    text = word if _INTEGER.fullmatch(word) else _value(scope, word, where)
+def _parse_integer(scope: dict[str, Parameter], word: str, where: Location) -> int:
+    text = word if _INTEGER.fullmatch(word) else _parameter_text(scope, word, where)
     if not _INTEGER.fullmatch(text.strip()):
         what = f"template parameter '{word}' is '{text[:40]}', not an integer"
         raise N2D2Error("E120", what, where=where, remedy="give a whole number")
     return int(text)
 
 
-def _lines(pieces: Iterator[_Piece]) -> list[SourceLine]:
-    """The pieces cut into lines, each with the place of the first piece on it."""
+def _split_lines(pieces: Iterator[_Piece]) -> list[SourceLine]:
+    """Split the pieces into lines, each at the place of its first piece."""
     result: list[SourceLine] = []
     parts: list[str] = []
     place: tuple[str, int] | None = None

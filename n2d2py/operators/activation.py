@@ -72,7 +72,7 @@ _SCHEMA = ACTIVATED.extended(
 
 @ini("Activation", _SCHEMA)
 def _build(context: LayerContext) -> None:
-    tensor = context.joined()
+    tensor = context.concat_inputs()
     require_channels(context, tensor)
     function = read_activation(context.values)
     context.add(Identity() if function is None else Activation(function), [tensor])
@@ -110,7 +110,7 @@ def threshold_function(operation: str, threshold: float, maximum: float) -> Func
 
 @ini("Threshold", _THRESHOLD, _THRESHOLD_CONFIG)
 def _threshold(context: LayerContext) -> None:
-    values, tensor = context.values, context.joined()
+    values, tensor = context.values, context.concat_inputs()
     require_channels(context, tensor)
     context.add(Activation(threshold_function(values["Operation"], values["Threshold"], values["MaxValue"])), [tensor])
 

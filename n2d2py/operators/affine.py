@@ -59,7 +59,7 @@ _SCHEMA = LAYER.extended(
 
 @ini("Scaling", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
-    tensor = context.joined()
+    tensor = context.concat_inputs()
     count = require_channels(context, tensor)
     context.add(
         Affine(),

@@ -80,7 +80,7 @@ _CONFIG = CONFIGURATION.extended(
 @ini("BatchNorm", _SCHEMA, _CONFIG)
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
-    tensor = context.joined()
+    tensor = context.concat_inputs()
     count = channels(context.graph.shape(tensor))
     if count != outputs:
         what = f"NbOutputs={outputs}, but the input has {count} channels"

@@ -90,7 +90,10 @@ def _build(context: LayerContext) -> None:
     stride = (geometry.stride[0] * subsample[0], geometry.stride[1] * subsample[1])
     params, groups = read_parameters(context, geometry.kernel)
     context.add(
-        Conv(stride, geometry.pads, geometry.dilation, groups), [context.joined()], params, read_activation(context.values)
+        Conv(stride, geometry.pads, geometry.dilation, groups),
+        [context.concat_inputs()],
+        params,
+        read_activation(context.values),
     )
 
 

@@ -127,7 +127,7 @@ def _build(context: LayerContext) -> None:
     params, groups = read_parameters(context, geometry.kernel)
     context.add(
         Deconv(geometry.stride, geometry.pads, geometry.dilation, groups),
-        [context.joined()],
+        [context.concat_inputs()],
         params,
         read_activation(context.values),
     )

@@ -16,7 +16,7 @@ from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.convolution import REMAP, remapped
+from n2d2py.frontend.ini.convolution import REMAP, remap_outputs
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
@@ -103,9 +103,9 @@ def _flatten_inputs(context: LayerContext) -> str:
     for index, (_, tensor) in enumerate(context.parents):
         shape = context.graph.shape(tensor)
         if len(shape) > 2:
-            tensor = context.helper(f"flatten{index}", Reshape((elements(shape),)), [tensor])
+            tensor = context.add_helper(f"flatten{index}", Reshape((elements(shape),)), [tensor])
         flat.append(tensor)
-    return context.helper("concat", Concat(), flat)
+    return context.add_helper("concat", Concat(), flat)
 
 
 @ini("Fc", _SCHEMA, _CONFIG)
@@ -121,7 +121,7 @@ def _build(context: LayerContext) -> None:
             raise values.fail("E124", "Normalize=1 is not supported with QWeight", "remove one of them", "Normalize")
         weights = weights / np.sqrt(np.square(weights).sum(1, keepdims=True) + np.float32(SMALLEST_SQUARE))
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
-    context.add(Fc(), [_flatten_inputs(context)], remapped(context, weights, bias), read_activation(values))
+    context.add(Fc(), [_flatten_inputs(context)], remap_outputs(context, weights, bias), read_activation(values))
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------

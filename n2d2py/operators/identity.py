@@ -56,7 +56,7 @@ _CONFIG = CONFIGURATION.extended(_RATIO, name="Dropout configuration")
 
 @ini("Dropout", _SCHEMA, _CONFIG)
 def _from_ini(context: LayerContext) -> None:
-    context.add(Dropout(ratio=context.values["Dropout"]), [context.joined()])
+    context.add(Dropout(ratio=context.values["Dropout"]), [context.concat_inputs()])
 
 
 @ini(
@@ -69,7 +69,7 @@ def _from_ini(context: LayerContext) -> None:
     ),
 )
 def _target_bias_from_ini(context: LayerContext) -> None:
-    context.add(Identity(), [context.joined()])
+    context.add(Identity(), [context.concat_inputs()])
 
 
 @onnx_emitter("Identity", "Dropout")

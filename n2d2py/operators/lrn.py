@@ -108,7 +108,7 @@ def _from_onnx(a: Arrays) -> None:
     ),
 )
 def _from_ini(context: LayerContext) -> None:
-    values, tensor = context.values, context.joined()
+    values, tensor = context.values, context.concat_inputs()
     size = clip_window(values["N"], require_channels(context, tensor))
     context.add(LRN(size, values["Alpha"], values["Beta"], values["K"]), [tensor])
 

@@ -114,7 +114,7 @@ _SCHEMA = LAYER.extended(
 
 @ini("Padding", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
-    context.add(Padding(tuple(context.values[f"{side}Padding"] for side in _SIDES)), [context.joined()])
+    context.add(Padding(tuple(context.values[f"{side}Padding"] for side in _SIDES)), [context.concat_inputs()])
 
 
 @onnx_emitter("Padding")

@@ -62,7 +62,7 @@ _SCHEMA = LAYER.extended(
 
 @ini("Reshape", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
-    tensor, dims = context.joined(), list(context.values["Dims"])
+    tensor, dims = context.concat_inputs(), list(context.values["Dims"])
     shape = context.graph.shape(tensor)
     if not 1 <= len(dims) <= 3 or dims.count(-1) > 1:
         what = f"Dims with {len(dims)} values, {dims.count(-1)} of them -1, is not a shape"

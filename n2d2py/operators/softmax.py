@@ -167,7 +167,7 @@ _SCHEMA = LAYER.extended(
 
 @ini("Softmax", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
-    tensor = context.joined()
+    tensor = context.concat_inputs()
     count, size = require_channels(context, tensor), context.values["GroupSize"]
     if size and count % size:
         what = f"GroupSize={size} does not divide the {count} channels"

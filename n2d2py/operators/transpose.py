@@ -78,7 +78,7 @@ _SCHEMA = LAYER.extended(
 @ini("Transpose", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     as_images(context)
-    tensor, perm = context.joined(), context.values["Perm"]
+    tensor, perm = context.concat_inputs(), context.values["Perm"]
     if sorted(perm) != [0, 1, 2, _BATCH] or perm[_BATCH] != _BATCH:
         what = f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last"
         raise context.fail("E209", what, "give a permutation of 0, 1 and 2, then 3", "Perm")

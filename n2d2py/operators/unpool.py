@@ -136,7 +136,7 @@ def _from_ini(context: LayerContext) -> None:
         share = np.full((count, 1, *kernel), 1.0 / (kernel[0] * kernel[1]), np.float32)
         context.add(
             Deconv(stride, (*pads, *pads), groups=count),
-            [context.joined()],
+            [context.concat_inputs()],
             {"weights": share, "bias": np.zeros(count, np.float32)},
             read_activation(values),
         )
@@ -145,7 +145,9 @@ def _from_ini(context: LayerContext) -> None:
     if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):
         what = f"the window differs from that of the pool [{pool.name}] named by ArgMax"
         raise context.fail("E210", what, "give both layers the same PoolDims, Stride and Padding", "ArgMax")
-    context.add(Unpool(kernel, stride, (*pads, *pads)), [context.joined(), pool.inputs[0]], activation=read_activation(values))
+    context.add(
+        Unpool(kernel, stride, (*pads, *pads)), [context.concat_inputs(), pool.inputs[0]], activation=read_activation(values)
+    )
 
 
 def _pool(context: LayerContext) -> Node:

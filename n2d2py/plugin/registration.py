@@ -186,7 +186,7 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
             value = context.values[key.name]
             values[one.name] = value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
         count = getattr(made, "inputs", 1)
-        tensors = [context.joined()] if count == 1 else [tensor for _, tensor in context.parents]
+        tensors = [context.concat_inputs()] if count == 1 else [tensor for _, tensor in context.parents]
         if count > 1 and len(tensors) != count:
             what = f"{made.ini} reads {count} inputs, but Input names {len(tensors)}"
             raise context.fail("E022", what, "correct Input", "Input")
@@ -197,7 +197,7 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
             for name, shape in (op.parameter_shapes(*shapes) if hasattr(op, "parameter_shapes") else {}).items()
         }
         node = context.add(op, tensors, params, read_activation(context.values))
-        if context.values.given("NbOutputs"):
+        if context.values.is_given("NbOutputs"):
             require_channels(context, node.output)
 
 

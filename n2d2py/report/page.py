@@ -132,7 +132,7 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
         "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
         "misses": [
             Missed(miss, classes[miss.label], classes[miss.estimated], pictures.get(miss.index, ""))
-            for miss in score.misses_of_classes(MISSES_SHOWN)
+            for miss in score.misses_by_class(MISSES_SHOWN)
         ],
         "miss_count": len(score.misclassified),
         "by_class": list(zip(classes, confusion.sum(axis=1).tolist(), class_metrics(confusion), strict=True))

@@ -11,7 +11,7 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.footprint import Footprint
 from n2d2py.report.in_float import float_layers_in, float_shares
 from n2d2py.report.layers import LayerRow, layer_times, totals
-from n2d2py.targets import agreement, common
+from n2d2py.targets import agreement, common_positions
 
 SCORE_LABELS = ("float", "simulated", "compiled")
 
@@ -65,7 +65,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     result["samples"] = {label: len(score.indices) for label, score in scores.items() if score is not None}
     if (base := scores.pop("float")) is not None:
         found = {label: score for label, score in scores.items() if score is not None}
-        result["shared_samples"] = {label: len(common(base, score)[0]) for label, score in found.items()}
+        result["shared_samples"] = {label: len(common_positions(base, score)[0]) for label, score in found.items()}
         result["agreement"] = {label: agreement(base, score) for label, score in found.items()}
         scores["float"] = base
     if any(score is not None and score.errors is not None for score in scores.values()):

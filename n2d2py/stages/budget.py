@@ -75,9 +75,9 @@ def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOption
 
 def _without_parameter(network: LoadedNetwork, target: Target, name: str) -> LoadedNetwork:
     """Return the network without an optional export parameter that trades memory for speed."""
-    if target.parameters.key(name) is None or network.params.given(name):
+    if target.parameters.key(name) is None or network.params.is_given(name):
         return network
-    return replace(network, params=network.params.over({name: False}))
+    return replace(network, params=network.params.with_values({name: False}))
 
 
 def _fit_memory(
@@ -94,7 +94,7 @@ def _fit_memory(
     ways = [*([wide] if able else []), options, *([small] if options.bits == 8 and small != options else [])]
     typed = {way: _uncorrected(observed, way) for way in ways}
     sizes = []
-    for params in (network.params, network.params.over({"MemoryBudget": budget})):
+    for params in (network.params, network.params.with_values({"MemoryBudget": budget})):
         for way in ways if params is network.params else ways[-2:]:
             try:
                 plan = planned(typed[way], params, target.adds_residuals, target.scratch_needs).plan
@@ -102,7 +102,7 @@ def _fit_memory(
                 if error.code != "E607":
                     raise
                 smallest = planned(
-                    typed[way], network.params.over({"MemoryBudget": 0}), target.adds_residuals, target.scratch_needs
+                    typed[way], network.params.with_values({"MemoryBudget": 0}), target.adds_residuals, target.scratch_needs
                 ).plan
                 sizes.append(smallest.arena_bytes)
                 continue

@@ -137,7 +137,7 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
     if not allowed or not stimuli:
         return {}
     stimuli = _evenly_spaced(stimuli, options)
-    chosen = stimuli.spread(min(len(stimuli), _MOST_SAMPLES["best"]))
+    chosen = stimuli.sample_evenly(min(len(stimuli), _MOST_SAMPLES["best"]))
     found = choose_float_inputs(graph, np.concatenate([x for x, _, _ in chosen.batches(SAMPLE_BATCH)]), _ranges(graph, network))
     for name, scales in found.items():
         how = f", with a scale for each of its {scales[0].size} channels" if scales.size else ""
@@ -227,7 +227,7 @@ def _reload_statistics(network: LoadedNetwork, options: CalibrationOptions, stat
     stimuli = set_to_calibrate(network)
     samples: list[np.ndarray] = []
     if stimuli is not None:
-        total, stimuli = len(stimuli), stimuli.spread(statistics.stimuli)
+        total, stimuli = len(stimuli), stimuli.sample_evenly(statistics.stimuli)
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
         samples = _samples(graph, stimuli, total, options)
     log.notice("calibration: reloaded the statistics of %d samples", statistics.stimuli)
@@ -271,7 +271,7 @@ def _add_checked_samples(observed: Observed, network: LoadedNetwork, calibrated:
     size = SAMPLE_BATCH if graph.states else min(SAMPLE_BATCH, batch_size(graph))
 
     def batches(most: int) -> list[np.ndarray]:
-        return [x for x, _, _ in pool.spread(most).batches(size)]
+        return [x for x, _, _ in pool.sample_evenly(most).batches(size)]
 
     return replace(
         observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=fresh, noise=network.data.random
@@ -288,7 +288,7 @@ def _samples(graph: Graph, calibrated: Stimuli, total: int, options: Calibration
     unseen, withheld = max(total - len(calibrated), len(calibrated) - count), min(len(calibrated) // _WITHHELD, _MOST_CHECKED)
     if options.withhold and not graph.states and unseen < _FEWEST_CHECKED <= withheld:
         count = len(calibrated) - withheld
-    chosen = calibrated.spread(count)
+    chosen = calibrated.sample_evenly(count)
     batches = log.progress(
         (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
     )
@@ -318,4 +318,4 @@ def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) ->
 
 def _evenly_spaced(stimuli: Stimuli, options: CalibrationOptions) -> Stimuli:
     """Return as many evenly spaced samples as the options say."""
-    return stimuli if options.stimuli < 0 else stimuli.spread(options.stimuli)
+    return stimuli if options.stimuli < 0 else stimuli.sample_evenly(options.stimuli)

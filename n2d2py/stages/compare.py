@@ -315,7 +315,7 @@ def sensitivity_stage(
     lost = points_lost(scores)
     if quantized.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
         return Sensitivity()
-    chosen = stimuli.spread(asked or _STIMULI)
+    chosen = stimuli.sample_evenly(asked or _STIMULI)
     inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])
     biases = quantized.types.biases
     losses = layer_losses(quantized.float_graph, quantized.graph, inputs, biases.shifts if biases else None)

@@ -69,7 +69,7 @@ def _reserving(room: int, settings: Settings, params: Params, planning: Callable
     """The network whose tensors have so many bytes less in the first memory."""
     first = settings.memories[0]
     others = (text for text in params["Memories"] if not text.startswith(f"{first.name}:"))
-    planned = planning(params.over({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
+    planned = planning(params.with_values({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
     memories = (replace(planned.plan.memories[0], reserved=room), *planned.plan.memories[1:])
     return replace(planned, plan=replace(planned.plan, memories=memories))
 

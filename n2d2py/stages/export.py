@@ -22,7 +22,7 @@ from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.score import expected_labels
-from n2d2py.targets.pixels import fitted_labels
+from n2d2py.targets.pixels import fit_labels
 from n2d2py.targets.target import ScoreTarget
 
 
@@ -35,7 +35,7 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
     """Return the `-db-export` samples, evenly spaced over the test set, and their indices."""
     if stimuli is None or count == 0:
         return None, np.zeros(0, np.int64)
-    chosen = stimuli if count < 0 else stimuli.spread(count)
+    chosen = stimuli if count < 0 else stimuli.sample_evenly(count)
     positions = (
         np.arange(len(stimuli))
         if chosen is stimuli
@@ -117,7 +117,7 @@ def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, la
     expected = _expected_outputs(network, target, shape, labels)
     positions = height(shape) * width(shape)
     if labels.ndim == 3 and not target.as_data:
-        at = fitted_labels(expected, (height(shape), width(shape)), max(channels(shape), 2))
+        at = fit_labels(expected, (height(shape), width(shape)), max(channels(shape), 2))
         return at.reshape(len(labels), positions).astype(np.int32)
     if labels.ndim == 3:
         expected = np.full(len(labels), -1, np.int64)

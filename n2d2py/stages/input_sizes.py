@@ -9,7 +9,7 @@ from n2d2py import log
 from n2d2py.data.arrays import open_npy
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.input_data import InputData, open_data
-from n2d2py.data.several import array_files
+from n2d2py.data.multi_input import array_files
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxModel

@@ -19,17 +19,17 @@ from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
 from n2d2py.data.input_data import open_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
+from n2d2py.data.multi_input import open_multi_input
 from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
-from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.post import read_post
-from n2d2py.frontend.ini.recipes import computed_keys
+from n2d2py.frontend.ini.recipes import unignore_training_keys
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
 from n2d2py.frontend.ini.weights import WeightStore, open_weights
@@ -200,7 +200,7 @@ def _warn_without_effect(network: LoadedNetwork) -> None:
         why = "it applies to ONNX and TFLite files only" if network.document is not None else ""
         if name == "StateCalls" and not network.graph.states:
             why = "the network has no states"
-        if why and params.given(name) and params[name]:
+        if why and params.is_given(name) and params[name]:
             log.warning("W109", f"{name} has no effect: {why}", where=params.where(name), remedy="remove it")
 
 
@@ -212,7 +212,7 @@ def _in_calls(network: LoadedNetwork) -> LoadedNetwork:
     graph.calls = network.params["StateCalls"]
 
     def calls(stimuli: Stimuli) -> Stimuli:
-        return stimuli.following(graph.calls or max(len(stimuli), 1))
+        return stimuli.as_calls(graph.calls or max(len(stimuli), 1))
 
     noise = data.noise
     drawn = None if noise is None else lambda count: calls(noise(count))
@@ -252,7 +252,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         learning = options.training == "now"
         provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
         if options.input_format is not None:
-            provider = provider.of_frames(read_frame(options.input_format))
+            provider = provider.with_frames(read_frame(options.input_format))
     shape = provider.shape if provider else read_environment(document, for_data=options.extent == "all").shape
     has_own = provider is not None and has_database(document) and provider.database is not instead
     has_validation = provider is not None and has_own and provider.sizes().get("Validation", 0) > 0
@@ -291,7 +291,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         if target.mapping and provider is not None
     }
     if options.training:
-        computed_keys(document.ignored)
+        unignore_training_keys(document.ignored)
     document.ignored.warn()
     if provider is not None:
         document.notice_unused()
@@ -352,7 +352,7 @@ def _provide_data(
         provider.value_range if first else None,
         steps,
         "\n".join(steps),
-        learned=provider.learned if options.training == "now" and "Learn" in sets else None,
+        learned=provider.training_stimuli if options.training == "now" and "Learn" in sets else None,
         draws=provider.draws,
         random=options.data is None and isinstance(provider.database.items, RandomItems),
     )
@@ -361,7 +361,7 @@ def _provide_data(
     name = open_data(options.data).name
     if given is not None:
         if has_own:
-            sets["Validation"] = provider.on(given).stimuli("Validation")
+            sets["Validation"] = provider.with_database(given).stimuli("Validation")
             data = replace(data, sets=sets, value_range=None)
         return replace(data, origin=f"{data.origin}{name} {len(given.items)}")
     if provider.transforms:
@@ -399,7 +399,7 @@ def _open_data(
     contract = InputContract(classes=tuple(names))
     if len(inputs) > 1:
         refuse_for_several(options, len(inputs))
-        stimuli = open_several(given, inputs, options.input_range or (0.0, 1.0), integers, ports)
+        stimuli = open_multi_input(given, inputs, options.input_range or (0.0, 1.0), integers, ports)
         how = preprocessing(LoadOptions(input_range=options.input_range), (), metadata, network)
     else:
         ((name, shape),) = inputs.items()
@@ -415,7 +415,7 @@ def _open_data(
             raise N2D2Error("E417", what, remedy="remove it")
         stimuli = open_source(given, taken, how, port)
         reals = not given.is_folder and read_arrays(given)[0].dtype.kind == "f"
-        bytes_known = not turned and (not reals or how.told or how.declared is not None)
+        bytes_known = not turned and (not reals or how.from_metadata or how.declared is not None)
         contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
         labelled = stimuli.labels[stimuli.labels >= 0]
         what = "images" if pictures else "samples" if options.audio is None else "sounds"
@@ -487,7 +487,7 @@ def _declared_contract(graph: Graph, options: LoadOptions, metadata: OnnxMetadat
     if len(graph.fed) > 1 or port.image_axes != (0, 1, 2):
         return InputContract(classes=names)
     how = preprocessing(options, shape, metadata, graph.name, bool(_integer_inputs(graph)), port.type, silent=True)
-    known = how.told or how.declared is not None or how.by_formula or how.source is not None
+    known = how.from_metadata or how.declared is not None or how.by_formula or how.source is not None
     return how.contract(shape, names, options.bgr or metadata.bgr, known)
 
 

@@ -41,7 +41,7 @@ def plan_stage(
     """Run `planned` and report the result."""
     kept = graph.state_bytes
     if kept and params["MemoryBudget"] > 0 and Settings.of(params).state_memory is None:
-        params = params.over({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
+        params = params.with_values({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
     found = place_in_memories(lambda each: planned(graph, each, adds_residuals, scratch), params, constants)
     plan = found.plan
     log.notice(
@@ -109,7 +109,7 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: S
     found = planned_strips(graph, params, found, placed) or found
     if params["PackActivations"] and graph.bits > 0:
         planning = partial(_planned, params=params, adds_residuals=adds_residuals)
-        smallest = partial(_planned, params=params.over({"MemoryBudget": 0}), adds_residuals=adds_residuals)
+        smallest = partial(_planned, params=params.with_values({"MemoryBudget": 0}), adds_residuals=adds_residuals)
         found = planned_packed(graph, found.plan if found else None, planning, params["MemoryBudget"], smallest) or found
     if found is not None:
         return found

@@ -51,11 +51,13 @@ def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[An
         raise N2D2Error("E007", f"-memory-report: {target.name} places its memory itself", remedy="leave out -export")
     graphs = _typed(network, options)
     graph, params = next(graphs)[1], network.params
-    free = params.over({"MemoryBudget": -1, "MemoryMode": "auto", "StreamInput": False, "MaxExtraMacs": 0, "Memories": ()})
+    free = params.with_values(
+        {"MemoryBudget": -1, "MemoryMode": "auto", "StreamInput": False, "MaxExtraMacs": 0, "Memories": ()}
+    )
     ways: dict[str, dict[str, Any]] = {name: {"MemoryManagerStrategy": name} for name in STRATEGIES}
     ways["OptimizeStream, input by rows"] = {"MemoryManagerStrategy": "OptimizeStream", "StreamInput": True}
     ways |= {f"MemoryMode={mode}": {"MemoryMode": mode} for mode in MODES}
-    rows = [_row(graph, title, free.over(values), target) for title, values in ways.items()]
+    rows = [_row(graph, title, free.with_values(values), target) for title, values in ways.items()]
     widths = [max(len(row[i]) for row in [_TITLES, *rows]) for i in range(len(_TITLES))]
     lines = [
         "  ".join(
@@ -150,7 +152,7 @@ def _curves(graph: QuantGraph, params: Params) -> str:
 
 def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
     """Savings by MaxExtraMacs: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
-    params = params.over({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
+    params = params.with_values({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
     trials = StripTrials(graph, params, placing_scratch(params, target.scratch_needs))
     lines, least = [], 0
     work = trials.search.work

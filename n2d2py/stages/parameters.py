@@ -17,7 +17,7 @@ def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) 
     layers that it does not know. A default value is not a demand."""
     overruled = target.overruled(params.as_dict(), graph.bits)
     for key in params.schema.keys:
-        if params.given(key.name) and params[key.name] != key.default:
+        if params.is_given(key.name) and params[key.name] != key.default:
             if target.parameters.key(key.name) is None and GENERAL.key(key.name) is None:
                 _warn(params, key.name, f"the {target.name} export does not read it")
             elif key.name in overruled:

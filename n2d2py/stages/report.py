@@ -128,7 +128,7 @@ def report_stage(
 def _missed_images(scores: Scores, tested: Stimuli | None, contract: InputContract) -> dict[int, np.ndarray]:
     """The first misclassified stimuli of each target as images, by their number among the tested ones."""
     missed = {
-        miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misses_of_classes(MISSES_SHOWN)
+        miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misses_by_class(MISSES_SHOWN)
     }
     if tested is None or len(tested.shape) != 3:
         return {}
@@ -142,7 +142,7 @@ def _input_images(network: LoadedNetwork) -> list[InputImage]:
     if stimuli is None or network.data.random or len(stimuli.shape) != 3:
         return []
     found = []
-    chosen = stimuli.spread(_INPUTS)
+    chosen = stimuli.sample_evenly(_INPUTS)
     for at in range(len(chosen)):
         sample = chosen[at]
         image = stimulus_picture(sample, network.data.contract)

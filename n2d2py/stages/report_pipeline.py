@@ -37,7 +37,7 @@ def pipeline_data(
     stimuli = tested or set_to_calibrate(network)
     if stimuli is None or (stimuli.raw is None if words is not None else post is None):
         return None
-    samples = _samples(with_pipeline(Simulator(graph), network, graph), stimuli.spread(_SAMPLES), words is not None)
+    samples = _samples(with_pipeline(Simulator(graph), network, graph), stimuli.sample_evenly(_SAMPLES), words is not None)
     if not samples:
         return None
     contract = network.data.contract

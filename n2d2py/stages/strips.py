@@ -125,7 +125,7 @@ def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params) -> N2D2
     if not runs_by_lines(params.as_dict()):
         return refused
     budget = params["MemoryBudget"]
-    trials = StripTrials(graph, params.over({"MaxExtraMacs": 100.0}), lambda network: (network, True))
+    trials = StripTrials(graph, params.with_values({"MaxExtraMacs": 100.0}), lambda network: (network, True))
     for point in trials.points():
         trial = trials.make(point, budget)
         if trial is not None and trial.fits:

@@ -77,10 +77,10 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
 
 def _write_rates(found: list[tuple[float, float]], folder: Path) -> None:
     """Write training/find_lr.csv, and propose the rate at which the loss falls steepest."""
-    from n2d2py.training.rates import steepest_rate
+    from n2d2py.training.rates import find_steepest_rate
 
     write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in found))
-    rate = steepest_rate(found)
+    rate = find_steepest_rate(found)
     if rate is None:
         log.notice("no learning rate made the loss fall: check the fillers, the loss and the data")
     else:
@@ -199,7 +199,7 @@ def _warn_of_alpha(network: LoadedNetwork) -> None:
     lacking = {
         name: recipe.values
         for name, recipe in (store.recipes or {}).items()
-        if "QAct" in recipe.values and recipe.values["QAct"] == "SAT" and not recipe.values.given("QAct.Alpha")
+        if "QAct" in recipe.values and recipe.values["QAct"] == "SAT" and not recipe.values.is_given("QAct.Alpha")
         if not store.has(name, "QAct_SAT_Alpha")
     }
     if lacking:

@@ -1,4 +1,4 @@
-"""Detections against labelled boxes: average precision as COCO defines it (https://cocodataset.org/#detection-eval)."""
+"""Evaluation of detections against labelled boxes: average precision as in COCO (https://cocodataset.org/#detection-eval)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import cached_property
 import numpy as np
 
 IOUS = np.linspace(0.5, 0.95, 10)
-"""Intersections over unions from which on a detection counts as the labelled box."""
+"""Thresholds of intersection over union for a detection to match a labelled box."""
 _RECALLS = np.linspace(0, 1, 101)
-_MOST = 100
-"""Detections of an image that count, the highest scores first."""
+_MAX_DETECTIONS = 100
+"""Limit of detections per image; the highest scores count."""
 
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Detections and labelled boxes of stimuli, one array for each.
+    """Detections and labelled boxes, one array for each sample.
 
     Attributes:
-        found: (n, 6) float64: class, score, x0, y0, x1, y1, the highest score first.
+        found: (n, 6) float64: class, score, x0, y0, x1, y1, in descending order of the score.
         labelled: (m, 6) float64: class, 1 for a crowd, whose detections do not count, x0, y0, x1, y1.
     """
 
@@ -27,54 +27,56 @@ class Boxes:
     labelled: tuple[np.ndarray, ...]
 
     def of(self, positions: np.ndarray) -> Boxes:
-        """Those of some stimuli."""
+        """Return the boxes of the samples at these positions."""
         return Boxes(*(tuple(each[int(at)] for at in positions) for each in (self.found, self.labelled)))
 
     @cached_property
     def precisions(self) -> dict[int, np.ndarray]:
-        """Average precision (10,) of each class that has labelled boxes, at each of the IOUS."""
+        """Average precision (10,) at each of the IOUS, by class with labelled boxes."""
         classes = {int(label) for each in self.labelled for label in each[each[:, 1] == 0, 0]}
         return {label: self._precision(label) for label in sorted(classes)}
 
     @property
     def percent(self) -> float | None:
-        """Mean of the classes and of IOUS, in percent: mAP; None without labelled boxes."""
+        """mAP in percent: mean over the classes and IOUS; None without labelled boxes."""
         return 100.0 * float(np.mean(list(self.precisions.values()))) if self.precisions else None
 
     @property
     def percent_50(self) -> float | None:
-        """As `percent`, at an intersection over union of 0.5."""
+        """mAP at an intersection over union of 0.5, in percent."""
         return 100.0 * float(np.mean([one[0] for one in self.precisions.values()])) if self.precisions else None
 
     def _precision(self, label: int) -> np.ndarray:
         count, scores, hits, counted = 0, [], [], []
         for found, labelled in zip(self.found, self.labelled, strict=True):
-            mine, truth = found[:_MOST][found[:_MOST, 0] == label], labelled[labelled[:, 0] == label]
+            mine, truth = found[:_MAX_DETECTIONS][found[:_MAX_DETECTIONS, 0] == label], labelled[labelled[:, 0] == label]
             truth = truth[np.argsort(truth[:, 1], kind="stable")]  # crowds last
-            hit, ignored = _matched(mine[:, 2:], truth[:, 2:], truth[:, 1] == 1)
+            hit, ignored = _match_detections(mine[:, 2:], truth[:, 2:], truth[:, 1] == 1)
             count += int(np.count_nonzero(truth[:, 1] == 0))
             scores.append(mine[:, 1])
             hits.append(hit)
             counted.append(~ignored)
         order = np.argsort(-np.concatenate(scores), kind="stable")
         right, known = np.concatenate(hits, 1)[:, order], np.concatenate(counted, 1)[:, order]
-        return np.array([_interpolated(one[two], count) for one, two in zip(right, known, strict=True)])
+        return np.array([_interpolated_precision(one[two], count) for one, two in zip(right, known, strict=True)])
 
 
-def _interpolated(hits: np.ndarray, count: int) -> float:
-    """Mean precision at 101 recalls of detections by descending score, each recall at its best precision or a later one's."""
+def _interpolated_precision(hits: np.ndarray, count: int) -> float:
+    """Return the mean precision at 101 recalls, each the best precision at this recall or above; detections by descending
+    score."""
     right = np.cumsum(hits)
     precision = np.maximum.accumulate((right / np.arange(1, len(hits) + 1))[::-1])[::-1]
     places = np.searchsorted(right / count, _RECALLS, side="left")
     return float(np.append(precision, 0.0)[places].mean())
 
 
-def _matched(found: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return if each detection is a labelled box, and if it does not count, (10, n), by descending score.
+def _match_detections(found: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (10, n), by descending score: is the detection a labelled box, and is it ignored.
 
-    A detection takes the free box that it overlaps most; boxes of crowds, the last ones, stay free.
+    A detection matches the unmatched box with the largest overlap. Boxes of crowds, the last ones, match any number of
+    detections.
     """
-    overlaps = _overlaps(found, labelled, crowd)
+    overlaps = _intersection_over_union(found, labelled, crowd)
     hits, ignored = np.zeros((2, len(IOUS), len(found)), bool)
     for at, limit in enumerate(np.minimum(IOUS, 1 - 1e-10)):
         free = np.ones(len(labelled), bool)
@@ -89,8 +91,8 @@ def _matched(found: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> tupl
     return hits, ignored
 
 
-def _overlaps(found: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> np.ndarray:
-    """Intersection over union (n, m); over the detection's own area for crowds."""
+def _intersection_over_union(found: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> np.ndarray:
+    """Return the intersection over union (n, m); for crowds, the intersection over the detection's area."""
     a, b = found[:, None], labelled[None]
     sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
     common = np.prod(np.maximum(sides, 0), axis=2)

@@ -1,4 +1,4 @@
-"""The folder of a target: confusion matrix, misclassified stimuli, running success, log of all stimuli."""
+"""Files of a target: confusion matrix, misclassified stimuli, running success, log of all stimuli."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from n2d2py.figures import can_draw
 from n2d2py.files import file_names, json_text, write_text
 from n2d2py.targets.boxes import Boxes
 from n2d2py.targets.metrics import class_metrics
-from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
+from n2d2py.targets.plots import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
 from n2d2py.targets.table import score_lines
 
@@ -20,7 +20,7 @@ _PICTURE_CLASSES = 200
 
 
 def target_folder_name(target: str) -> str:
-    """The target's name as one safe path component: other characters than letters, digits, _ . - become _; cut if long."""
+    """Return the target's name as a safe path component: letters, digits, _ . - and, for all others, _; cut if long."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", target)
     return next(iter(file_names([name]).values()))
 
@@ -28,64 +28,61 @@ def target_folder_name(target: str) -> str:
 def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_json: bool = False) -> Path:
     """Write the files of a score into `folder`/<target>/ and return that folder.
 
-    ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label) and
-    ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a plot (up to 200 classes, if matplotlib is
-    installed);
-    Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat;
-    <tag>/classif.log (every stimulus with its best outputs and their values). For a segmentation, images of the
-    first stimuli in <tag>/ instead of the last two; colours start at the angle `hue`. For an auto-encoder:
-    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all; for detections: Detections_<tag>.dat. `as_json`:
-    <tag>/classif.json, an object for
-    each stimulus, too.
+    ConfusionMatrix_<tag>.dat (nonzero cells: label, estimated, count, share of the label) and ConfusionMatrix_<tag>_score.dat
+    (sensitivity, ..., IU of each class), both with a plot (up to 200 classes, if matplotlib is installed); Success_<tag>.dat
+    (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat; <tag>/classif.log (best outputs and
+    their values of every stimulus). A segmentation has images of the first stimuli in <tag>/ instead of the last two; colours
+    start at the angle `hue`. An auto-encoder has only Errors_<tag>.dat (stimulus, label, mean squared error); detections have
+    Detections_<tag>.dat. With `as_json`, <tag>/classif.json has an object for each stimulus.
     """
     home = folder / target_folder_name(score.target)
     home.mkdir(parents=True, exist_ok=True)
     if as_json:
         (home / tag).mkdir(exist_ok=True)
-        _write(home / tag / "classif.json", [json_text(_stimuli(score)).rstrip()])
+        _write_lines(home / tag / "classif.json", [json_text(_sample_records(score)).rstrip()])
     if score.errors is not None:
         lines = [f"# {line}" for line in score_lines(score)] + ["# stimulus label mse name"]
         lines += [
             f"{index} {label} {error:.9g} {_quoted(name)}"
             for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names, strict=True)
         ]
-        _write(home / f"Errors_{tag}.dat", lines)
+        _write_lines(home / f"Errors_{tag}.dat", lines)
         return home
     if score.boxes is not None:
-        _write(home / f"Detections_{tag}.dat", _detection_lines(score, score.boxes))
+        _write_lines(home / f"Detections_{tag}.dat", _detection_lines(score, score.boxes))
         return home
     log = home / tag
     log.mkdir(exist_ok=True)
     if score.pixels is None:
-        _write(log / "classif.log", _classification_lines(score))
+        _write_lines(log / "classif.log", _classification_lines(score))
     else:
         write_segmentation(score.pixels, log, hue)
     if score.count:
-        _write(home / f"ConfusionMatrix_{tag}.dat", _confusion_lines(score))
-        _write(home / f"ConfusionMatrix_{tag}_score.dat", _class_lines(score))
-        _write(home / f"Success_{tag}.dat", _success_lines(score))
+        _write_lines(home / f"ConfusionMatrix_{tag}.dat", _confusion_lines(score))
+        _write_lines(home / f"ConfusionMatrix_{tag}_score.dat", _class_lines(score))
+        _write_lines(home / f"Success_{tag}.dat", _success_lines(score))
         if score.pixels is None:
-            _write(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
+            _write_lines(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
         if score.topn is not None:
-            _write(home / f"SuccessTopN_{tag}.dat", _success_lines(score, score.top_n))
+            _write_lines(home / f"SuccessTopN_{tag}.dat", _success_lines(score, score.top_n))
         if can_draw():
-            _draw(home, score, tag)
+            _draw_plots(home, score, tag)
     return home
 
 
-def _draw(home: Path, score: Score, tag: str) -> None:
-    """Plots of the files of a score."""
-    draw_curve(100 * _rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
+def _draw_plots(home: Path, score: Score, tag: str) -> None:
+    """Draw the plots of the files of a score."""
+    draw_curve(100 * _running_rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
     if score.topn is not None:
         what = f"top-{score.top_n} recognition rate"
-        draw_curve(100 * _rates(score, score.top_n)[2], what, home / f"SuccessTopN_{tag}.png")
+        draw_curve(100 * _running_rates(score, score.top_n)[2], what, home / f"SuccessTopN_{tag}.png")
     if len(score.classes) <= _PICTURE_CLASSES:
         draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
         draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")
 
 
-def _stimuli(score: Score) -> list[dict]:
-    """Number, name and result of each stimulus."""
+def _sample_records(score: Score) -> list[dict]:
+    """Return number, name and result of each sample."""
     found = []
     for i, name in enumerate(score.names):
         one: dict = {"stimulus": int(score.indices[i]), "name": name}
@@ -99,7 +96,7 @@ def _stimuli(score: Score) -> list[dict]:
     return found
 
 
-def _write(path: Path, lines: list[str]) -> None:
+def _write_lines(path: Path, lines: list[str]) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
@@ -145,8 +142,8 @@ def _misclassified_lines(score: Score) -> list[str]:
     ]
 
 
-def _rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the counted stimuli: positions, hits (share of the hit pixels, for a segmentation), rate so far."""
+def _running_rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return positions, hits (share of correct pixels for a segmentation) and running rate of the counted samples."""
     if score.pixels is not None:
         counted = np.flatnonzero(score.pixels.counted)
         hits, sizes = score.pixels.hits[counted], score.pixels.counted[counted]
@@ -158,7 +155,7 @@ def _rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def _success_lines(score: Score, top: int = 1) -> list[str]:
     return ["# stimulus hit rate"] + [
-        f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_rates(score, top), strict=True)
+        f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_running_rates(score, top), strict=True)
     ]
 
 

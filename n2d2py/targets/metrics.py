@@ -1,4 +1,4 @@
-"""Figures of merit of a confusion matrix, each class against all others."""
+"""Metrics of a confusion matrix, each class against all others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Metrics:
-    """With TP, TN, FP, FN of a class against the others; shares 0..1, NaN where the divisor is 0.
+    """Metrics from TP, TN, FP, FN of a class against the others, in 0..1; NaN for a divisor of 0.
 
-    sensitivity TP/(TP+FN), specificity TN/(TN+FP), precision TP/(TP+FP), accuracy (TP+TN)/all,
-    f1 2TP/(2TP+FP+FN), informedness sensitivity + specificity - 1, iu TP/(TP+FP+FN) (intersection over union).
+    sensitivity TP/(TP+FN), specificity TN/(TN+FP), precision TP/(TP+FP), accuracy (TP+TN)/all, f1 2TP/(2TP+FP+FN), informedness
+    sensitivity + specificity - 1, iu TP/(TP+FP+FN) (intersection over union).
     """
 
     sensitivity: float
@@ -25,7 +25,7 @@ class Metrics:
 
 
 def class_metrics(confusion: np.ndarray) -> list[Metrics]:
-    """The metrics of each class of a confusion matrix (K, K): rows are labels, columns are estimations."""
+    """Return the metrics of each class of a confusion matrix (K, K): rows are labels, columns estimates."""
     matrix = np.asarray(confusion, np.float64)
     true_positive = np.diag(matrix)
     false_negative = matrix.sum(axis=1) - true_positive
@@ -48,10 +48,7 @@ def class_metrics(confusion: np.ndarray) -> list[Metrics]:
 
 
 def mean_metrics(confusion: np.ndarray) -> Metrics | None:
-    """The mean over the classes; a class without a figure (divisor 0) is left out of that figure's mean.
-
-    None for an empty matrix.
-    """
+    """Return the mean of each metric over the classes that have it (no divisor of 0); None for an empty matrix."""
     if not np.any(confusion):
         return None
     table = np.array([astuple(metrics) for metrics in class_metrics(confusion)])
@@ -63,7 +60,7 @@ def mean_metrics(confusion: np.ndarray) -> Metrics | None:
 
 
 def area_under_roc(values: np.ndarray, positive: np.ndarray) -> float | None:
-    """P(value of a positive > value of a negative), ties counted half; None when a group is empty.
+    """Return P(value of a positive > value of a negative), ties counted half; None if a group is empty.
 
     values (n,) real, positive (n,) bool.
     """

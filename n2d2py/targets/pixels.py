@@ -1,4 +1,4 @@
-"""Targets with a label for each position: segmentation."""
+"""Scoring of targets with a label for each position: segmentation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """Drawn values of a stimulus: estimated and expected outputs, int16 (H, W), -1 where none is expected."""
+class SegmentedSample:
+    """Values of a sample to draw: estimated and expected outputs, int16 (H, W); -1 for no expected output."""
 
     index: int
     estimated: np.ndarray
@@ -18,26 +18,26 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """Counts over the positions of the stimuli.
+    """Counts over the positions of the samples.
 
     Attributes:
         hits: int64 (n,), positions whose best output is the label.
         counted: int64 (n,), positions with a label.
         confusion: int64 (K, K), rows are labels, columns best outputs.
-        shown: the first stimuli, to be drawn.
+        shown: the first samples, for images.
     """
 
     hits: np.ndarray
     counted: np.ndarray
     confusion: np.ndarray
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[SegmentedSample, ...] = ()
 
 
-def fitted_labels(labels: np.ndarray, size: tuple[int, int], classes: int) -> np.ndarray:
-    """Labels (n, H, W) at the positions of an output of `size`, int64 (n, h, w).
+def fit_labels(labels: np.ndarray, size: tuple[int, int], classes: int) -> np.ndarray:
+    """Return labels (n, H, W) at the positions of an output of `size`, int64 (n, h, w).
 
-    Where the output is smaller: the label that most pixels of a position have (of equals the first), -1 where none
-    has one; else the pixel that the position lies on.
+    If the output is smaller: the most frequent label of the pixels of a position (the first one for a tie), -1 without a label.
+    Else the label of the pixel at the position.
     """
     before = labels.shape[1:]
     if before == size:
@@ -55,7 +55,7 @@ def fitted_labels(labels: np.ndarray, size: tuple[int, int], classes: int) -> np
 
 
 def count_pixels(estimated: np.ndarray, labels: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """hits (n,), counted (n,) and the confusion matrix (K, K) of maps (n, h, w); labels below 0 do not count."""
+    """Return hits (n,), counted (n,) and the confusion matrix (K, K) of maps (n, h, w); labels below 0 do not count."""
     known = labels >= 0
     flat = labels[known] * classes + estimated[known]
     matrix = np.bincount(flat, minlength=classes * classes).reshape(classes, classes)

@@ -1,4 +1,4 @@
-"""The result of scoring one target over a set of stimuli."""
+"""Scores of one target over a set of samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from n2d2py.targets.pixels import Pixels
 
 @dataclass(frozen=True)
 class Miss:
-    """A stimulus whose best output is not its label; `value` is the real value of the best output."""
+    """A sample whose best output is not its label; `value` is the real value of the best output."""
 
     index: int
     name: str
@@ -27,23 +27,22 @@ class Miss:
 class Score:
     """Quality of a target's outputs.
 
-    A stimulus with label -1 is not counted, but its estimation is kept. All arrays have one entry
-    per stimulus, in the order in which they came.
+    A sample with label -1 is not counted, but its estimate is stored. All arrays have one entry per sample, in order of
+    arrival.
 
     Attributes:
         target: name of the target.
-        classes: names of the outputs; two for a single thresholded output; empty for auto-encoders.
-        top_n: how many of the best outputs may hold the label.
-        names: of the stimuli.
-        indices: int64, the number of each stimulus in its set; scores are compared by it.
-        labels: int64, output that is expected, -1 when ignored.
-        best: int64 (n, min(top_n, classes)) best outputs, best first; (n, 1) for a single output.
+        classes: names of the outputs; two for a single output with a threshold; empty for auto-encoders.
+        top_n: number of best outputs that may include the label.
+        names: names of the samples.
+        indices: int64, the number of each sample in its set; identifies samples when scores are compared.
+        labels: int64, expected output, -1 if ignored.
+        best: int64 (n, min(top_n, classes)) best outputs in descending order; (n, 1) for a single output.
         values: float64, real values of `best`.
-        ranks: int64, how many outputs come before the label; -1 when ignored.
-        errors: float64 mean squared error of each stimulus, for targets whose data are the target.
-        pixels: counts over positions, for outputs with a label for each; `labels`, `best` and `ranks` say nothing then.
-        margins: float64, of two classes: value of class 1, less that of class 0 where there is one.
-        boxes: detections and labelled boxes; `labels`, `best` and `ranks` say nothing then.
+        ranks: int64, number of outputs before the label; -1 if ignored.
+        errors: float64 mean squared error of each sample, for targets whose data are the target.
+        pixels: counts over positions, for outputs with a label at each; `labels`, `best` and `ranks` are then meaningless.
+        boxes: detections and labelled boxes; `labels`, `best` and `ranks` are then meaningless.
     """
 
     target: str
@@ -66,31 +65,31 @@ class Score:
 
     @property
     def stimuli(self) -> int:
-        """Number of given ones, ignored ones included."""
+        """Number of samples, with ignored ones."""
         return len(self.labels)
 
     @property
     def count(self) -> int:
-        """Number with a label that counts."""
+        """Number of samples with a label that counts."""
         if self.pixels is not None:
             return int(np.count_nonzero(self.pixels.counted))
         return int(np.count_nonzero(self.labels >= 0))
 
     @property
     def correct(self) -> int:
-        """Number with their label as best output; positions, not stimuli, where each has a label."""
+        """Number of samples whose best output is the label; number of positions if each has a label."""
         if self.pixels is not None:
             return int(self.pixels.hits.sum())
         return int(np.count_nonzero(self.ranks == 0))
 
     @property
     def estimated(self) -> np.ndarray:
-        """Best output of each stimulus (n,)."""
+        """Best output of each sample (n,)."""
         return self.best[:, 0]
 
     @property
     def top1(self) -> float | None:
-        """Percent of the counted stimuli (positions, where each has a label) whose best output is the label.
+        """Top-1 accuracy in percent, over counted samples or, if each has a label, positions.
 
         None without labels, or for auto-encoders.
         """
@@ -100,19 +99,19 @@ class Score:
 
     @property
     def percent(self) -> float | None:
-        """The one figure of the score: mAP of detections, else `top1`."""
+        """Main metric of the score: mAP of detections, else `top1`."""
         return self.top1 if self.boxes is None else self.boxes.percent
 
     @property
     def topn(self) -> float | None:
-        """Percent whose label is among the `top_n` best outputs; None when top_n is 1, or as `top1`."""
+        """Top-N accuracy in percent; None if top_n is 1, or as `top1`."""
         if self.top1 is None or self.top_n == 1 or self.pixels is not None:
             return None
         return 100.0 * int(np.count_nonzero((self.ranks >= 0) & (self.ranks < self.top_n))) / self.count
 
     @cached_property
     def confusion(self) -> np.ndarray:
-        """Counts (K, K) int64: rows are labels, columns are best outputs."""
+        """Counts (K, K) int64: rows are labels, columns best outputs."""
         if self.pixels is not None:
             return self.pixels.confusion
         size = len(self.classes)
@@ -124,14 +123,14 @@ class Score:
 
     @cached_property
     def misclassified(self) -> tuple[Miss, ...]:
-        """The counted stimuli whose best output is not the label, in order."""
+        """Counted samples whose best output is not the label, in order."""
         return tuple(
             Miss(int(self.indices[i]), self.names[i], int(self.labels[i]), int(self.best[i, 0]), float(self.values[i, 0]))
             for i in np.flatnonzero(self.ranks > 0)
         )
 
-    def misses_of_classes(self, most: int) -> tuple[Miss, ...]:
-        """At most `most` misclassified stimuli: the first of each label, then the second of each, and so on."""
+    def misses_by_class(self, most: int) -> tuple[Miss, ...]:
+        """Return at most `most` misclassified samples: the first of each label, then the second of each, and so on."""
         turns: dict[int, int] = {}
         ranked = []
         for miss in self.misclassified:
@@ -141,7 +140,7 @@ class Score:
 
     @property
     def metrics(self) -> Metrics | None:
-        """Means over the classes; None without labels."""
+        """Mean metrics over the classes; None without labels."""
         return mean_metrics(self.confusion)
 
     @property
@@ -151,7 +150,7 @@ class Score:
 
     @property
     def auc(self) -> float | None:
-        """Area under the ROC of label 1 among labels 0 and 1: of the error of auto-encoders, or the margin of two classes."""
+        """Area under the ROC of the error as a detector of label 1 among labels 0 and 1, for auto-encoders."""
         values = self.errors if self.errors is not None else self.margins
         if values is None or np.any(self.labels > 1):
             return None
@@ -167,15 +166,16 @@ class Score:
         return None if np.isnan(found) else found
 
 
-def common(first: Score, second: Score) -> tuple[np.ndarray, np.ndarray]:
-    """Positions, in each of two scores, of the stimuli that both have."""
+def common_positions(first: Score, second: Score) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions, in each of two scores, of their common samples."""
     _, left, right = np.intersect1d(first.indices, second.indices, assume_unique=True, return_indices=True)
     return left, right
 
 
 def agreement(first: Score, second: Score) -> float | None:
-    """Percent of the stimuli of both scores with the same best output; None for auto-encoders, segmentation, detections or without any."""
-    left, right = common(first, second)
+    """Return the percentage of common samples with equal best output; None for auto-encoders, segmentation, detections or no
+    samples."""
+    left, right = common_positions(first, second)
     if not left.size or any(one is not None for one in (first.errors, first.pixels, first.boxes)):
         return None
     return 100.0 * float(np.mean(first.estimated[left] == second.estimated[right]))

@@ -1,4 +1,4 @@
-"""Scores the outputs of a network, batch by batch; what is compared with tensors in files (TargetCompare)."""
+"""Scorer of network outputs, batch by batch, and the stored tensors that a TargetCompare compares with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.arithmetic import FLOAT64, NumType
 from n2d2py.errors import InternalError, Location, N2D2Error
 from n2d2py.files import read_npy
 from n2d2py.ini import wildcard_match
-from n2d2py.targets.pixels import Pixels, Shown, count_pixels, fitted_labels
+from n2d2py.targets.pixels import Pixels, SegmentedSample, count_pixels, fit_labels
 from n2d2py.targets.score import Score
 from n2d2py.targets.target import ScoreTarget
 
@@ -22,15 +22,15 @@ _AXES = "NCHW"
 
 @dataclass
 class StoredTensors:
-    """The files of a folder, by name: text (numbers, # comments), .npy, or .bin (float32, little-endian).
+    """Files of a folder, by name: text (numbers, # comments), .npy, or .bin (float32, little-endian).
 
-    Every file holds the tensors of as many stimuli as the first one; only the last may hold fewer.
+    All files have the tensors of equally many samples; only the last one may have fewer.
 
     Attributes:
-        folder, matching: which files; * and ? in `matching`.
-        order: axes in the files, such as NCHW or NHWC.
-        transposed: height and width are exchanged in the files.
-        where: named in messages.
+        folder, matching: folder and pattern of the files, with * and ?.
+        order: axes in the files, for example NCHW or NHWC.
+        transposed: height and width are swapped in the files.
+        where: place for messages.
     """
 
     folder: Path
@@ -41,10 +41,10 @@ class StoredTensors:
     _last: tuple[Path, np.ndarray] | None = field(default=None, repr=False)
 
     def read(self, indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """The tensors (n, *shape), float64, of the stimuli of these numbers; `shape` is (C, H, W) or (C,).
+        """Return the tensors (n, *shape), float64, of the samples with these numbers; `shape` is (C, H, W) or (C,).
 
         Raises:
-            N2D2Error: E455 no such folder, no file, none for a stimulus, or one that is unreadable or of another size.
+            N2D2Error: E455 for a missing folder or file, a missing sample, or a file that is unreadable or of another size.
         """
         if not self.folder.is_dir():
             what = f"DataPath={self.folder} is not a folder"
@@ -54,7 +54,7 @@ class StoredTensors:
             what = f"{self.folder} contains no file {self.matching}"
             raise N2D2Error("E455", what, where=self.where, remedy="correct DataPath and Matching")
         size = int(np.prod(shape))
-        each = max(self._values(files[0]).size // size, 1)
+        each = max(self._read_cached(files[0]).size // size, 1)
         result = np.empty((len(indices), *shape))
         for row, index in enumerate(int(index) for index in indices):
             if index // each >= len(files):
@@ -63,14 +63,14 @@ class StoredTensors:
             result[row] = self._tensor(files[index // each], index % each, shape, size)
         return result
 
-    def _values(self, file: Path) -> np.ndarray:
-        """All numbers of a file, which the next call may be about too."""
+    def _read_cached(self, file: Path) -> np.ndarray:
+        """Return all numbers of a file, cached for the next call."""
         if self._last is None or self._last[0] != file:
             self._last = (file, _read(file))
         return self._last[1]
 
     def _tensor(self, file: Path, place: int, shape: tuple[int, ...], size: int) -> np.ndarray:
-        values = self._values(file)
+        values = self._read_cached(file)
         if values.size > size and values.size % size != 0 and not values[size:].any():
             values = values[:size]  # a vector written as a padded matrix
         if values.size % size or (place + 1) * size > values.size:
@@ -88,7 +88,7 @@ class StoredTensors:
 
 
 def _read(file: Path) -> np.ndarray:
-    """All numbers of a file, flat."""
+    """Return all numbers of a file, flat."""
     try:
         if file.suffix == ".npy":
             return read_npy(file).astype(np.float64).reshape(-1)
@@ -101,8 +101,8 @@ def _read(file: Path) -> np.ndarray:
         raise N2D2Error("E455", what, remedy="store numbers as text, .npy or float32 .bin") from None
 
 
-SHOWN = 10
-"""Stimuli whose segmentation is kept, to be drawn."""
+MAX_SEGMENTED = 10
+"""Number of samples whose segmentation is stored for images."""
 
 
 def refuse_positions(target: ScoreTarget, shape: Sequence[int]) -> None:
@@ -114,21 +114,21 @@ def refuse_positions(target: ScoreTarget, shape: Sequence[int]) -> None:
 
 
 class Scorer:
-    """Collects what one target needs of each batch; `result` gives the score so far.
+    """Scorer of one target, batch by batch; `result` returns the score so far.
 
-    The best output is the first of the largest ones, as in the exported program. A single output is
-    class 1 when its real value is above the target's threshold.
+    The best output is the first of the largest ones, as in the exported program. A single output is class 1 if its real value
+    is above the target's threshold.
     """
 
     def __init__(
         self, target: ScoreTarget, labels: Sequence[str] = (), mapping: Mapping[int, int] | None = None, type: NumType = FLOAT64
     ):
-        """`labels`: names by label id. `mapping`: output (or -1) by label id; None: the label id is the output.
+        """`labels`: names by label id. `mapping`: output (or -1) by label id; None: the output is the label id.
 
-        `type` tells what stored integers stand for; the default takes outputs as real values.
+        `type`: number type of stored integers; by default outputs are real values.
 
         Raises:
-            N2D2Error: E220 a kind of target that is not scored.
+            N2D2Error: E220 for a kind of target that is not scored.
         """
         if target.kind not in ("TargetScore", "TargetCompare"):
             what = f"Type={target.kind} is not supported by -test"
@@ -143,7 +143,7 @@ class Scorer:
         self._parts: list[dict[str, np.ndarray]] = []
         self._next = 0
         self._confusion: np.ndarray | None = None
-        self._shown: list[Shown] = []
+        self._shown: list[SegmentedSample] = []
 
     def add(
         self,
@@ -154,17 +154,16 @@ class Scorer:
         inputs: np.ndarray | None = None,
         indices: Sequence[int] | np.ndarray | None = None,
     ) -> None:
-        """Scores a batch.
+        """Score a batch.
 
-        `outputs` (n, C) or (n, C, 1, 1); for targets whose data are the target any shape, with the real
-        `inputs` of the same size (read from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None when nothing
-        is labelled; (n, H, W), one
-        for each pixel, for `outputs` (n, C, h, w).
-        `indices`: the stimuli's numbers in their set; by default they follow the previous batch.
+        `outputs` (n, C) or (n, C, 1, 1); any shape for targets whose data are the target, with real `inputs` of the same size
+        (from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None without labels; (n, H, W), one per pixel,
+        for `outputs` (n, C, h, w). `indices`: numbers of the samples in their set; by default they continue those of the
+        previous batch.
 
         Raises:
-            N2D2Error: E450 a label without an output in the mapping, E451 a label beyond the outputs,
-                E452 outputs with several positions, E453 outputs that are not finite.
+            N2D2Error: E450 a label without an output in the mapping, E451 a label beyond the outputs, E452 outputs with several
+                positions, E453 outputs that are not finite.
         """
         stored = np.asarray(outputs)
         count = len(stored)
@@ -181,17 +180,17 @@ class Scorer:
         if self._stored is not None:
             inputs = self._stored.read(numbers, stored.shape[1:])
         if ids.ndim == 3 and not self.target.as_data:
-            part = self._segmented(stored, ids, numbers, where)
+            part = self._count_positions(stored, ids, numbers, where)
         elif self.target.as_data:
-            part = self._errors(stored, ids if ids.ndim == 1 else np.full(count, -1, np.int64), inputs)
+            part = self._squared_errors(stored, ids if ids.ndim == 1 else np.full(count, -1, np.int64), inputs)
         else:
             refuse_positions(self.target, stored.shape)
-            part = self._ranked(stored.reshape(count, -1), ids, where)
+            part = self._rank_outputs(stored.reshape(count, -1), ids, where)
         self._names += texts
         self._parts.append({"indices": numbers, **part})
 
-    def _errors(self, stored: np.ndarray, ids: np.ndarray, inputs: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Mean squared error of each stimulus; the labels are kept, to rate the detection."""
+    def _squared_errors(self, stored: np.ndarray, ids: np.ndarray, inputs: np.ndarray | None) -> dict[str, np.ndarray]:
+        """Return the mean squared error of each sample, and the labels, to rate the detection."""
         if inputs is None or inputs.size != stored.size:
             raise InternalError(f"{self.target.name}: the inputs do not fit the outputs")
         real = self._type.dequantize(stored).reshape(len(stored), -1).astype(np.float64)
@@ -205,11 +204,11 @@ class Scorer:
             "errors": errors,
         }
 
-    def _ranked(self, stored: np.ndarray, ids: np.ndarray, where: Location | str) -> dict[str, np.ndarray]:
-        """Best outputs, their values and the rank of the label, for stored (n, C)."""
+    def _rank_outputs(self, stored: np.ndarray, ids: np.ndarray, where: Location | str) -> dict[str, np.ndarray]:
+        """Return best outputs, their values and the rank of the label, for stored (n, C)."""
         channels = stored.shape[1]
         self._outputs = channels
-        labels = self._expected(ids, max(channels, 2), where)
+        labels = self._expected_outputs(ids, max(channels, 2), where)
         real = self._type.dequantize(stored).astype(np.float64)
         if channels == 1:
             best = (real > self.target.binary_threshold).astype(np.int64)
@@ -229,21 +228,23 @@ class Scorer:
             "margins": real[:, 1] - real[:, 0],
         }
 
-    def _segmented(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: Location | str) -> dict:
-        """Counts over the positions of outputs (n, C, h, w) for labels (n, H, W)."""
+    def _count_positions(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: Location | str) -> dict:
+        """Count over the positions of outputs (n, C, h, w) for labels (n, H, W)."""
         stored = stored.reshape(*stored.shape[:2], *(stored.shape[2:] or (1, 1)))
         channels = stored.shape[1]
         self._outputs = channels
         classes = max(channels, 2)
-        labels = fitted_labels(self._expected(ids, classes, where), stored.shape[2:], classes)
+        labels = fit_labels(self._expected_outputs(ids, classes, where), stored.shape[2:], classes)
         if channels == 1:
             estimated = (self._type.dequantize(stored[:, 0]) > self.target.binary_threshold).astype(np.int64)
         else:
             estimated = stored.argmax(axis=1)
         hits, counted, matrix = count_pixels(estimated, labels, classes)
         self._confusion = matrix if self._confusion is None else self._confusion + matrix
-        for index in range(min(len(stored), SHOWN - len(self._shown))):
-            self._shown.append(Shown(int(numbers[index]), estimated[index].astype(np.int16), labels[index].astype(np.int16)))
+        for index in range(min(len(stored), MAX_SEGMENTED - len(self._shown))):
+            self._shown.append(
+                SegmentedSample(int(numbers[index]), estimated[index].astype(np.int16), labels[index].astype(np.int16))
+            )
         none, nothing = np.full(len(stored), -1, np.int64), np.zeros((len(stored), 0), np.int64)
         return {
             "labels": none,
@@ -254,8 +255,8 @@ class Scorer:
             "counted": counted,
         }
 
-    def _expected(self, ids: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
-        """The output expected for each label id, -1 for ignored ones."""
+    def _expected_outputs(self, ids: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
+        """Return the expected output of each label id, -1 for ignored ones."""
         wanted = {}
         for label in (int(v) for v in np.unique(ids)):
             name = f"{label} ('{self._labels[label]}')" if 0 <= label < len(self._labels) else str(label)
@@ -270,8 +271,8 @@ class Scorer:
         known, inverse = np.unique(ids, return_inverse=True)
         return np.array([wanted[int(v)] for v in known], np.int64)[inverse].reshape(ids.shape)
 
-    def _classes(self) -> tuple[str, ...]:
-        """Names of the outputs: of the label or labels that mean each, else its number."""
+    def _class_names(self) -> tuple[str, ...]:
+        """Return the names of the outputs: of their label or labels, else the number."""
         if self._outputs is None:
             return ()
         held: list[list[str]] = [[] for _ in range(max(self._outputs, 2))]
@@ -285,13 +286,13 @@ class Scorer:
 
     @property
     def rate(self) -> float | None:
-        """Percent of top-1 hits so far; None before the first label."""
+        """Top-1 accuracy so far, in percent; None before the first label."""
         counted = sum(int(np.count_nonzero(part["ranks"] >= 0)) for part in self._parts)
         hits = sum(int(np.count_nonzero(part["ranks"] == 0)) for part in self._parts)
         return 100.0 * hits / counted if counted else None
 
     def result(self) -> Score:
-        """The score of all batches so far."""
+        """Return the score of all batches so far."""
 
         def joined(key: str, empty: np.ndarray) -> np.ndarray:
             return np.concatenate([part[key] for part in self._parts]) if self._parts else empty
@@ -303,7 +304,7 @@ class Scorer:
             pixels = Pixels(joined("hits", numbers), joined("counted", numbers), self._confusion, tuple(self._shown))
         return Score(
             self.target.name,
-            self._classes(),
+            self._class_names(),
             self.target.top_n,
             tuple(self._names),
             joined("indices", numbers),
@@ -313,5 +314,7 @@ class Scorer:
             joined("ranks", numbers),
             errors,
             pixels,
-            margins=joined("margins", np.zeros(0)) if errors is None and pixels is None and len(self._classes()) == 2 else None,
+            margins=joined("margins", np.zeros(0))
+            if errors is None and pixels is None and len(self._class_names()) == 2
+            else None,
         )

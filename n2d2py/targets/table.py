@@ -1,4 +1,4 @@
-"""Scores as text: the lines of one score, the table that compares several."""
+"""Scores as text: the lines of one score, and a table that compares several."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.targets.score import Score, agreement, common
+from n2d2py.targets.score import Score, agreement, common_positions
 
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One line of the table: a name such as "float", "simulated int8" or "compiled", and its score."""
+    """A row of the table: a score and its name, for example "float", "simulated int8" or "compiled"."""
 
     label: str
     score: Score
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
-    """Columns aligned with two blanks between; the first `left` columns to the left, numbers to the right.
+    """Return aligned columns, separated by two blanks; the first `left` columns are left-aligned, the others right-aligned.
 
-    With a `width` the first column is shortened, as far as 12 letters, so that the table fits.
+    With a `width`, the first column is shortened to fit, to at least 12 letters.
     """
     if width is not None:
         others = sum(2 + max(len(row[k]) for row in (header, *rows)) for k in range(1, len(header)))
@@ -50,10 +50,10 @@ def _share(value: float | None) -> str:
 
 
 def score_lines(score: Score) -> list[str]:
-    """The final lines of a test, as N2D2 words them.
+    """Return the final lines of a test, in the words of N2D2.
 
-    The accuracy of one class against the others is not among the means: it is near 100 % for many classes whatever the
-    network does; the recognition rate is the accuracy.
+    The means leave out the accuracy of one class against the others, which is near 100 % for many classes in any network. The
+    recognition rate is the accuracy.
     """
     if score.errors is not None:
         lines = ["Mean squared error: " + ("-" if score.mse is None else f"{score.mse:.6g}")]
@@ -83,8 +83,8 @@ def score_lines(score: Score) -> list[str]:
 
 
 def _difference(base: Score, other: Score) -> str:
-    """Points of top-1 (relative MSE for auto-encoders) by which `other` leaves `base`, on the stimuli of both."""
-    left, right = common(base, other)
+    """Return the difference of `other` to `base` on common samples: points of top-1, or relative MSE for auto-encoders."""
+    left, right = common_positions(base, other)
     if base.errors is not None and other.errors is not None:
         before = float(base.errors[left].mean()) if left.size else 0.0
         return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
@@ -105,7 +105,7 @@ def _difference(base: Score, other: Score) -> str:
 
 
 def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]], str]:
-    """(header, cells of each row, note or "") of the table of scores; see `score_table`."""
+    """Return (header, cells of each row, note or "") of the table of scores; see `score_table`."""
     base = rows[0].score
     if base.errors is not None:
         header = ["", "stimuli", "MSE", "AUC", "MSE difference"]
@@ -134,7 +134,7 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
             for row in rows
             if row.score.boxes is not None
         ]
-        return ["", "stimuli", "mAP", "mAP 0.5", "points"], body, _shared(rows)
+        return ["", "stimuli", "mAP", "mAP 0.5", "points"], body, _shared_note(rows)
     ranked = base.top_n > 1 and base.pixels is None
     header = [
         "",
@@ -159,20 +159,20 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
                 *([_share(score.auc), _share(score.f1)] if base.margins is not None else []),
             ]
         )
-    return header, body, _shared(rows)
+    return header, body, _shared_note(rows)
 
 
-def _shared(rows: Sequence[ScoreRow]) -> str:
-    """Note on rows over fewer stimuli than the first one."""
+def _shared_note(rows: Sequence[ScoreRow]) -> str:
+    """Return a note on rows with fewer samples than the first one."""
     partial = [row.label for row in rows[1:] if row.score.stimuli != rows[0].score.stimuli]
     return f"agreement and points of {', '.join(partial)}: on the stimuli shared with {rows[0].label}" if partial else ""
 
 
 def score_table(rows: Sequence[ScoreRow]) -> str:
-    """The table that `-test` prints: scores of one target side by side, the first row being the reference.
+    """Return the table that `-test` prints: scores of one target, with the first row as reference.
 
-    Agreement is the share of stimuli with the same best output as the reference. Agreement and
-    difference are over the stimuli that both rows have, so rows over different stimuli compare fairly.
+    Agreement is the share of samples whose best output equals that of the reference. Agreement and difference are computed over
+    common samples, which makes rows over different samples comparable.
     """
     if not rows:
         return ""

@@ -1,4 +1,4 @@
-"""A target of scoring; a frontend reads it, `Scorer` applies it."""
+"""Scoring target, as read by a frontend and used by `Scorer`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class ScoreTarget:
     """One scored output.
 
     Attributes:
-        name: section name, such as "fc.Target"; names its folder of results.
+        name: section name, for example "fc.Target"; also names the result folder.
         tensor: graph tensor whose values are scored.
-        top_n: how many of the best outputs may hold the label.
+        top_n: number of best outputs that may include the label.
         mapping: path of a LabelsMapping file, or "".
         as_data: the expected output is the input.
-        kind: N2D2's type; whoever scores refuses those that it does not know.
+        kind: N2D2's type; the scorer refuses unknown ones.
         hue: LabelsHueOffset.
-        high, low: TargetValue and DefaultValue, which training wants of the right output and of the others.
-        unscored: the error of a key that changes scores, raised where the target is scored or learned.
-        stored: what a TargetCompare compares with: folder, file pattern, order of axes, axes exchanged.
+        high, low: TargetValue and DefaultValue, the training targets of the correct output and of the others.
+        unscored: error of a key that changes scores, raised when the target is scored or trained.
+        stored: reference of a TargetCompare: folder, file pattern, axis order, swapped axes.
     """
 
     name: str

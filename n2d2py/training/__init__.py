@@ -1,1 +1,1 @@
-"""Training of a Graph with PyTorch, which is imported here only: no other part of the package needs it."""
+"""Training of a Graph with PyTorch. No other part of the package imports PyTorch."""

@@ -1,6 +1,6 @@
-"""Trained weights as N2D2's folders have them, from which `-w` reads them again, and checkpoints: arrays in an .npz file with a digest.
+"""Trained weights in N2D2's folder layout, which `-w` reads, and checkpoints: arrays in an .npz file with a digest.
 
-Nothing is unpickled, and everything is checked first. No PyTorch.
+Every array is checked before use, and nothing is unpickled. This module needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from n2d2py.files import DamagedArray, file_names, read_npz, write_text
 
 
 def write_weights(folder: Path, layers: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-    """Write <layer>_<name>.syntxt for all arrays of all layers, and weights.npz with them together, instead of the folder.
+    """Replace the folder by one with <layer>_<name>.syntxt for each array, and weights.npz with all arrays.
 
-    A line holds the values of an output; nine digits give each float32 again. An interrupted run leaves the old folder.
+    A line has the values of one output, in nine digits, which restore each float32 exactly. If interrupted, the old folder
+    stays.
     """
     beside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(beside, ignore_errors=True)
@@ -44,7 +45,7 @@ _DIGEST = "digest"
 
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays with a digest of all of them. An interrupted run leaves the old file."""
+    """Write arrays with a digest of all of them. If interrupted, the old file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.stem}.new.npz")
     np.savez(beside, **{**arrays, _DIGEST: _digest(arrays)})  # type: ignore[arg-type]
@@ -52,40 +53,40 @@ def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read_checkpoint(path: Path, like: Mapping[str, np.ndarray], grows: str = "") -> dict[str, np.ndarray]:
-    """Return the arrays of a checkpoint, which have the names, shapes and types of those in `like`.
+    """Return the arrays of a checkpoint, with the names, shapes and types of those in `like`.
 
     The first axis of the array `grows` may have any length.
 
     Raises:
-        N2D2Error: E433 for a checkpoint that is absent, damaged, or of another network.
+        N2D2Error: E433 for a missing or damaged checkpoint, or one of another network.
     """
     if not path.is_file():
         raise N2D2Error("E433", "the checkpoint does not exist", where=str(path), remedy="remove -learn-resume")
     try:
         arrays = read_npz(path)
     except (OSError, DamagedArray) as error:
-        raise unusable(path, f"is damaged: {error}") from None
+        raise checkpoint_error(path, f"is damaged: {error}") from None
     stored = arrays.pop(_DIGEST, None)
     if stored is None or not np.array_equal(stored, _digest(arrays)):
-        raise unusable(path, "is damaged: its digest is wrong")
+        raise checkpoint_error(path, "is damaged: its digest is wrong")
     for name in sorted({*arrays, *like}):
         if name not in like:
-            raise unusable(path, f"does not fit the network: it has an array '{name}'")
+            raise checkpoint_error(path, f"does not fit the network: it has an array '{name}'")
         if name not in arrays:
-            raise unusable(path, f"does not fit the network: it has no array '{name}'")
+            raise checkpoint_error(path, f"does not fit the network: it has no array '{name}'")
         found, wanted, first = arrays[name], like[name], 1 if name == grows else 0
         if found.dtype != wanted.dtype or found.ndim != wanted.ndim or found.shape[first:] != wanted.shape[first:]:
-            raise unusable(path, f"does not fit the network: '{name}' is {found.dtype} {found.shape}")
+            raise checkpoint_error(path, f"does not fit the network: '{name}' is {found.dtype} {found.shape}")
     return arrays
 
 
-def unusable(path: Path, why: str) -> N2D2Error:
-    """The error for a checkpoint from which no training continues; `why` completes "the checkpoint ..."."""
+def checkpoint_error(path: Path, why: str) -> N2D2Error:
+    """Return the error for a checkpoint that cannot be resumed; `why` completes "the checkpoint ..."."""
     return N2D2Error("E433", f"the checkpoint {why}", where=str(path), remedy="train again without -learn-resume")
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """SHA-256 of the names, types, shapes and values, as bytes (32)."""
+    """Return the SHA-256 of the names, types, shapes and values, as bytes (32)."""
     found = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]

@@ -1,4 +1,4 @@
-"""The loop of a training: batches, losses, solvers, validation, checkpoints; one process or several under torchrun."""
+"""Training loop: batches, losses, solvers, validation and checkpoints, in one process or several under torchrun."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.targets.pixels import fitted_labels
-from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint, write_weights
+from n2d2py.targets.pixels import fit_labels
+from n2d2py.training.batches import Source
+from n2d2py.training.checkpoint import checkpoint_error, read_checkpoint, write_checkpoint, write_weights
 from n2d2py.training.metrics import METRICS
 from n2d2py.training.module import GraphModule
 from n2d2py.training.rates import learning_rate
-from n2d2py.training.reading import Source
 
 # PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -35,15 +35,15 @@ from n2d2py.training.reading import Source
 
 @dataclass(frozen=True)
 class Goal:
-    """Target of an output.
+    """Loss of one output.
 
     Attributes:
-        tensor: of the graph that the loss reads.
-        loss: "cross entropy" of logits, "logistic" of a logit for each output, "squares" of the distance to targets;
-            "" where a layer adds a margin to the right output, which others learn from.
-        high, low: of "squares": the targets of the right output and of the others.
-        expected: the right outputs of labels, of the same shape; -1 for pixels that do not count.
-        is_input: the input itself is the target.
+        tensor: graph tensor that the loss is computed from.
+        loss: "cross entropy" of logits, "logistic" for one logit per output, "squares" for the squared distance to targets;
+            "" for a layer that adds a margin to the correct output, whose consumers have the loss.
+        high, low: with "squares", the target of the correct output and of the others.
+        expected: function from labels to correct outputs, of the same shape; -1 for pixels that do not count.
+        is_input: the target is the input itself.
     """
 
     tensor: str
@@ -56,14 +56,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Length and seed of a training.
+    """Length, seed and device of a training.
 
     Attributes:
-        stimuli: in all.
-        batch: stimuli of a step, over all processes.
-        patience: epochs without a better validation after which it ends; 0: never.
-        workers: processes that read and transform stimuli; 0: threads of this one.
-        metric: of the validation, by its name in METRICS.
+        stimuli: total number of samples to train on.
+        batch: samples per step, over all processes.
+        patience: epochs without a better validation score before training stops; 0: never.
+        workers: processes that read and transform samples; 0: threads of this process.
+        metric: validation metric, a name in METRICS.
     """
 
     stimuli: int
@@ -86,22 +86,22 @@ class Progress:
 
     @property
     def epoch(self) -> int:
-        """Epochs that have ended."""
+        """Number of completed epochs."""
         return len(self.history)
 
     @property
     def best_epoch(self) -> int:
-        """The first epoch with the best validation, counted from 1; 0 without any."""
+        """First epoch with the best validation score, counted from 1; 0 without a score."""
         scores = [score for _, score in self.history if not np.isnan(score)]
         return scores.index(max(scores)) + 1 if scores else 0
 
 
 class _Solvers:
-    """The optimizers of all parameters: one of PyTorch's for each type, a group for each layer's settings."""
+    """Optimizers of all parameters: one PyTorch optimizer for each solver type, with one group for each setting."""
 
     def __init__(self, module: GraphModule, recipes: Mapping[str, LayerRecipe]):
         groups: dict[SolverSettings, list[nn.Parameter]] = {}
-        for name, entries in module.roles().items():
+        for name, entries in module.parameters_by_role().items():
             for role, parameter in entries:
                 solver = recipes[name].solvers[role] if name in recipes else SolverSettings()
                 groups.setdefault(solver, []).append(parameter)
@@ -115,15 +115,14 @@ class _Solvers:
         for kind, make in (("SGD", _sgd), ("Adam", _adam)):
             chosen = [solver for solver in groups if solver.kind == kind]
             if chosen:
-                self.optimizers.append(make([{"params": groups[solver], **_arguments(solver)} for solver in chosen]))
+                self.optimizers.append(make([{"params": groups[solver], **_optimizer_options(solver)} for solver in chosen]))
                 self.settings.append(chosen)
 
     def step(self, rate: Callable[[SolverSettings], float], batches: int = 0) -> None:
-        """Take a step of all parameters at the rate of their solver.
+        """Update all parameters, each at the rate of its solver.
 
-        With `batches`, the number learned since the training began, of those whose IterationSize divides it alone, by the mean
-        of
-        their gradients.
+        `batches`: number of batches since training began. If given, only parameters whose IterationSize divides it are updated,
+        by the mean of their gradients.
         """
         waiting: dict[nn.Parameter, Tensor | None] = {}
         for solver, parameters in self.groups.items():
@@ -146,7 +145,7 @@ class _Solvers:
             parameter.grad = gradient
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state of the optimizers for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
+        """Return the optimizer state for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
         return {
             f"{self.names[parameter]}/{slot}": value.cpu().numpy()
             for optimizer, parameter, zeros in self._states()
@@ -157,24 +156,24 @@ class _Solvers:
             .detach()
             .cpu()
             .numpy()
-            for parameter in self._accumulating()
+            for parameter in self._accumulating_parameters()
         }
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over what `arrays` returned."""
+        """Restore the state that `arrays` returned."""
         for optimizer, parameter, zeros in self._states():
             stored = {slot: torch.from_numpy(arrays[f"{self.names[parameter]}/{slot}"]) for slot in zeros}
             optimizer.state[parameter] = {slot: value.to(zeros[slot].device) for slot, value in stored.items()}
-        for parameter in self._accumulating():
+        for parameter in self._accumulating_parameters():
             parameter.grad = torch.from_numpy(arrays[f"{self.names[parameter]}/waiting"]).to(parameter.device)
 
-    def _accumulating(self) -> Iterator[nn.Parameter]:
-        """The parameters whose gradients wait for more batches, also from one epoch to the next."""
+    def _accumulating_parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters that accumulate gradients over several batches, which may span epochs."""
         for solver, parameters in self.groups.items():
             yield from parameters if solver.iteration_size > 1 else ()
 
     def _states(self) -> Iterator[tuple[torch.optim.Optimizer, nn.Parameter, dict[str, Tensor]]]:
-        """(optimizer, parameter, its state before the first step) of all parameters."""
+        """Yield (optimizer, parameter, its initial state) for all parameters."""
         for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
             for group, solver in zip(optimizer.param_groups, settings, strict=True):
                 for parameter in group["params"]:
@@ -193,7 +192,7 @@ def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups, lr=0.001)
 
 
-def _arguments(solver: SolverSettings) -> dict[str, Any]:
+def _optimizer_options(solver: SolverSettings) -> dict[str, Any]:
     if solver.kind == "Adam":
         return {"lr": solver.learning_rate, "betas": (solver.beta1, solver.beta2), "eps": solver.epsilon}
     nesterov = not solver.polyak_momentum and solver.momentum > 0
@@ -202,7 +201,7 @@ def _arguments(solver: SolverSettings) -> dict[str, Any]:
 
 @contextmanager
 def _processes(device: str) -> Iterator[tuple[int, int]]:
-    """(rank, number) of the processes that torchrun started; (0, 1) without it."""
+    """Yield (rank, number of processes) under torchrun; (0, 1) without it."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield 0, 1
         return
@@ -221,15 +220,15 @@ def train(
     validation: Stimuli | None,
     schedule: Schedule,
     folder: Path,
-    drawn: Callable[[int], Stimuli] | None = None,
+    epoch_stimuli: Callable[[int], Stimuli] | None = None,
 ) -> Progress:
-    """Train a module; write `weights` (of the last epoch), `weights_validation` (of the best) and a checkpoint into `folder`.
+    """Train a module. Write `weights` (last epoch), `weights_validation` (best epoch) and a checkpoint into `folder`.
 
-    `drawn` gives `learn` as an epoch learns it, where that differs from one epoch to the next.
-    Every process of torchrun calls it; the first one writes. The same seed on the same kind of machine gives the same weights.
+    `epoch_stimuli` returns the training samples of an epoch, if they differ between epochs. Every process of torchrun calls
+    this function; the first one writes. The same seed and kind of machine give the same weights.
 
     Raises:
-        N2D2Error: E431 settings that cannot be trained, E432 a loss that is not finite, E433 a checkpoint that does not fit.
+        N2D2Error: E431 for settings that cannot be trained, E432 for a loss that is not finite, E433 for a wrong checkpoint.
     """
     with _processes(schedule.device) as (rank, count):
         module.to(schedule.device)
@@ -239,11 +238,11 @@ def train(
         _check_batches(module, min(schedule.batch, len(learn)) // count)
         folder.mkdir(parents=True, exist_ok=True)
         wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
-        source, checked = Source(learn, drawn, schedule.workers), None if validation is None else Source(validation)
+        source, checked = Source(learn, epoch_stimuli, schedule.workers), None if validation is None else Source(validation)
         epochs = ceil(schedule.stimuli / len(learn))
         while progress.seen < schedule.stimuli:
             loss = _epoch(wrapped, solvers, goals, source, schedule, progress, rank, count)
-            module.bound()
+            module.clamp_parameters()
             score = float("nan") if checked is None else _score(module, goals, checked, schedule)
             progress.history.append((loss, score))
             text = f"epoch {progress.epoch} of {epochs}: loss {loss:.4f}"
@@ -252,7 +251,7 @@ def train(
                 write_weights(folder / "weights", module.arrays())
                 if progress.best_epoch == progress.epoch:
                     write_weights(folder / "weights_validation", module.arrays())
-                write_checkpoint(checkpoint, _checkpointed(module, solvers, progress))
+                write_checkpoint(checkpoint, _checkpoint_arrays(module, solvers, progress))
             if schedule.patience and checked is not None and progress.epoch - progress.best_epoch >= schedule.patience:
                 log.notice("training ends after %d epochs without a better validation score", schedule.patience)
                 break
@@ -262,7 +261,7 @@ def train(
 
 
 def _check_batches(module: GraphModule, batch: int) -> None:
-    """Refuse batches that give a normalization one value per channel: its variance would be 0."""
+    """Refuse batches with one value per channel for a batch normalization: its variance would be 0."""
     for node in module.graph.nodes:
         if batch < 2 and isinstance(node.op, BatchNorm) and prod(module.graph.shape(node.output)[2:]) == 1:
             raise N2D2Error(
@@ -283,7 +282,7 @@ def _epoch(
     rank: int,
     count: int,
 ) -> float:
-    """Learns the set once, or what is left of the wanted stimuli; the mean loss."""
+    """Train for one epoch, or for the remaining samples of the schedule; return the mean loss."""
     module.train()
     torch.manual_seed(schedule.seed + (progress.epoch << 32))  # a resumed training draws what an uninterrupted one draws
     order = np.random.Generator(np.random.PCG64([schedule.seed, progress.epoch])).permutation(len(source.stimuli))
@@ -308,13 +307,13 @@ def _epoch(
         total += value
         progress.seen += len(part) * count
         progress.batches += 1
-        solvers.step(partial(_rate, progress, schedule), progress.batches)
-        bare.bound()  # type: ignore[operator]
+        solvers.step(partial(_scheduled_rate, progress, schedule), progress.batches)
+        bare.clamp_parameters()  # type: ignore[operator]
     progress.seen += len(order) - count * sum(len(part) for part in single)
     return total / max(steps, 1)
 
 
-def _rate(progress: Progress, schedule: Schedule, solver: SolverSettings) -> float:
+def _scheduled_rate(progress: Progress, schedule: Schedule, solver: SolverSettings) -> float:
     return learning_rate(solver, (progress.batches - 1) // solver.iteration_size, schedule.batch, schedule.stimuli)
 
 
@@ -324,15 +323,16 @@ def explore_rates(
     goals: list[Goal],
     learn: Stimuli,
     schedule: Schedule,
-    drawn: Callable[[int], Stimuli] | None = None,
+    epoch_stimuli: Callable[[int], Stimuli] | None = None,
 ) -> list[tuple[float, float]]:
-    """Return the (rate, loss) of each step while one rate of all solvers rises exponentially from 1e-6 to 10, as N2D2's -find-lr.
+    """Return (rate, loss) of each step while one rate of all solvers rises exponentially from 1e-6 to 10, as with -find-lr of
+    N2D2.
 
-    Ends at a loss that is not finite.
+    Stops at a loss that is not finite.
     """
     module.to(schedule.device).train()
     torch.manual_seed(schedule.seed)
-    solvers, source = _Solvers(module, recipes), Source(learn, drawn, schedule.workers)
+    solvers, source = _Solvers(module, recipes), Source(learn, epoch_stimuli, schedule.workers)
     _check_batches(module, min(schedule.batch, len(learn)))
     count, found = max(schedule.stimuli // schedule.batch, 2), []
     for epoch in range(ceil(count * schedule.batch / len(learn))):
@@ -346,7 +346,7 @@ def explore_rates(
                 return found
             loss.backward()
             solvers.step(lambda _, rate=rate: rate)
-            module.bound()
+            module.clamp_parameters()
             found.append((rate, float(loss.detach())))
             if len(found) == count:
                 return found
@@ -361,10 +361,10 @@ def _total_loss(module: nn.Module, goals: list[Goal], inputs: Tensor, labels: np
 
 
 def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Tensor:
-    """The loss of a batch, the mean over its stimuli."""
+    """Return the mean loss over the samples of a batch."""
     if goal.is_input:
         return 0.5 * ((outputs.flatten(1) - inputs.flatten(1)) ** 2).sum(1).mean()
-    outputs, known = _by_position(outputs, goal.expected(labels))
+    outputs, known = _flatten_positions(outputs, goal.expected(labels))
     weights = torch.from_numpy(_position_weights(known)).to(outputs.device)
     right = torch.from_numpy(known.clip(0)).to(outputs.device)
     if goal.loss == "cross entropy":
@@ -378,16 +378,16 @@ def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Te
     return (weights * each.sum(1)).sum(1).mean()
 
 
-def _by_position(outputs: Tensor, expected: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    """Outputs (n, C, P) and right outputs (n, P) at P positions: one, or those of an output (n, C, h, w) with labels (n, H, W)."""
+def _flatten_positions(outputs: Tensor, expected: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    """Return outputs (n, C, P) and correct outputs (n, P): P = 1, or P = h * w for (n, C, h, w) and labels (n, H, W)."""
     if expected.ndim == 1:
         return outputs.flatten(1)[:, :, None], expected[:, None]
     height, width = outputs.shape[2:]
-    return outputs.flatten(2), fitted_labels(expected, (height, width), max(outputs.shape[1], 2)).reshape(len(expected), -1)
+    return outputs.flatten(2), fit_labels(expected, (height, width), max(outputs.shape[1], 2)).reshape(len(expected), -1)
 
 
 def _position_weights(expected: np.ndarray) -> np.ndarray:
-    """Weights (n, P) in the loss: as N2D2 has it, all positions of a label in a sample weigh together as much as one sample."""
+    """Return loss weights (n, P). As in N2D2, the positions of a label in a sample together weigh as much as one sample."""
     found = np.zeros(expected.shape, np.float32)
     for labels, weights in zip(expected, found, strict=True):
         known = labels >= 0
@@ -397,7 +397,7 @@ def _position_weights(expected: np.ndarray) -> np.ndarray:
 
 @torch.no_grad()
 def _score(module: GraphModule, goals: list[Goal], source: Source, schedule: Schedule) -> float:
-    """Share of right labels of the first target, or minus its loss where it has no classes."""
+    """Return the accuracy of the first goal, or minus its loss if it has no classes."""
     module.eval()
     goal, found, counted = goals[0], 0.0, 0
     positions = np.arange(len(source.stimuli))
@@ -409,7 +409,7 @@ def _score(module: GraphModule, goals: list[Goal], source: Source, schedule: Sch
             found -= float(_loss(goal, outputs, labels, inputs)) * len(x)
             counted += len(x)
             continue
-        outputs, right = _by_position(outputs, goal.expected(labels))
+        outputs, right = _flatten_positions(outputs, goal.expected(labels))
         guess = outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0.5).long()
         found += float((guess.cpu().numpy() == right).sum())
         counted += int((right >= 0).sum())
@@ -424,7 +424,7 @@ def _score_text(module: GraphModule, goals: list[Goal], score: float, schedule: 
     return f"{100 * METRICS[schedule.metric](score, classes):.2f}%{name}"
 
 
-def _checkpointed(module: GraphModule, solvers: _Solvers, progress: Progress) -> dict[str, np.ndarray]:
+def _checkpoint_arrays(module: GraphModule, solvers: _Solvers, progress: Progress) -> dict[str, np.ndarray]:
     """Return the arrays of a checkpoint, by name."""
     layers = {f"module/{name}": tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
     states = {f"solver/{name}": array for name, array in solvers.arrays().items()}
@@ -433,13 +433,13 @@ def _checkpointed(module: GraphModule, solvers: _Solvers, progress: Progress) ->
 
 
 def _restore(path: Path, module: GraphModule, solvers: _Solvers) -> Progress:
-    """Take over a checkpoint, once all of it is checked; return how far it is."""
-    arrays = read_checkpoint(path, _checkpointed(module, solvers, Progress()), grows="progress/history")
+    """Check a whole checkpoint, then load it; return its progress."""
+    arrays = read_checkpoint(path, _checkpoint_arrays(module, solvers, Progress()), grows="progress/history")
     history = [(loss, score) for loss, score in arrays["progress/history"].tolist()]
     seen, batches = map(int, arrays["progress/counts"])
     progress = Progress(seen, batches, history)
     if progress.seen < 1 or progress.batches < 1 or not progress.history:
-        raise unusable(path, "is damaged: it has learned nothing")
+        raise checkpoint_error(path, "is damaged: it has learned nothing")
     module.load_state_dict({name: torch.from_numpy(arrays[f"module/{name}"]) for name in module.state_dict()})
     solvers.load({name.removeprefix("solver/"): array for name, array in arrays.items() if name.startswith("solver/")})
     return progress

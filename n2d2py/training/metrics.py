@@ -1,4 +1,4 @@
-"""Metrics of a validation, from the share of right labels. No PyTorch here."""
+"""Validation metrics, computed from the accuracy. This module needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ METRICS: dict[str, Callable[[float, int], float]] = {
     "Informedness": lambda right, classes: right + _specificity(right, classes) - 1,
     "Markedness": lambda right, classes: right + _specificity(right, classes) - 1,
 }
-"""Name -> metric of a share of right labels and a number of classes.
+"""Metrics by name, as functions of the accuracy and the number of classes.
 
-As N2D2 does, it counts all classes together. A wrong label is then one false negative and one false positive, so with r the
-share of right
-labels and K classes, for each sample: TP = r, FN = FP = 1 - r, TN = K - 2 + r.
+As in N2D2, all classes are counted together. A wrong label is one false negative and one false positive. With accuracy r and K
+classes, each sample counts TP = r, FN = FP = 1 - r, TN = K - 2 + r.
 """
 
 

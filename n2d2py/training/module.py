@@ -1,4 +1,4 @@
-"""A Graph as a PyTorch module: a layer for each node, quantizers where its recipe has them."""
+"""A Graph as a PyTorch module: one layer for each node, with the quantizers of its recipe."""
 
 # PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from n2d2py.arithmetic.trained import lsq_first_steps
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.ini.quantizers import GRIDS, positive, refuse_binary_lsq
+from n2d2py.frontend.ini.quantizers import GRIDS, refuse_binary_lsq, require_positive
 from n2d2py.frontend.ini.recipes import LayerRecipe
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node
@@ -42,7 +42,7 @@ Function = Callable[[Tensor], Tensor]
 
 
 class GraphModule(nn.Module):
-    """The layers of a graph; `forward` gives the tensors that are asked for, by name, for one input (N, C, H, W)."""
+    """Layers of a graph. `forward` takes one input (N, C, H, W) and returns the requested tensors by name."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class GraphModule(nn.Module):
         fixed: Collection[str],
         barriers: Collection[str],
     ):
-        """`fixed`: layers that learn nothing; `barriers`: those before which gradients stop (BackPropagate=0)."""
+        """`fixed`: layers that are not trained; `barriers`: layers whose inputs get no gradients (BackPropagate=0)."""
         super().__init__()
         self.barriers = frozenset(barriers)
         self.fixed = frozenset(fixed)
@@ -68,10 +68,9 @@ class GraphModule(nn.Module):
     def forward(
         self, x: Tensor, wanted: Iterable[str] | None = None, right: Mapping[str, Tensor] | None = None
     ) -> dict[str, Tensor]:
-        """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those after the quantizer.
+        """Return tensors by name: `wanted`, by default the graph outputs. With QAct, they are quantized.
 
-        `right`: the right outputs (N,) of the samples, by the tensor of each layer that adds a margin; without them it adds
-        none.
+        `right`: correct outputs (N,) by the tensor of each layer that adds a margin; without them no margin is added.
         """
         names = list(self.graph.outputs if wanted is None else wanted)
         values = {self.graph.inputs[0]: x}
@@ -87,7 +86,7 @@ class GraphModule(nn.Module):
         return {name: values[name] for name in names}
 
     def train(self, mode: bool = True) -> GraphModule:
-        """As of nn.Module; the statistics of fixed layers do not change."""
+        """Set the training mode as nn.Module does, except that the statistics of fixed layers do not change."""
         super().train(mode)
         for name, layer in zip(self.names, self.layers, strict=True):
             if name in self.fixed:
@@ -95,37 +94,37 @@ class GraphModule(nn.Module):
         return self
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
-        """Stored values of each layer, by its name and those of N2D2's files."""
+        """Return the arrays to store for each layer, under N2D2's file names."""
         found: dict[str, dict[str, Tensor]] = {}
         for name, layer in zip(self.names, self.layers, strict=True):
-            if isinstance(layer, (_Weighted, _Normalized)):
+            if isinstance(layer, (_Weighted, _BatchNorm)):
                 found[name] = layer.arrays()
         for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
             found.setdefault(name, {}).update(quantizer.arrays())  # type: ignore[operator]
         return {name: {role: _numpy(each) for role, each in arrays.items()} for name, arrays in found.items()}
 
-    def bound(self) -> None:
-        """Keep steps and clipping values positive; after each step of a solver."""
+    def clamp_parameters(self) -> None:
+        """Keep steps and clipping values positive. Called after each optimizer step."""
         for module in self.modules():
             if isinstance(module, LearnedQuantizer):
-                module.bound()
+                module.clamp_parameters()
 
-    def roles(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
-        """The (role, parameter) of each layer, the roles as in `LayerRecipe.solvers`."""
+    def parameters_by_role(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """Return (role, parameter) pairs by layer, with the roles of `LayerRecipe.solvers`."""
         found: dict[str, list[tuple[str, nn.Parameter]]] = {}
         for name, layer in zip(self.names, self.layers, strict=True):
-            if isinstance(layer, (_Weighted, _Normalized)) and name not in self.fixed:
-                found[name] = layer.roles()
+            if isinstance(layer, (_Weighted, _BatchNorm)) and name not in self.fixed:
+                found[name] = layer.parameters_by_role()
         for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
             found.setdefault(name, []).extend(("QAct", each) for each in quantizer.parameters())
         return found
 
 
 def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: WeightStore) -> GraphModule:
-    """The module of a graph that was built with its real weights; `store` has what quantizers start from.
+    """Return the module of a graph with real weights; `store` has the initial values of the quantizers.
 
     Raises:
-        N2D2Error: E431, all layers that cannot be trained together; E425 a stored step or alpha that is not positive.
+        N2D2Error: E431 listing all layers that cannot be trained; E425 for a stored step or alpha that is not positive.
     """
     errors: list[N2D2Error] = []
     layers: dict[str, nn.Module] = {}
@@ -145,7 +144,7 @@ def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: Weight
     )
 
 
-def _untrained(node: Node, what: str) -> N2D2Error:
+def _cannot_train_error(node: Node, what: str) -> N2D2Error:
     remedy = "train elsewhere, and give the weights with -w or an ONNX file"
     return N2D2Error("E431", f"layer '{node.name}' cannot be trained: {what}", where=node.location, remedy=remedy)
 
@@ -154,18 +153,18 @@ def _numpy(tensor: Tensor) -> np.ndarray:
     return tensor.detach().cpu().numpy().astype(np.float32)
 
 
-def _function(node: Node) -> Function | None:
+def _node_activation(node: Node) -> Function | None:
     return None if node.activation is None else _differentiable(node, node.activation)
 
 
 def _differentiable(node: Node, row: FunctionRow) -> Function:
-    found = _of_row(row)
+    found = _activation_function(row)
     if found is None:
-        raise _untrained(node, f"its activation {row.kind} has no gradient here")
+        raise _cannot_train_error(node, f"its activation {row.kind} has no gradient here")
     return found
 
 
-def _of_row(row: FunctionRow) -> Function | None:
+def _activation_function(row: FunctionRow) -> Function | None:
     if isinstance(row, Clip):
         return partial(torch.clamp, min=row.low, max=row.high)
     if isinstance(row, LeakyRectifier):
@@ -176,7 +175,7 @@ def _of_row(row: FunctionRow) -> Function | None:
     return plain.get(type(row))
 
 
-class _Plain(nn.Module):
+class _Parameterless(nn.Module):
     """A layer without parameters."""
 
     def __init__(self, compute: Callable[..., Tensor], activation: Function | None):
@@ -189,7 +188,7 @@ class _Plain(nn.Module):
 
 
 class _Margin(nn.Module):
-    """TargetBias: `bias` is added to the right output, where that is above -bias."""
+    """TargetBias: adds `bias` to the correct output if that is above -bias."""
 
     def __init__(self, bias: float):
         super().__init__()
@@ -205,8 +204,8 @@ class _Margin(nn.Module):
 class _Weighted(nn.Module):
     """A convolution, a transposed convolution or a fully connected layer.
 
-    With a mapping, `connected` (O, C), the parameter holds the weights (count, KH, KW) of connected inputs; the others are 0.
-    With Normalize=1 of a fully connected layer, the stored weights are normalized before each use, which gradients do not see.
+    With a mapping `connected` (O, C), the parameter has the weights (count, KH, KW) of the connected inputs; the others are 0.
+    With Normalize=1, a fully connected layer normalizes its stored weights before each use, outside the gradient.
     """
 
     connected: Tensor | None
@@ -234,7 +233,7 @@ class _Weighted(nn.Module):
             dense = weight.new_zeros((*self.connected.shape, *weight.shape[1:]))
             weight = dense.masked_scatter(self.connected[:, :, None, None], weight)
         if isinstance(self.op, Deconv):
-            found = _spread(self.op, x, weight, self.bias)
+            found = _transposed_convolution(self.op, x, weight, self.bias)
         elif isinstance(self.op, Conv):
             top, left, bottom, right = self.op.pads
             if any(self.op.pads):
@@ -245,7 +244,7 @@ class _Weighted(nn.Module):
         return found if self.activation is None else self.activation(found)
 
     def arrays(self) -> dict[str, Tensor]:
-        """Its stored values."""
+        """Return the arrays to store."""
         found: dict[str, Tensor] = {"weights": self.weight}
         if self.bias is not None:
             found["biases"] = self.bias
@@ -253,8 +252,8 @@ class _Weighted(nn.Module):
             found.update(self.quantizer.arrays())  # type: ignore[operator]
         return found
 
-    def roles(self) -> list[tuple[str, nn.Parameter]]:
-        """Its parameters with their roles."""
+    def parameters_by_role(self) -> list[tuple[str, nn.Parameter]]:
+        """Return the parameters with their roles."""
         found = [("weights", self.weight)]
         if self.bias is not None:
             found.append(("bias", self.bias))
@@ -268,8 +267,8 @@ def _stored_weights(node: Node, connected: np.ndarray | None) -> np.ndarray:
     return weights if connected is None else weights[connected]
 
 
-def _spread(op: Deconv, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The transposed convolution with weights (O, C / groups, KH, KW), outputs first."""
+def _transposed_convolution(op: Deconv, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return the transposed convolution with weights (O, C / groups, KH, KW), output channels first."""
     outputs, per_group, *kernel = weight.shape
     inputs_first = weight.reshape(op.groups, outputs // op.groups, per_group, *kernel).transpose(1, 2).flatten(0, 1)
     found = functional.conv_transpose2d(x, inputs_first, None, op.stride, 0, 0, op.groups, op.dilation)
@@ -278,8 +277,8 @@ def _spread(op: Deconv, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tenso
     return found if bias is None else found + bias[:, None, None]
 
 
-class _Normalized(nn.Module):
-    """A batch normalization; its statistics are moving averages, `momentum` the share of the new batch."""
+class _BatchNorm(nn.Module):
+    """Batch normalization. Its statistics are moving averages; `momentum` is the weight of the new batch."""
 
     mean: Tensor
     variance: Tensor
@@ -298,11 +297,11 @@ class _Normalized(nn.Module):
         return found if self.activation is None else self.activation(found)
 
     def arrays(self) -> dict[str, Tensor]:
-        """Its stored values."""
+        """Return the arrays to store."""
         return {"scales": self.scale, "biases": self.bias, "means": self.mean, "variances": self.variance}
 
-    def roles(self) -> list[tuple[str, nn.Parameter]]:
-        """Its parameters with their roles."""
+    def parameters_by_role(self) -> list[tuple[str, nn.Parameter]]:
+        """Return the parameters with their roles."""
         return [("scale", self.scale), ("bias", self.bias)]
 
 
@@ -311,7 +310,7 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Module:
-    op, activation = node.op, _function(node)
+    op, activation = node.op, _node_activation(node)
     if isinstance(op, (Conv, Deconv, Fc)):
         connected = None if recipe is None else recipe.connected
         quantizer = None if recipe is None else _weight_quantizer(node, recipe, store)
@@ -319,15 +318,15 @@ def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Mod
         return _Weighted(node, connected, quantizer, activation, is_normalized)
     if isinstance(op, BatchNorm):
         momentum = recipe.values["MovingAverageMomentum"] if recipe is not None else 0.1
-        return _Normalized(node, momentum, activation)
+        return _BatchNorm(node, momentum, activation)
     if recipe is not None and recipe.adds_margin:
         return _Margin(recipe.values["Bias"])
     if isinstance(op, Affine) or node.params:
-        raise _untrained(node, f"{op.kind} learns nothing here")
-    return _Plain(_computed(node), activation)
+        raise _cannot_train_error(node, f"{op.kind} learns nothing here")
+    return _Parameterless(_forward_function(node), activation)
 
 
-def _computed(node: Node) -> Callable[..., Tensor]:
+def _forward_function(node: Node) -> Callable[..., Tensor]:
     op = node.op
     if isinstance(op, Dropout):
         return nn.Dropout(op.ratio)
@@ -336,7 +335,7 @@ def _computed(node: Node) -> Callable[..., Tensor]:
     if isinstance(op, Identity):
         return lambda x: x
     if isinstance(op, Pool):
-        return partial(_pooled, op)
+        return partial(_pool, op)
     if isinstance(op, Concat) and not op.slots and op.rows == 1:
         return lambda *inputs: torch.cat(inputs, op.axis)
     if isinstance(op, Reshape):
@@ -347,21 +346,21 @@ def _computed(node: Node) -> Callable[..., Tensor]:
         top, left, bottom, right = op.pads
         return lambda x: functional.pad(x, (left, right, top, bottom))
     if isinstance(op, Softmax):
-        return partial(_shares, op)
+        return partial(_softmax, op)
     if isinstance(op, Normalize) and not op.part:
-        return partial(_normalized, op)
+        return partial(_normalize, op)
     if isinstance(op, ElemWise) and op.operation in ("Sum", "Prod", "Max"):
-        return partial(_combined, op)
-    raise _untrained(node, f"{op.kind} has no gradient here")
+        return partial(_elementwise, op)
+    raise _cannot_train_error(node, f"{op.kind} has no gradient here")
 
 
-def _shares(op: Softmax, x: Tensor) -> Tensor:
+def _softmax(op: Softmax, x: Tensor) -> Tensor:
     stored = x.movedim(1, -1)
     found = (torch.log_softmax if op.log else torch.softmax)(stored.reshape(len(x), *op.rows(tuple(x.shape))), dim=2)
     return found.reshape(stored.shape).movedim(-1, 1)
 
 
-def _normalized(op: Normalize, x: Tensor) -> Tensor:
+def _normalize(op: Normalize, x: Tensor) -> Tensor:
     stored = x.movedim(1, -1)
     rows = stored.reshape(len(x), -1, op.size)
     away = rows - rows.mean(2, keepdim=True) if op.centred else rows
@@ -371,7 +370,7 @@ def _normalized(op: Normalize, x: Tensor) -> Tensor:
     return (away / divisor).reshape(stored.shape).movedim(-1, 1)
 
 
-def _pooled(op: Pool, x: Tensor) -> Tensor:
+def _pool(op: Pool, x: Tensor) -> Tensor:
     top, left, bottom, right = op.pads
     if op.mode == "Max":
         if any(op.pads):
@@ -383,7 +382,7 @@ def _pooled(op: Pool, x: Tensor) -> Tensor:
     return functional.avg_pool2d(x, op.kernel, op.stride, divisor_override=1) / counts
 
 
-def _combined(op: ElemWise, *inputs: Tensor) -> Tensor:
+def _elementwise(op: ElemWise, *inputs: Tensor) -> Tensor:
     weights, shifts = op.coefficients(len(inputs))
     if op.operation == "Sum":
         terms = (weight * x + shift for weight, shift, x in zip(weights, shifts, inputs, strict=True))
@@ -403,26 +402,26 @@ def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn
         return SatWeights(steps, grid, values["QWeight.ApplyQuantization"], outputs)
     refuse_binary_lsq(values)
     if values["QWeight.PerChannel"] and recipe.connected is not None:
-        raise _untrained(node, "QWeight.PerChannel=1 is not supported with an irregular Mapping")
+        raise _cannot_train_error(node, "QWeight.PerChannel=1 is not supported with an irregular Mapping")
     count = len(weights) if values["QWeight.PerChannel"] else 1
     wanted = values["QWeight.SetOptInitStepSize"] and values["QWeight.StepOptInitStepSize"]
     initial = lsq_first_steps(weights, count, steps) if wanted else np.full(count, values["QWeight.StepSize"])
-    return LsqWeights(steps, _tensor(_stored(store, node, "QWeight_LSQ_StepSize", values, initial)))
+    return LsqWeights(steps, _tensor(_load_step(store, node, "QWeight_LSQ_StepSize", values, initial)))
 
 
 def _activation_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn.Module:
     values = recipe.values
     steps = values["QAct.Range"]
     if values["QAct"] == "SAT":
-        return SatActivation(steps, float(_stored(store, node, "QAct_SAT_Alpha", values, [values["QAct.Alpha"]])[0]))
+        return SatActivation(steps, float(_load_step(store, node, "QAct_SAT_Alpha", values, [values["QAct.Alpha"]])[0]))
     role = "QAct_LSQ_StepSize"
     first = values["QAct.SetOptInitStepSize"] and values["QAct.StepOptInitStepSize"] and not store.has(node.name, role)
-    return LsqActivation(steps, float(_stored(store, node, role, values, [values["QAct.StepSize"]])[0]), first)
+    return LsqActivation(steps, float(_load_step(store, node, role, values, [values["QAct.StepSize"]])[0]), first)
 
 
-def _stored(store: WeightStore, node: Node, role: str, values: Values, initial: Any) -> np.ndarray:
-    """The stored step or alpha, or the first one: weights of a training without quantizers have none."""
+def _load_step(store: WeightStore, node: Node, role: str, values: Values, initial: Any) -> np.ndarray:
+    """Return the stored step or alpha, else the initial one: weights trained without quantizers have none."""
     found = np.asarray(initial, np.float32)
     if store.has(node.name, role):
         found = store.load(node.name, role, found, node.location)
-    return positive(found, node.name, role, values)
+    return require_positive(found, node.name, role, values)

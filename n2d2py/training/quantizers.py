@@ -1,8 +1,7 @@
-"""The quantizers of training as PyTorch modules: forward as `n2d2py.arithmetic.trained`, backward straight through the rounding.
+"""Quantizers for training as PyTorch modules: forward as `n2d2py.arithmetic.trained`, backward straight-through.
 
 Sources of the gradients: LSQ, Esser et al., "Learned Step Size Quantization" (2019); SAT, Jin et al., "Towards Efficient
-Training
-for Neural Network Quantization" (2019), with DoReFa's weights and, for the clipping value, calibrated gradients (CG-PACT).
+Training for Neural Network Quantization" (2019), with DoReFa weights and calibrated gradients of the clipping value (CG-PACT).
 """
 
 # PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
@@ -17,12 +16,12 @@ from torch import Tensor, nn
 
 from n2d2py.arithmetic.trained import bits_of
 
-LEAST = 1e-6
-"""Steps and clipping values are kept above it."""
+MIN_POSITIVE = 1e-6
+"""Lower bound of steps and clipping values."""
 
 
 class _Lsq(torch.autograd.Function):
-    """y = s clamp(round(x / s), low, high); dy/ds times `gain`. The steps are one, or broadcast against x."""
+    """y = s clamp(round(x / s), low, high); dy/ds is multiplied by `gain`. One step, or steps that broadcast against x."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, step: Tensor, low: int, high: int, gain: float) -> Tensor:
@@ -43,8 +42,8 @@ class _Lsq(torch.autograd.Function):
         return gradient * inside, of_step, None, None, None
 
 
-class _Clipped(torch.autograd.Function):
-    """SAT: y = s clamp(round(x / s), 0, steps) with s = alpha / steps; dy/dalpha counts the error of the rounding inside."""
+class _Sat(torch.autograd.Function):
+    """SAT: y = s clamp(round(x / s), 0, steps) with s = alpha / steps; dy/dalpha includes the rounding error of unclipped x."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: Tensor, steps: int) -> Tensor:
@@ -65,24 +64,24 @@ class _Clipped(torch.autograd.Function):
 
 
 class LearnedQuantizer(nn.Module):
-    """A quantizer with one parameter, a step or an alpha: `role` is its name in N2D2's files."""
+    """A quantizer with one parameter, a step or an alpha; `role` is its name in N2D2's files."""
 
     role: str
 
     def arrays(self) -> dict[str, Tensor]:
-        """Its stored values, by the names of N2D2's files."""
+        """Return the arrays to store, under N2D2's file names."""
         (learned,) = self.parameters()
         return {self.role: learned}
 
     @torch.no_grad()
-    def bound(self) -> None:
+    def clamp_parameters(self) -> None:
         """Keep the parameter positive."""
         for learned in self.parameters():
-            learned.clamp_(min=LEAST)
+            learned.clamp_(min=MIN_POSITIVE)
 
 
 class LsqWeights(LearnedQuantizer):
-    """Weights (O, ...) on -2^(b-1) .. 2^(b-1) - 1 times `step`, (1) or (O)."""
+    """Quantizer of weights (O, ...) to -2^(b-1) .. 2^(b-1) - 1 times `step`, of shape (1) or (O)."""
 
     role = "QWeight_LSQ_StepSize"
 
@@ -98,9 +97,9 @@ class LsqWeights(LearnedQuantizer):
 
 
 class SatWeights(nn.Module):
-    """tanh(w) / max |tanh(w)| on a grid of `n2d2py.arithmetic.trained`; real numbers in -1 .. 1 unless `quantizes`.
+    """tanh(w) / max |tanh(w)| on a grid of `n2d2py.arithmetic.trained`; real values in -1 .. 1 unless `quantizes`.
 
-    `outputs`: ApplyScaling=1 divides by sqrt(outputs * variance of the result), 0: it does not.
+    `outputs`: ApplyScaling=1 divides by sqrt(outputs * variance of the result); 0: no division.
     """
 
     def __init__(self, steps: int, grid: str, quantizes: bool, outputs: int):
@@ -138,12 +137,12 @@ class SatWeights(nn.Module):
         return torch.clamp(torch.round(real * top), -top, top - 1 if self.grid == "full" else top), scale
 
     def arrays(self) -> dict[str, Tensor]:
-        """Nothing is stored of it."""
+        """Return no arrays: the quantizer has no parameter."""
         return {}
 
 
 class LsqActivation(LearnedQuantizer):
-    """Outputs on 0 .. steps times `step`; with `first`, the first batch sets the step."""
+    """Quantizer of activations to 0 .. steps times `step`; with `first`, the first batch sets the step."""
 
     role = "QAct_LSQ_StepSize"
 
@@ -158,14 +157,14 @@ class LsqActivation(LearnedQuantizer):
         if self.training and bool(self.waits):
             with torch.no_grad():
                 found = 2 * float(x.clamp(min=0).mean()) / sqrt(self.steps)
-                self.step.fill_(found if found > LEAST else 1.0)
+                self.step.fill_(found if found > MIN_POSITIVE else 1.0)
                 self.waits.fill_(False)
         gain = 1 / sqrt(x[0].numel() * self.steps)
         return _Lsq.apply(x, self.step, 0, self.steps, gain)  # type: ignore[return-value]
 
 
 class SatActivation(LearnedQuantizer):
-    """Outputs on 0 .. steps times alpha / steps."""
+    """Quantizer of activations to 0 .. steps times alpha / steps."""
 
     role = "QAct_SAT_Alpha"
 
@@ -175,4 +174,4 @@ class SatActivation(LearnedQuantizer):
         self.alpha = nn.Parameter(torch.tensor([alpha]))
 
     def forward(self, x: Tensor) -> Tensor:
-        return _Clipped.apply(x, self.alpha, self.steps)  # type: ignore[return-value]
+        return _Sat.apply(x, self.alpha, self.steps)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Learning rates over a training, as N2D2's solvers change them. No PyTorch here."""
+"""Learning rate schedules of N2D2's solvers. This module needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from n2d2py.frontend.ini.recipes import SolverSettings
 def learning_rate(solver: SolverSettings, steps: int, batch: int, total: int) -> float:
     """Return the rate of the next step after n = `steps`, each of IterationSize batches of `batch` samples; the training learns `total`.
 
-    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m =
-    MinDecay:
+    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m = MinDecay:
 
     =================  ==================================================
     StepDecay          r d^k
@@ -36,7 +35,7 @@ def learning_rate(solver: SolverSettings, steps: int, batch: int, total: int) ->
         "ExponentialDecay": lambda: exp(-decay * k),
         "InvTDecay": lambda: 1 / (1 + decay * k),
         "InvDecay": lambda: (1 + decay * steps) ** -solver.power,
-        "PolyDecay": lambda: (1 - _share(steps, solver.max_iterations or total / step)) ** solver.power,
+        "PolyDecay": lambda: (1 - _elapsed_fraction(steps, solver.max_iterations or total / step)) ** solver.power,
         "CosineDecay": lambda: _cosine(solver, k, solver.max_iterations or total / size),
     }[solver.learning_rate_policy]()
     return solver.learning_rate * factor
@@ -46,20 +45,21 @@ def _cosine(solver: SolverSettings, k: int, end: float) -> float:
     warm = solver.warm_up_duration
     if k < warm:
         return solver.warm_up_lr_frac + (1 - solver.warm_up_lr_frac) * k / warm
-    return solver.min_decay + (1 - solver.min_decay) * (1 + cos(pi * _share(k - warm, end - warm))) / 2
+    return solver.min_decay + (1 - solver.min_decay) * (1 + cos(pi * _elapsed_fraction(k - warm, end - warm))) / 2
 
 
-def _share(count: float, end: float) -> float:
-    """Return the part of `end` that is over, at most 1; 1 for an end that lies before the start."""
+def _elapsed_fraction(count: float, end: float) -> float:
+    """Return count / end, at most 1; 1 if `end` is not positive."""
     return min(count / end, 1.0) if end > 0 else 1.0
 
 
-def steepest_rate(found: Sequence[tuple[float, float]]) -> float | None:
-    """Return the rate at which the loss falls steepest over the logarithm of the rate; None if it falls by less than a tenth.
+def find_steepest_rate(found: Sequence[tuple[float, float]]) -> float | None:
+    """Return the rate with the steepest decrease of the loss over the logarithm of the rate; None if it falls by less than a
+    tenth.
 
-    `found`: (rate, loss) of steps at rates that rise exponentially. The losses are averaged over a tenth of the steps, and only
-    those before the least average count: beyond it, the training diverges. Source: Smith, "Cyclical Learning Rates for Training
-    Neural Networks" (2017), section 3.3.
+    `found`: (rate, loss) of steps at exponentially rising rates. The losses are averaged over a tenth of the steps. Only those
+    up to the lowest average count: beyond it, training diverges. Source: Smith, "Cyclical Learning Rates for Training Neural
+    Networks" (2017), section 3.3.
     """
     width = max(len(found) // 10, 1)
     sums = np.cumsum([0.0, *(loss for _, loss in found)])

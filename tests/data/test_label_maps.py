@@ -96,7 +96,7 @@ def test_labels_move_with_the_pixels_that_are_learned(step, labelled):
     )
     found = provider(text, "24 32 1" if "Width=24" in step else "32 32 1", learning=True)
     assert found.draws
-    drawn = [found.learned(seed, epoch) for seed in (1, 2) for epoch in (0, 1)]
+    drawn = [found.training_stimuli(seed, epoch) for seed in (1, 2) for epoch in (0, 1)]
     every_one = [(one[position][0], one.label_map(position)) for one in drawn if one.label_map for position in range(4)]
     x, maps = (np.stack(each) for each in zip(*every_one, strict=True))
     known = maps >= 0

@@ -9,7 +9,7 @@ from support.tables import every
 from n2d2py.data.transformations import read_transformation
 from n2d2py.data.transformations.borders import sample
 from n2d2py.data.transformations.filters import correlate, gaussian
-from n2d2py.data.transformations.geometry import Flip, SliceExtraction, TurnedSlice
+from n2d2py.data.transformations.geometry import Flip, RotatedSlice, SliceExtraction
 from n2d2py.data.transformations.random import Distortion
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
@@ -30,7 +30,7 @@ def learned(ini):
 
 def results(transformation, count: int, image: np.ndarray = IMAGE) -> list[np.ndarray]:
     random = np.random.default_rng(7)
-    return [transformation.drawn(image, random).apply(image) for _ in range(count)]
+    return [transformation.draw_parameters(image, random).apply(image) for _ in range(count)]
 
 
 def test_flips_are_drawn_evenly_and_on_their_axes(learned):
@@ -46,7 +46,7 @@ def test_flips_are_drawn_evenly_and_on_their_axes(learned):
 def test_slices_begin_anywhere_inside(learned):
     random = np.random.default_rng(3)
     part = learned("Type=SliceExtractionTransformation\nWidth=10\nHeight=4\nRandomOffsetX=1\nOffsetY=2")
-    drawn = [part.drawn(IMAGE, random) for _ in range(100)]
+    drawn = [part.draw_parameters(IMAGE, random) for _ in range(100)]
     assert {(each.offset_x, each.offset_y) for each in drawn} == {(x, 2) for x in range(3)}
     assert all(np.array_equal(each.apply(IMAGE), IMAGE[2:6, each.offset_x : each.offset_x + 10]) for each in drawn)
 
@@ -54,7 +54,7 @@ def test_slices_begin_anywhere_inside(learned):
 @pytest.mark.parametrize("angle, turned", [(90.0, lambda x: np.rot90(x, -1)), (180.0, lambda x: x[::-1, ::-1])])
 def test_slices_turn_clockwise_about_their_centre(angle, turned):
     part = SliceExtraction(5, 5, 4, 2)
-    assert np.array_equal(TurnedSlice(part, angle, 5, 5).apply(IMAGE), turned(part.apply(IMAGE)))
+    assert np.array_equal(RotatedSlice(part, angle, 5, 5).apply(IMAGE), turned(part.apply(IMAGE)))
 
 
 def test_slices_are_taken_larger_and_rescaled(learned):
@@ -80,7 +80,7 @@ def test_a_distortion_without_strength_changes_nothing_and_a_turn_is_one(learned
     assert all(np.array_equal(each, IMAGE) for each in results(learned("Type=DistortionTransformation"), 3))
     ramp = np.mgrid[:21, :21].transpose(1, 2, 0).astype(np.float64)
     random = np.random.default_rng(2)
-    found = Distortion(turn=20.0).drawn(ramp, random).apply(ramp)[5:16, 5:16] - 10
+    found = Distortion(turn=20.0).draw_parameters(ramp, random).apply(ramp)[5:16, 5:16] - 10
     at = ramp[5:16, 5:16] - 10
     # the image of positions shows where each pixel is read: its place less that of the turned point, and its place again
     turn = np.arcsin(found[5, 10, 0] / 5)
@@ -95,7 +95,7 @@ def test_a_distortion_without_strength_changes_nothing_and_a_turn_is_one(learned
 def test_elastic_noise_is_smoothed_by_the_gaussian(size):
     noise = np.random.default_rng(4).uniform(-1, 1, (13, 17))
     kernel = gaussian(size, size, 3.0) if size % 2 else None
-    found = Distortion(size, 3.0, 1.0)._smoothed(noise)
+    found = Distortion(size, 3.0, 1.0)._smooth(noise)
     if kernel is None:
         assert found.shape == noise.shape and abs(found).max() < 1
         return
@@ -126,7 +126,7 @@ def test_parts_have_the_drawn_share_and_ratio(learned):
         "Type=RandomResizeCropTransformation\nWidth=5\nHeight=4\nScaleMin=0.2\nScaleMax=0.6\nRatioMin=0.5\nRatioMax=2"
     )
     image, random = np.zeros((90, 120, 1), np.uint8), np.random.default_rng(6)
-    drawn = [crop.drawn(image, random) for _ in range(200)]
+    drawn = [crop.draw_parameters(image, random) for _ in range(200)]
     shares = np.array([each.rows * each.columns / 10800 for each in drawn])
     ratios = np.array([each.columns / each.rows for each in drawn])
     assert shares.min() > 0.18 and shares.max() < 0.62 and shares.std() > 0.08

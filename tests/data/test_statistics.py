@@ -7,7 +7,7 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, pipelines
-from n2d2py.data.statistics import statistics
+from n2d2py.data.statistics import compute_statistics
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.matrix import AffineTransformation, read_matrix, write_matrix
 from n2d2py.errors import InternalError
@@ -32,7 +32,7 @@ def images(tmp_path):
 
 def test_of_images_of_one_size():
     images = [np.random.RandomState(seed).normal(1e6, 1e-2, (4, 5, 3)) for seed in range(7)]
-    found = statistics(iter(images), True, True)
+    found = compute_statistics(iter(images), True, True)
     every = np.stack(images)
     assert (found.count, found.smallest, found.largest) == (7, (5, 4, 3), (5, 4, 3))
     assert (found.minimum, found.maximum) == (every.min(), every.max())
@@ -43,12 +43,12 @@ def test_of_images_of_one_size():
 
 def test_of_images_of_different_sizes_and_of_none():
     images = [np.full((2, 3, 1), 1, np.uint8), np.full((1, 4, 1), 4, np.uint8)]
-    found = statistics(images, True, True)
+    found = compute_statistics(images, True, True)
     assert (found.mean, found.mean_data, found.deviation_data) == (2.2, None, None)
     assert str(found) == (
         f"2 stimuli, width 3 to 4, height 1 to 2, channels 1, values 1 to 4, mean 2.2, standard deviation {np.sqrt(2.16):g}"
     )
-    assert statistics([]) is None
+    assert compute_statistics([]) is None
 
 
 def test_normalization_by_the_learning_set(ini, images):
@@ -195,7 +195,7 @@ def test_ranges_of_each_stimulus_in_files(ini, tmp_path):
 
 
 def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
-    monkeypatch.setattr("n2d2py.data.statistics.SMALLEST", 3)
+    monkeypatch.setattr("n2d2py.data.statistics.MIN_CACHED", 3)
     for index in range(4):
         picture(f"data/a/{index}.png", np.full((2, 3), 10 * index))
     text = (
@@ -204,8 +204,8 @@ def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
         "FirstValue=[sp.StimuliData-x]_GlobalValue.mean\n"
     )
     computed = []
-    real = pipelines.statistics
-    monkeypatch.setattr(pipelines, "statistics", lambda *given: computed.append(1) or real(*given))
+    real = pipelines.compute_statistics
+    monkeypatch.setattr(pipelines, "compute_statistics", lambda *given: computed.append(1) or real(*given))
 
     def built(steps=""):
         return build_provider(ini(text.format(steps)), cache=tmp_path / "out").statistics["sp.StimuliData-x"]

@@ -34,7 +34,7 @@ def digits(tmp_path_factory):
     """The digits of the repository that test, as class folders of PNG of 32x32."""
     log.setup(quiet=True)
     network = load_network(*read_command([str(ROOT / "models" / "MobileNet.ini"), "-seed", "1", "-w", "/dev/null", "-test"]))
-    stimuli = network.data.sets["Test"].spread(60)
+    stimuli = network.data.sets["Test"].sample_evenly(60)
     folder = tmp_path_factory.mktemp("digits")
     for x, labels, _ in stimuli.batches(60):
         for number, (picture, label) in enumerate(zip(x, labels, strict=True)):

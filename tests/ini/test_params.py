@@ -60,7 +60,7 @@ def test_values_comments_and_places(warned):
         "SIMD": "auto",
         "MemoryManagerStrategy": "None",
     }
-    assert params.given("MemoryAlignment") and not params.given("OpenMP")
+    assert params.is_given("MemoryAlignment") and not params.is_given("OpenMP")
     assert str(params.where("MemoryAlignment")) == "params.ini:2"
     assert params.where("OpenMP") is None
     assert warned() == []

@@ -13,7 +13,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, keys, merge_config, resolve_path
 from n2d2py.ini.docs import schema_page
 from n2d2py.ini.ignored import TRAINING, Ignored
-from n2d2py.ini.paths import environment
+from n2d2py.ini.paths import read_environment_variable
 
 
 def one(kind: Kind, **options) -> Schema:
@@ -123,15 +123,15 @@ LAYER = Schema(
         Key("Mapping(*)", Kind.INTS, None),
         Key("PoolDims", Kind.UINTS, ()),
     ),
-    accepted=TRAINING.of("Solvers.*", "*Filler*"),
+    accepted=TRAINING.for_keys("Solvers.*", "*Filler*"),
 )
 
 
 def test_defaults_given_and_places(load):
     values = LAYER.read(load("[s]\nInput=sp\nKernelSize=3\n").section("s"))
     assert (values["Stride"], values["PoolDims"]) == (1, ())
-    assert values.given("KernelSize") and not values.given("Stride")
-    assert not values.given("Mapping(sp)")
+    assert values.is_given("KernelSize") and not values.is_given("Stride")
+    assert not values.is_given("Mapping(sp)")
     assert str(values.where("KernelSize")) == "net.ini:3 [s]"
     assert str(values.where("Stride")) == "net.ini:1 [s]"
     assert values.section.name == "s"
@@ -173,7 +173,7 @@ def test_unknown_keys_are_errors_under_strict(load):
 CONFIG = Schema(
     "Conv configuration",
     (Key("NoBias", Kind.BOOL, False), Key("Name", Kind.STRING, "")),
-    accepted=TRAINING.of("Solvers.*", "WeightsSolver.*"),
+    accepted=TRAINING.for_keys("Solvers.*", "WeightsSolver.*"),
 )
 OWN = Schema("Conv", (Key("Input", Kind.NAMES),))
 
@@ -216,9 +216,9 @@ def test_merge_config_without_config_section_is_empty(load):
 
 def test_composition(load):
     both = OWN + Schema(
-        "Pool", (Key("Input", Kind.STRING), Key("Pooling", Kind.STRING, "Max")), TRAINING.of("Solvers.*"), "Pools."
+        "Pool", (Key("Input", Kind.STRING), Key("Pooling", Kind.STRING, "Max")), TRAINING.for_keys("Solvers.*"), "Pools."
     )
-    assert (both.name, both.doc, both.accepted) == ("Pool", "Pools.", TRAINING.of("Solvers.*"))
+    assert (both.name, both.doc, both.accepted) == ("Pool", "Pools.", TRAINING.for_keys("Solvers.*"))
     assert [(key.name, key.kind) for key in both.keys] == [("Input", Kind.STRING), ("Pooling", Kind.STRING)]
     more = both.extended(Key("Extra", Kind.INT, 0), name="Unpool")
     assert (more.name, more.doc, len(more.keys), len(both.keys)) == ("Unpool", "Pools.", 3, 2)
@@ -234,7 +234,7 @@ def test_resolve_path_looks_in_the_working_directory_then_beside_the_ini(load, w
     assert resolve_path("w.bin", document.folder) == Path("w.bin")
     assert resolve_path("/dev/null", document.folder) == Path("/dev/null")
     assert resolve_path("none", document.folder) is None
-    assert resolve_path(f"{environment('N2D2_MODELS')}/w.bin", document.folder) == Path("net/w.bin")
+    assert resolve_path(f"{read_environment_variable('N2D2_MODELS')}/w.bin", document.folder) == Path("net/w.bin")
     assert resolve_path("a\0b", document.folder) is None and resolve_path("", document.folder) is None
 
 
@@ -248,7 +248,7 @@ def test_schema_page():
             Key("Mapping(*)", Kind.INTS),
             Key("File", Kind.PATH, ""),
         ),
-        (*TRAINING.of("Solvers.*"), Ignored("Kernel", "kernels", "gives weights", changes=True)),
+        (*TRAINING.for_keys("Solvers.*"), Ignored("Kernel", "kernels", "gives weights", changes=True)),
         "Pools.",
     )
     assert (

@@ -251,11 +251,11 @@ def test_a_budget_does_the_least_work_twice(tmp_path, small):
 def test_a_budget_leaves_room_for_scratch(tmp_path):
     """Where the tensors of the strips with the least work done twice fill the budget, and scratch does not fit, others are taken."""
     graph = n2d2py.load_simulator(export("strips", tmp_path, "FuseResidualAdd = 0\n")).graph
-    params = load_params(None).over({"IncludeInputInBuffer": False, "MemoryMode": "Small", "MaxExtraMacs": 60.0})
+    params = load_params(None).with_values({"IncludeInputInBuffer": False, "MemoryMode": "Small", "MaxExtraMacs": 60.0})
     search = StripSearch(memory_problem(graph), replace(Settings.of(params), clock="op"), by_columns(graph), by_channels(graph))
     points = [point for point in search.curve(search.work * 6 // 10) if point.cuts]
     assert len(points) > 1 and points[0].bytes > points[-1].bytes + 640
-    params = params.over({"MemoryBudget": points[0].bytes})
+    params = params.with_values({"MemoryBudget": points[0].bytes})
 
     def needs(graph, plan, parameters):
         return {node.name: ScratchNeed(512, 512, 512, 512) for node in graph.nodes if node.name.startswith("narrow")}

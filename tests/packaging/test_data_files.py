@@ -309,7 +309,7 @@ def test_the_ini_files_read_without_warning(path, monkeypatch, no_warnings):
 def test_default_parameters_are_the_defaults(no_warnings):
     given = load_params(ROOT / "params" / "default.ini")
     assert given.as_dict() == load_params(None).as_dict()
-    assert [key.name for key in known_parameters().keys if not given.given(key.name)] == []
+    assert [key.name for key in known_parameters().keys if not given.is_given(key.name)] == []
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ def test_mapping_renames_labels_and_ignores_those_of_minus_one():
 def test_misses_of_all_classes_come_in_turns():
     scores = np.tile(np.array([[0, 0, 9]], np.int8), (7, 1))
     score = scored(scores, labels=np.array([1, 1, 1, 0, 2, 0, 1]), names=("a", "b", "c"))
-    assert [(miss.label, miss.index) for miss in score.misses_of_classes(4)] == [(0, 3), (1, 0), (0, 5), (1, 1)]
-    assert len(score.misses_of_classes(99)) == len(score.misclassified) == 6
+    assert [(miss.label, miss.index) for miss in score.misses_by_class(4)] == [(0, 3), (1, 0), (0, 5), (1, 1)]
+    assert len(score.misses_by_class(99)) == len(score.misclassified) == 6
 
 
 def test_a_label_without_mapping_is_refused():

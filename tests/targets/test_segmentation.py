@@ -12,7 +12,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.targets import Scorer, ScoreRow, class_metrics, score_lines, score_table, write_target_files
-from n2d2py.targets.pixels import count_pixels, fitted_labels
+from n2d2py.targets.pixels import count_pixels, fit_labels
 from n2d2py.targets.target import ScoreTarget
 
 
@@ -64,10 +64,10 @@ def test_batches_add_up_and_rows_compare(example):
 def test_labels_of_a_smaller_output():
     """Each position takes the label of most of its pixels, -1 when none has one; a larger output the nearest."""
     labels = np.array([[[0, 0, 1, 1], [0, 1, 1, -1], [-1, -1, 2, 0], [-1, -1, 0, 2]]])
-    assert fitted_labels(labels, (2, 2), 3).tolist() == [[[0, 1], [-1, 0]]]
-    assert fitted_labels(labels, (4, 4), 3) is labels
-    assert fitted_labels(labels[:, :2, :2], (4, 4), 3)[0].tolist() == [[0, 0, 0, 0]] * 2 + [[0, 0, 1, 1]] * 2
-    uneven = fitted_labels(np.arange(5).reshape(1, 1, 5) % 2, (1, 2), 2)
+    assert fit_labels(labels, (2, 2), 3).tolist() == [[[0, 1], [-1, 0]]]
+    assert fit_labels(labels, (4, 4), 3) is labels
+    assert fit_labels(labels[:, :2, :2], (4, 4), 3)[0].tolist() == [[0, 0, 0, 0]] * 2 + [[0, 0, 1, 1]] * 2
+    uneven = fit_labels(np.arange(5).reshape(1, 1, 5) % 2, (1, 2), 2)
     assert uneven.tolist() == [[[0, 0]]]  # pixels 0 1 and 2 3 4
     hits, counted, matrix = count_pixels(np.zeros((1, 2, 2), int), np.array([[[0, 1], [-1, 0]]]), 2)
     assert (hits.tolist(), counted.tolist(), matrix.tolist()) == ([2], [3], [[2, 0], [1, 0]])

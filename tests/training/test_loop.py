@@ -224,7 +224,7 @@ def test_a_module_of_an_own_loop_and_back(tmp_path, capsys):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        module.bound()
+        module.clamp_parameters()
         losses.append(float(loss.detach()))
     assert losses[-1] < 0.8 * losses[0]
     again = from_ini(ini, to_weights(module, tmp_path / "weights"))

@@ -12,7 +12,7 @@ from n2d2py import cli
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
-from n2d2py.training.rates import steepest_rate
+from n2d2py.training.rates import find_steepest_rate
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -212,10 +212,10 @@ def test_the_proposed_rate():
     fall = 2.3 - 2 / (1 + (1e-3 / rates) ** 2) + noise
     exploded = np.where(rates > 0.1, 40 * np.abs(np.sin(np.arange(300))), fall)
     for losses in (fall, exploded):
-        found = steepest_rate(list(zip(rates, losses, strict=True)))
+        found = find_steepest_rate(list(zip(rates, losses, strict=True)))
         assert found is not None and 5e-4 < found < 2e-3
-    assert steepest_rate(list(zip(rates, 2.3 + noise, strict=True))) is None
-    assert steepest_rate([(1e-6, 2.0)]) is None and steepest_rate([(1e-6, 2.0), (10.0, 1.0)]) is not None
+    assert find_steepest_rate(list(zip(rates, 2.3 + noise, strict=True))) is None
+    assert find_steepest_rate([(1e-6, 2.0)]) is None and find_steepest_rate([(1e-6, 2.0), (10.0, 1.0)]) is not None
 
 
 @pytest.mark.parametrize("right, classes", [(0.75, 4), (0.5, 10), (1.0, 2)])

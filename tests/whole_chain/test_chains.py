@@ -106,7 +106,7 @@ def _check_integers(quantized: QuantizedNetwork, stimuli: Mapping[str, np.ndarra
 
 def _check_plan(quantized: QuantizedNetwork, given: Mapping[str, Any]) -> None:
     target = find_target("CPP")
-    network = replace(quantized.network, params=quantized.network.params.over(dict(given)))
+    network = replace(quantized.network, params=quantized.network.params.with_values(dict(given)))
     try:
         memory = plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs)
     except N2D2Error as error:  # a budget that is too small, a layer that cannot be planned

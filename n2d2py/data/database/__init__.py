@@ -1,4 +1,4 @@
-"""Databases: one file per family of types, each registered by its name in INI files."""
+"""Databases: one file per family of types, each registered under its name in INI files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.database import annotated, directory, gtsrb, idx, ilsvrc, labelled, numpy_file, random_data, tables
-from n2d2py.data.database.base import Context, Database, JoinedItems, load, register
+from n2d2py.data.database.base import ConcatItems, Context, Database, load, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.database.selection import (
@@ -27,17 +27,17 @@ from n2d2py.ini.ignored import COVERED
 
 
 def database_schemas() -> list[Schema]:
-    """The schemas of all types of databases, by name, and of the steps on them."""
+    """Return the schemas of all database types, by name, and of the steps on them."""
     return [*_type_schemas(), FILTER_ROIS, SORT_AND_DROP, SLICING]
 
 
 def empty_database(label_names: tuple[str, ...] = ()) -> Database:
-    """A database without stimuli."""
-    return Database("", JoinedItems([]), np.zeros(0, np.int64), label_names)
+    """Return a database without stimuli."""
+    return Database("", ConcatItems([]), np.zeros(0, np.int64), label_names)
 
 
 def has_database(document: Document) -> bool:
-    """True if the document says where its data are."""
+    """True if the document declares a database."""
     section = document.section("database")
     return section is not None and section.has("Type")
 
@@ -45,15 +45,14 @@ def has_database(document: Document) -> bool:
 def read_database(
     document: Document, *, seed: int = 0, shape: tuple[int, ...] = (1, 1, 1), instead: Database | None = None
 ) -> Database:
-    """The database of [database], after [database.filterROIs], .sortAndDropLabels and .slicing, in this order.
+    """Return the database of [database] after [database.filterROIs], .sortAndDropLabels and .slicing, in this order.
 
-    Without section or Type `instead`, else the empty one with a warning; with the names of LabelPath's labels. `instead` also
-    stands in for a database whose files are absent (E401).
-
-    `shape` is that of the network's input, (C, H, W) or (F,), the default of Random_Database.
+    Without a section or Type, return `instead`, else the empty database with a warning, with the label names of LabelPath.
+    `instead` also replaces a database with missing files (E401). `shape`: network input, (C, H, W) or (F,), the default of
+    Random_Database.
 
     Raises:
-        N2D2Error: E404 an unknown type, E406 for what is not supported, and what the type raises.
+        N2D2Error: E404 an unknown type, E406 an unsupported setting, and the errors of the type.
     """
     section = document.section("database")
     if section is None or not has_database(document):

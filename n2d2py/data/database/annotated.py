@@ -1,12 +1,10 @@
-"""Databases of images whose regions are annotated in text, JSON or images: one table of formats.
+"""Databases of images with annotated regions in text, JSON or images: one table of formats.
 
-    GTSDB_DIR_Database, KITTI_Database, KITTI_Object_Database, KITTI_Road_Database, FDDB_Database, DOTA_Database,
-    Cityscapes_Database,
-    CaltechPedestrian_Database
+GTSDB_DIR_Database, KITTI_Database, KITTI_Object_Database, KITTI_Road_Database, FDDB_Database, DOTA_Database,
+Cityscapes_Database, CaltechPedestrian_Database
 
-A stimulus has no label; its pixels have those of the regions, of which later ones cover earlier ones. Label ids follow the
-order of first
-appearance. The formats are those of the distributors' documentation.
+A stimulus has no label; its pixels have the labels of the regions, where later regions cover earlier ones. Label ids follow the
+order of first appearance. The formats are documented by the distributors.
 """
 
 from __future__ import annotations
@@ -29,22 +27,22 @@ from n2d2py.files import read_regular
 from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 Points = Sequence[tuple[float, float]]
-"""Corners (x, y) of a region, its boundary included."""
+"""Corners (x, y) of a region, with its boundary."""
 Region = tuple[str, Points | Path]
-"""A label, and its corners or an image that has it where it is magenta."""
+"""A label, and its corners or an image with the region in magenta."""
 _MAGENTA = (255, 0, 255)
 _FAR = 1e6
-"""Pixels that a corner may be away from an image."""
+"""Limit of the distance of a corner from the image, in pixels."""
 
 
 @dataclass(frozen=True)
 class RegionMaps:
-    """Pixel-wise labels from the regions of images.
+    """Pixel-wise labels from regions of images.
 
     Attributes:
         regions: (label id, corners or image) of each stimulus.
-        outside: label id of the pixels outside of all regions, -1 for none.
-        margin: width in pixels of the border around regions that has no label.
+        outside: label id of pixels outside of all regions, -1 for none.
+        margin: width in pixels of the unlabelled border around regions.
     """
 
     items: FileItems
@@ -81,7 +79,7 @@ def _rows(path: Path, separator: str | None = None) -> list[list[str]]:
 
 
 def _polygon(points: Points) -> Points:
-    """The corners as numbers; ValueError where they are none."""
+    """Return the corners as numbers; raise ValueError for other text."""
     corners = [(float(x), float(y)) for x, y in points]
     if len(corners) < 3 or not all(math.isfinite(value) and abs(value) < _FAR for corner in corners for value in corner):
         raise ValueError("a region has corners that are not finite, or fewer than three")
@@ -89,14 +87,14 @@ def _polygon(points: Points) -> Points:
 
 
 def box(*corners: str | float) -> Points:
-    """The corners of a box from its left, top, right and bottom ones, in pixels."""
+    """Return the corners of a box from its left, top, right and bottom edges, in pixels."""
     x, y, u, v = map(float, corners)
     return ((x, y), (u, y), (u, v), (x, v))
 
 
 @lru_cache(1)
-def _by_file(path: Path, separator: str | None, key: int, kind: int, first: int) -> dict[str, list[Region]]:
-    """The boxes of a table, by the cell in column `key`; the labels are in column `kind`, the corners from column `first` on."""
+def _boxes_by_file(path: Path, separator: str | None, key: int, kind: int, first: int) -> dict[str, list[Region]]:
+    """Return the boxes of a table by the cell in column `key`; labels are in column `kind`, corners from column `first` on."""
     found: dict[str, list[Region]] = {}
     for row in _rows(path, separator):
         if row[kind] != "DontCare":
@@ -105,13 +103,13 @@ def _by_file(path: Path, separator: str | None, key: int, kind: int, first: int)
 
 
 def _gtsdb(labels: Path, file: str, values: Values) -> Iterable[Region]:
-    return _by_file(labels / "gt.txt", ";", 0, 5, 1).get(file, ())
+    return _boxes_by_file(labels / "gt.txt", ";", 0, 5, 1).get(file, ())
 
 
 def _kitti(labels: Path, file: str, values: Values) -> Iterable[Region]:
     part, _, sequence, name = file.split("/")
     table = labels / part / "label_02" / f"{sequence}.txt"
-    return _by_file(table, None, 0, 2, 6).get(str(int(name.partition(".")[0])), ()) if part == "training" else ()
+    return _boxes_by_file(table, None, 0, 2, 6).get(str(int(name.partition(".")[0])), ()) if part == "training" else ()
 
 
 def _kitti_object(labels: Path, file: str, values: Values) -> Iterable[Region]:
@@ -132,7 +130,7 @@ def _kitti_road(labels: Path, file: str, values: Values) -> Iterable[Region]:
 
 @lru_cache(1)
 def _ellipses(folder: Path) -> dict[str, list[Region]]:
-    """A name, a number, then so many lines: both radii, the angle of the first in radians, the centre."""
+    """Parse records: a name, a count, then as many lines: both radii, the angle of the first in radians, the centre."""
     found: dict[str, list[Region]] = {}
     for path in sorted(folder.glob("FDDB-folds/*ellipseList.txt")):
         lines = iter(_rows(path))
@@ -178,7 +176,7 @@ def _caltech(labels: Path, file: str, values: Values) -> Iterator[Region]:
 # ---- the table of formats ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Format:
-    """Images by set, as patterns; those of "" are split by the keys. `labels` is the default of LabelPath, from DataPath."""
+    """Patterns of images by set; those of "" are split by the keys. `labels`: default of LabelPath, below DataPath."""
 
     path: str
     images: dict[str, tuple[str, ...]]
@@ -193,25 +191,25 @@ REGION_KEYS = (
 )
 
 
-def _share(name: str, default: object) -> Key:
+def _fraction_key(name: str, default: object) -> Key:
     return fraction(name, default, next(key for key in PARTITION_KEYS if key.name == name).doc)
 
 
-def _flag(name: str, default: bool, doc: str) -> Key:
+def _flag_key(name: str, default: bool, doc: str) -> Key:
     return Key(name, Kind.BOOL, default, doc)
 
 
-def _halves(images: str) -> dict[str, tuple[str, ...]]:
+def _split_patterns(images: str) -> dict[str, tuple[str, ...]]:
     return {"": (f"training/{images}",), "Test": (f"testing/{images}",)}
 
 
-_LEARN, _VALIDATION = _share("Learn", REQUIRED), _share("Validation", 0.0)
-_SPLIT = (_share("Learn", 0.8), _share("Validation", 0.2))
+_LEARN, _VALIDATION = _fraction_key("Learn", REQUIRED), _fraction_key("Validation", 0.0)
+_SPLIT = (_fraction_key("Learn", 0.8), _fraction_key("Validation", 0.2))
 _FORMATS = {
     "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, (_LEARN, _VALIDATION)),
-    "KITTI_Database": _Format("KITTI", _halves("image_02/*/*.png"), _kitti, _SPLIT),
-    "KITTI_Object_Database": _Format("KITTI_Object", _halves("image_2/*.png"), _kitti_object, _SPLIT),
-    "KITTI_Road_Database": _Format("KITTI/data_road", _halves("image_2/*.png"), _kitti_road, _SPLIT),
+    "KITTI_Database": _Format("KITTI", _split_patterns("image_02/*/*.png"), _kitti, _SPLIT),
+    "KITTI_Object_Database": _Format("KITTI_Object", _split_patterns("image_2/*.png"), _kitti_object, _SPLIT),
+    "KITTI_Road_Database": _Format("KITTI/data_road", _split_patterns("image_2/*.png"), _kitti_road, _SPLIT),
     "FDDB_Database": _Format("FDDB", {"": ("*/*/*/big/*.jpg",)}, _fddb, (_LEARN, _VALIDATION)),
     "DOTA_Database": _Format(
         "DOTA",
@@ -224,9 +222,9 @@ _FORMATS = {
         {"Learn": ("train/*/*.png", "train_extra/*/*.png"), "Validation": ("val/*/*.png",), "Test": ("test/*/*.png",)},
         _cityscapes,
         (
-            _flag("IncTrainExtra", False, "Learn the images of train_extra too."),
-            _flag("UseCoarse", False, "Read the coarse annotations, gtCoarse."),
-            _flag("SingleInstanceLabels", True, "Groups have the label of their members: cargroup is car."),
+            _flag_key("IncTrainExtra", False, "Learn the images of train_extra too."),
+            _flag_key("UseCoarse", False, "Read the coarse annotations, gtCoarse."),
+            _flag_key("SingleInstanceLabels", True, "Groups have the label of their members: cargroup is car."),
         ),
         "..",
     ),
@@ -236,8 +234,8 @@ _FORMATS = {
         _caltech,
         (
             _VALIDATION,
-            _flag("SingleLabel", True, "People have the label person."),
-            _flag("IncAmbiguous", False, "Regions 'person?' have the label person."),
+            _flag_key("SingleLabel", True, "People have the label person."),
+            _flag_key("IncAmbiguous", False, "Regions 'person?' have the label person."),
         ),
         "../annotations",
     ),
@@ -275,7 +273,7 @@ def _load(name: str, form: _Format, values: Values, context: Context) -> Databas
         first = next(iter(form.images.values()))[0]
         raise N2D2Error("E416", f"{folder} contains no {first}", remedy="set DataPath to the unpacked data set")
     regions = []
-    _by_file.cache_clear()
+    _boxes_by_file.cache_clear()
     _ellipses.cache_clear()
     for file in files:
         try:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from n2d2py.data.arrays import plain
+from n2d2py.data.arrays import to_sample_type
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import as_image, read_stimulus
 from n2d2py.errors import InternalError, Location, N2D2Error, nearest
@@ -21,30 +21,30 @@ from n2d2py.registry import Registry
 
 
 class Items(Protocol):
-    """A list of stimuli that are read on demand, from several threads."""
+    """A list of stimuli, read on demand from several threads."""
 
     def __len__(self) -> int: ...
 
     def name(self, index: int) -> str:
-        """Name of the stimulus in messages and result files: never an absolute path."""
+        """Return the name of the stimulus in messages and result files: never an absolute path."""
         ...
 
     def read(self, index: int) -> np.ndarray:
-        """The stimulus, (H, W, C); colours in the order blue, green, red."""
+        """Return the stimulus, (H, W, C); colours in the order blue, green, red."""
         ...
 
 
 class LabelMaps(Protocol):
-    """Pixel-wise labels of stimuli, read on demand, from several threads."""
+    """Pixel-wise labels of stimuli, read on demand from several threads."""
 
     def read(self, index: int) -> np.ndarray:
-        """Label ids of the pixels of a stimulus, int64 (H, W); -1 for none."""
+        """Return the label ids of the pixels of a stimulus, int64 (H, W); -1 for none."""
         ...
 
 
 @dataclass(frozen=True)
 class FileItems:
-    """Stimuli in files of a folder; `files` are relative to it and name the stimuli."""
+    """Stimuli in files of a folder; `files` are relative paths and also their names."""
 
     root: Path
     files: Sequence[str]
@@ -77,12 +77,12 @@ class ArrayItems:
         return f"{self.title}[{index}]"
 
     def read(self, index: int) -> np.ndarray:
-        sample = plain(self.array[index])
+        sample = to_sample_type(self.array[index])
         return as_image(sample if self.order is None else sample[list(self.order)])
 
 
-class JoinedItems:
-    """Several lists, one after the other."""
+class ConcatItems:
+    """Concatenation of several lists."""
 
     def __init__(self, parts: Sequence[Items]):
         self._parts = list(parts)
@@ -106,7 +106,7 @@ class JoinedItems:
 
 @dataclass
 class Database:
-    """Stimuli with labels, split in sets.
+    """Stimuli with labels, split into sets.
 
     Attributes:
         type: name of the type in INI files; "" for the empty one.
@@ -114,7 +114,7 @@ class Database:
         labels: label id by item, -1 for none.
         label_names: by label id.
         sets: positions in `items` by set name; a stimulus may be in several sets or in none.
-        maps: pixel-wise labels, or None: read(index) gives those of a stimulus, label ids (H, W), -1 for none.
+        maps: pixel-wise labels, or None: read(index) returns label ids (H, W), -1 for none.
     """
 
     type: str
@@ -131,13 +131,13 @@ class Database:
             raise InternalError(f"{len(self.items)} stimuli, {len(self.labels)} labels")
 
     def sizes(self) -> dict[str, int]:
-        """The number of stimuli of each set."""
+        """Number of stimuli in each set."""
         return {name: len(positions) for name, positions in self.sets.items()}
 
 
 @dataclass(frozen=True)
 class Context:
-    """Needs of the reading of a database besides its section: `shape` is the network's input."""
+    """Inputs for reading a database other than its section; `shape`: network input."""
 
     document: Document
     seed: int
@@ -149,12 +149,12 @@ _SUFFIX = "_Database"
 _TYPES: Registry[tuple[Schema, Loader]] = Registry("the database type")
 _EVENTS = "events of spiking models are not read"
 _UNSUPPORTED = {"AER_Database": (_EVENTS, "use a database of images"), "N_MNIST_Database": (_EVENTS, "use MNIST_IDX_Database")}
-"""Types of N2D2 that are known and not read here: why, and what to use instead."""
+"""Known but unsupported types of N2D2, with the reason and an alternative."""
 
 _REGIONS = Ignored("", "keys of image regions (ROIs)", "is for regions", "remove them: regions are not read")
 _IGNORED = (
-    *_REGIONS.of("ROIsMargin", "ROIExtension"),
-    *CACHES.of("LoadInMemory"),
+    *_REGIONS.for_keys("ROIsMargin", "ROIExtension"),
+    *CACHES.for_keys("LoadInMemory"),
     Ignored("DefaultLabel", "labels", "is the label of pixels without one", "remove it", changes=True, same=("",)),
     Ignored("DataFileLabel", "labels", "decides whether files have labels", "remove it", changes=True, same=("1", "true")),
 )
@@ -179,7 +179,7 @@ _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartition
 
 
 def fraction(name: str, default: object, doc: str) -> Key:
-    """A key of a share of the stimuli, 0 to 1."""
+    """Return a key for a fraction of the stimuli, 0 to 1."""
     return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
 
 
@@ -203,10 +203,10 @@ PARTITION_KEYS = (
 
 
 def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...] = ()) -> Callable[[Loader], Loader]:
-    """Decorate the function that loads databases of Type=`name`, whose section has these keys and those of all types.
+    """Decorate the function that loads databases of Type=`name`; `keys` are added to those of all types.
 
     Raises:
-        InternalError: when the type is taken.
+        InternalError: if the type is registered.
     """
 
     def add(loader: Loader) -> Loader:
@@ -218,15 +218,15 @@ def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...]
 
 
 def database_schemas() -> list[Schema]:
-    """The schemas of all types, in the order of their names."""
+    """Return the schemas of all types, ordered by name."""
     return [_TYPES[name][0] for name in sorted(_TYPES)]
 
 
 def load(type_name: str, section: Section, context: Context) -> Database:
-    """The database of a section of that type.
+    """Return the database of a section of that type.
 
     Raises:
-        N2D2Error: E404 an unknown type, E406 a key that is not supported, and what its type raises.
+        N2D2Error: E404 an unknown type, E406 an unsupported key, and the errors of the type.
     """
     if type_name in _UNSUPPORTED:
         what = f"Type={type_name} is not supported: {_UNSUPPORTED[type_name][0]}"
@@ -242,10 +242,10 @@ def load(type_name: str, section: Section, context: Context) -> Database:
 
 
 def _read(schema: Schema, section: Section) -> Values:
-    """The values of a section without what is not supported."""
+    """Return the values of a section without unsupported keys."""
     values = schema.read(section)
     for key in _REFUSED:
-        if schema.key(key.name) is key and values.given(key.name) and values[key.name] not in ("", ()):
+        if schema.key(key.name) is key and values.is_given(key.name) and values[key.name] not in ("", ()):
             what = f"{key.name}={section.text(key.name)} is not supported"
             raise values.fail("E406", what, "remove it; stimuli have one set of channels and one label each", key.name)
     return values
@@ -254,12 +254,12 @@ def _read(schema: Schema, section: Section) -> Values:
 def data_path(
     values: Values, context: Context, key: str = "DataPath", *, default: str | None = None, folder: bool | None = None
 ) -> Path:
-    """The existing path that a key names; by default `default` under $N2D2_DATA.
+    """Return the existing path of a key, by default `default` below $N2D2_DATA.
 
-    `folder` True or False demands a folder or a file.
+    `folder`: True or False requires a folder or a file.
 
     Raises:
-        N2D2Error: E401 when there is none.
+        N2D2Error: E401 if it does not exist.
     """
     text = values[key] or (f"{_data_root(values, key)}/{default}" if default else "")
     path = resolve_path(text, context.document.folder)
@@ -273,20 +273,20 @@ def data_path(
 
 
 def _data_root(values: Values, key: str) -> str:
-    from n2d2py.ini.paths import environment
+    from n2d2py.ini.paths import read_environment_variable
 
-    root = environment("N2D2_DATA")
+    root = read_environment_variable("N2D2_DATA")
     if not root:
         what = f"{key} is missing, and N2D2_DATA is not set"
         raise values.fail("E401", what, f"add {key}=<folder>, or set the environment variable N2D2_DATA")
     return root
 
 
-def load_more(values: Values, context: Context) -> list[Values]:
-    """The values of a section, of the section that its LoadMore names, and so on, all with the keys of the first one's type.
+def load_more_chain(values: Values, context: Context) -> list[Values]:
+    """Return the values of a section, of the section named by its LoadMore, and so on, all with the keys of the first type.
 
     Raises:
-        N2D2Error: E119 there is no such section, E419 the chain comes back to itself.
+        N2D2Error: E119 a missing section, E419 a cyclic chain.
     """
     chain, seen = [values], {values.section.name}
     schema, _ = _TYPES[values["Type"].strip()]
@@ -300,8 +300,8 @@ def load_more(values: Values, context: Context) -> list[Values]:
     return chain
 
 
-def partition_of(values: Values) -> Partition:
-    """The partition that the keys of a section ask for."""
+def read_partition(values: Values) -> Partition:
+    """Return the partition from the keys of a section."""
     return Partition(
         values["Learn"],
         values["Validation"],
@@ -313,7 +313,7 @@ def partition_of(values: Values) -> Partition:
 
 
 def train_and_test(labels: np.ndarray, trained: int, values: Values, seed: int, **how: bool) -> dict[str, np.ndarray]:
-    """The sets of stimuli of which the first `trained` learn, or validate by the key Validation, and the others test.
+    """Return sets: the first `trained` stimuli for learning and, by the key Validation, validation; the others for testing.
 
     `how`: fields of the partition of the first ones.
 
@@ -327,7 +327,7 @@ def train_and_test(labels: np.ndarray, trained: int, values: Values, seed: int, 
 
 @dataclass(frozen=True)
 class StimulusList:
-    """A list of stimuli with their label ids, and how it is split; `where` is named in messages."""
+    """A list of stimuli with their label ids and partition; `where`: place for messages."""
 
     items: Items
     labels: Sequence[int] | np.ndarray
@@ -335,22 +335,22 @@ class StimulusList:
     where: Location | str | None = None
 
 
-def partitioned(
+def partition_lists(
     type_name: str, parts: Sequence[StimulusList], label_names: tuple[str, ...], seed: int, maps: LabelMaps | None = None
 ) -> Database:
-    """The database of lists of stimuli, one after the other, each split in its way.
+    """Return the database of concatenated lists of stimuli, each with its own partition.
 
     Raises:
         N2D2Error: E409.
     """
     labels = [np.asarray(part.labels, np.int64) for part in parts]
     splits = [partition(ids, part.how, seed, part.where) for ids, part in zip(labels, parts, strict=True)]
-    items = parts[0].items if len(parts) == 1 else JoinedItems([part.items for part in parts])
-    return Database(type_name, items, np.concatenate(labels), label_names, _joined_sets(splits, labels), maps)
+    items = parts[0].items if len(parts) == 1 else ConcatItems([part.items for part in parts])
+    return Database(type_name, items, np.concatenate(labels), label_names, _concat_sets(splits, labels), maps)
 
 
-def _joined_sets(splits: Sequence[Mapping[str, np.ndarray]], lists: Sequence[Sized]) -> dict[str, np.ndarray]:
-    """The sets of lists of stimuli, one after the other, from the sets of each."""
+def _concat_sets(splits: Sequence[Mapping[str, np.ndarray]], lists: Sequence[Sized]) -> dict[str, np.ndarray]:
+    """Return the sets of concatenated lists of stimuli from the sets of each."""
     starts = list(accumulate(map(len, lists), initial=0))
     return {name: np.concatenate([split[name] + at for split, at in zip(splits, starts, strict=False)]) for name in SETS}
 
@@ -378,6 +378,6 @@ def _composite(values: Values, context: Context) -> Database:
     for part in parts:
         ids = np.array([*(known.setdefault(name, len(known)) for name in part.label_names), -1])
         labels.append(ids[part.labels])
-    sets = _joined_sets([part.sets for part in parts], labels)
-    items = JoinedItems([part.items for part in parts])
+    sets = _concat_sets([part.sets for part in parts], labels)
+    items = ConcatItems([part.items for part in parts])
     return Database(values["Type"].strip(), items, np.concatenate(labels), tuple(known), sets)

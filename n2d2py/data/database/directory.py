@@ -1,4 +1,4 @@
-"""DIR_Database: the files of a folder, labelled by their sub-folders; Caltech101 and Caltech256, which are such folders."""
+"""DIR_Database: the files of a folder, labelled by their sub-folders; Caltech101 and Caltech256 are special cases."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from n2d2py.data.database.base import (
     Items,
     StimulusList,
     data_path,
-    load_more,
-    partition_of,
-    partitioned,
+    load_more_chain,
+    partition_lists,
+    read_partition,
     register,
 )
 from n2d2py.data.database.partition import Partition
 from n2d2py.data.decode import SOUNDS, read_stimulus, readable_extensions
-from n2d2py.data.text import TABLES, unreadable
+from n2d2py.data.text import TABLES, unreadable_error
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Values, keys
 from n2d2py.ini.ignored import Ignored
@@ -36,7 +36,7 @@ from n2d2py.ini.kinds import Unreadable
 
 @dataclass
 class Listing:
-    """Files found in a folder (relative to it), their label ids (-1: none), others, and the masks that match nothing."""
+    """Files of a folder (relative paths), their label ids (-1: none), other files, and the masks without a match."""
 
     files: list[str] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
@@ -55,15 +55,15 @@ def list_directory(
     valid_extensions: Sequence[str] = (),
     left_out: Sequence[str] = (),
 ) -> Listing:
-    """The stimuli of a folder: its files by name, then its sub-folders by name.
+    """Return the stimuli of a folder: its files by name, then its sub-folders by name.
 
-    New labels get the next ids in `known`. Folders directly below `root` named in `left_out` are skipped, and so are files and
+    New labels get the next ids in `known`. Folders directly below `root` named in `left_out` are skipped, and also files and
     folders whose absolute path matches one of `ignore_masks`.
 
     Raises:
-        N2D2Error: E401 when a folder cannot be read.
+        N2D2Error: E401 if a folder cannot be read.
     """
-    masks = {text: _mask(text) for text in ignore_masks}
+    masks = {text: _compile_mask(text) for text in ignore_masks}
     above = root.absolute().as_posix()
     valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
     extensions = {each for each in readable_extensions() if each not in TABLES or each in valid} | valid.intersection(SOUNDS)
@@ -104,7 +104,7 @@ def list_directory(
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of the regular files and of the folders in a folder, sorted; hidden ones left out."""
+    """Return the sorted names of the regular files and of the folders in a folder, without hidden ones."""
     try:
         with os.scandir(folder) as entries:
             both = [
@@ -113,30 +113,30 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
                 if not entry.name.startswith(".") and (entry.is_dir() or entry.is_file())
             ]
     except OSError as error:
-        raise unreadable(folder, error) from None
+        raise unreadable_error(folder, error) from None
     return (sorted(name for name, is_folder in both if not is_folder), sorted(name for name, is_folder in both if is_folder))
 
 
-def _mask(text: str) -> re.Pattern[str]:
+def _compile_mask(text: str) -> re.Pattern[str]:
     parts = {"*": ".*", "+": ".+", "?": "."}
     return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in text), re.DOTALL)
 
 
 @dataclass(frozen=True)
 class _Channels:
-    """Files that hold one channel each: which begins a stimulus, and the paths of all channels in terms of its groups."""
+    """Stimuli with one file per channel: a pattern of the first file, and the paths of all channels in terms of its groups."""
 
     match: re.Pattern[str]
     replace: tuple[str, ...]
 
     def select(self, listing: Listing) -> None:
-        """Keep the files that begin a stimulus."""
+        """Keep only the first file of each stimulus."""
         kept = [self.match.fullmatch(name) is not None for name in listing.files]
         listing.files = [name for name, keeps in zip(listing.files, kept, strict=True) if keeps]
         listing.labels = [label for label, keeps in zip(listing.labels, kept, strict=True) if keeps]
 
     def of(self, root: Path, files: Sequence[str]) -> ChannelItems:
-        """Return the stimuli that begin with these files; a notice tells how many channels are absent."""
+        """Return the stimuli with these first files; a notice reports missing channels."""
         names = [tuple(self.match.sub(template, name, count=1) for template in self.replace) for name in files]
         absent = [each for found in names for each in found if not (root / each).is_file()]
         if absent:
@@ -146,7 +146,7 @@ class _Channels:
 
 @dataclass(frozen=True)
 class ChannelItems(FileItems):
-    """Stimuli whose channels are in files of their own; `channels` names those of each stimulus."""
+    """Stimuli with one file per channel; `channels`: the files of each stimulus."""
 
     channels: Sequence[tuple[str, ...]]
 
@@ -184,7 +184,7 @@ def _channels(values: Values) -> _Channels | None:
 
 @dataclass(frozen=True)
 class _Folder:
-    """One folder of a DIR_Database and how it is split."""
+    """A folder of a DIR_Database and its partition."""
 
     root: Path
     how: Partition
@@ -194,18 +194,18 @@ class _Folder:
 
 
 def directory_database(root: Path, how: Partition, seed: int = 0, *, type_name: str = "DIR_Database", **options) -> Database:
-    """The database of one folder; the options are those of list_directory.
+    """Return the database of one folder; the options are those of list_directory.
 
     Raises:
-        N2D2Error: E401, E409, E416 when the folder holds no stimulus.
+        N2D2Error: E401, E409, E416 if the folder contains no stimulus.
     """
-    return _joined([_Folder(root, how, options, str(root))], seed, type_name)
+    return _concat_folders([_Folder(root, how, options, str(root))], seed, type_name)
 
 
-def _joined(folders: list[_Folder], seed: int, type_name: str = "DIR_Database") -> Database:
+def _concat_folders(folders: list[_Folder], seed: int, type_name: str = "DIR_Database") -> Database:
     known: dict[str, int] = {}
-    parts = [_listed(folder, known) for folder in folders]
-    database = partitioned(type_name, parts, tuple(known), seed)
+    parts = [_list_folder(folder, known) for folder in folders]
+    database = partition_lists(type_name, parts, tuple(known), seed)
     if "" in known and len(known) > 1:
         first = database.items.name(int(np.argmax(database.labels == known[""])))
         what = f"files next to the labelled folders, such as {first}, have a label without a name"
@@ -214,8 +214,8 @@ def _joined(folders: list[_Folder], seed: int, type_name: str = "DIR_Database") 
     return database
 
 
-def _listed(folder: _Folder, known: dict[str, int]) -> StimulusList:
-    """The stimuli of a folder; new labels get the next ids in `known`."""
+def _list_folder(folder: _Folder, known: dict[str, int]) -> StimulusList:
+    """Return the stimuli of a folder; new labels get the next ids in `known`."""
     listing = list_directory(folder.root, known, **folder.options)  # type: ignore[arg-type]
     if folder.channels:
         folder.channels.select(listing)
@@ -235,7 +235,7 @@ def _listed(folder: _Folder, known: dict[str, int]) -> StimulusList:
 
 @dataclass(frozen=True)
 class ImageMaps:
-    """Pixel-wise labels in files of a folder, named as the stimuli are."""
+    """Pixel-wise labels in files of a folder, named like the stimuli."""
 
     root: Path
     items: Items
@@ -294,8 +294,8 @@ LabelImagePath: Extension of n2d2py: folder with the pixel-wise labels of each s
     "appearance.",
 )
 def _load(values: Values, context: Context) -> Database:
-    parts = [_folder(one, context) for one in load_more(values, context)]
-    database = _joined(parts, context.seed)
+    parts = [_folder(one, context) for one in load_more_chain(values, context)]
+    database = _concat_folders(parts, context.seed)
     if not values["LabelImagePath"]:
         return database
     maps = ImageMaps(data_path(values, context, "LabelImagePath", folder=True), database.items)
@@ -314,7 +314,7 @@ def _folder(values: Values, context: Context) -> _Folder:
         "valid_extensions": values["ValidExtensions"],
     }
     root = data_path(values, context, folder=True)
-    return _Folder(root, partition_of(values), options, values.section.location, _channels(values))
+    return _Folder(root, read_partition(values), options, values.section.location, _channels(values))
 
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:

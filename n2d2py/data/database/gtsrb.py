@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, fraction, register, train_and_test
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.selection import SlicedItems, Tile
-from n2d2py.data.text import parsed_lines, read_lines
+from n2d2py.data.text import parse_lines, read_lines
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Key, Kind, Values, keys
 
@@ -18,7 +18,7 @@ _TABLE = "GT-final_test.csv"
 _CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")
 
 
-def _class(name: str, folder: Path) -> int:
+def _class_id(name: str, folder: Path) -> int:
     number = name.removeprefix("/")
     if not (number.isascii() and number.isdigit() and len(number) < 7):
         what = f"{folder / _TRAINING} contains images in '{number or '.'}', which is not a class"
@@ -27,10 +27,10 @@ def _class(name: str, folder: Path) -> int:
 
 
 def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
-    """Where columns stand in the header of a table, and how many it has.
+    """Return the positions of columns in the header of a table, and its number of columns.
 
     Raises:
-        N2D2Error: E401, E410 for a column that is missing.
+        N2D2Error: E401, E410 for a missing column.
     """
     lines = list(read_lines(table))
     header = lines[0][1].split(";") if lines else []
@@ -42,7 +42,7 @@ def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
 
 
 def _box(cells: list[str]) -> Tile | None:
-    """x, y, width, height of the cells X1, Y1, X2, Y2; None where they are not a box."""
+    """Return x, y, width, height from the cells X1, Y1, X2, Y2; None if they are not a box."""
     if not all(cell.isascii() and cell.isdigit() and len(cell) < 7 for cell in cells):
         return None
     left, top, right, bottom = map(int, cells)
@@ -50,10 +50,10 @@ def _box(cells: list[str]) -> Tile | None:
 
 
 def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
-    """The box of the sign in each training image, from the tables next to them.
+    """Return the box of the sign in each training image, from the tables in its folder.
 
     Raises:
-        N2D2Error: E401 a table, E410 an image without a line or a line without a box.
+        N2D2Error: E401 a missing table, E410 an image without a line or a line without a box.
     """
     boxes: dict[str, Tile | None] = {}
     for folder in dict.fromkeys(file.rpartition("/")[0] for file in files):
@@ -70,8 +70,8 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
     return [box for file in files if (box := boxes[file]) is not None]
 
 
-def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], list[Tile]]:
-    """Files, classes and, where asked for, boxes of the test images."""
+def _read_test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], list[Tile]]:
+    """Return files, classes and, if requested, boxes of the test images."""
     (file_at, class_at, *corners), count = _columns(table, ("Filename", "ClassId", *(_CORNERS if cut else ())))
 
     def parse(line: str, where: Location) -> tuple[str, int, Tile]:
@@ -87,7 +87,7 @@ def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], l
         return f"{_TEST}/{cells[file_at]}", int(cells[class_at]), box
 
     head = next((number for number, _ in read_lines(table)), 0)
-    rows = parsed_lines(table, parse, skip=head)
+    rows = parse_lines(table, parse, skip=head)
     return [file for file, _, _ in rows], [label for _, label, _ in rows], [box for _, _, box in rows]
 
 
@@ -110,17 +110,15 @@ LabelPath: Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Im
     doc="German traffic signs. The label id is the class.",
 )
 def _load(values: Values, context: Context) -> Database:
-    """The images of Final_Training/Images/<class>/ and those of Final_Test/Images.
+    """Return the images of Final_Training/Images/<class>/ and those of Final_Test/Images.
 
-    A label's id is the number of the class. GT-final_test.csv has the classes of the test images in its column ClassId, the
-    files
-    in Filename. With ExtractROIs the images are cut to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners
-    included)
+    The label id is the class number. GT-final_test.csv has the classes of the test images in column ClassId, the files in
+    Filename. With ExtractROIs, images are cropped to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included)
     of the tables.
 
     Raises:
-        N2D2Error: E401 a folder or the table is missing, E402 a folder that is not a class, E410 for lines of the table that
-            cannot be read, E416 without training images.
+        N2D2Error: E401 a missing folder or table, E402 a folder that is not a class, E410 unreadable lines of the table,
+            E416 no training images.
     """
     folder = data_path(values, context, default="GTSRB", folder=True)
     tables = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
@@ -129,9 +127,9 @@ def _load(values: Values, context: Context) -> Database:
     found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
     if not found.files:
         raise N2D2Error("E416", f"{folder / _TRAINING} contains no .ppm image", remedy="unpack the data set there")
-    classes = {label: _class(name, folder) for name, label in known.items()}
+    classes = {label: _class_id(name, folder) for name, label in known.items()}
     labels = [classes[label] for label in found.labels]
-    files, test_labels, boxes = _test(tables / _TABLE, folder, cut)
+    files, test_labels, boxes = _read_test(tables / _TABLE, folder, cut)
     names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
     every = np.array(labels + test_labels)
     split = train_and_test(every, len(labels), values, context.seed, equivalent=False)

@@ -1,6 +1,6 @@
 """Images in binary files: MNIST in IDX files, plain or gzipped; CIFAR-10 and CIFAR-100.
 
-A record of CIFAR is label bytes, then 3072 bytes of red, green, blue.
+A CIFAR record has label bytes, then 3072 bytes of red, green, blue.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from n2d2py.data.database.base import (
     PARTITION_KEYS,
     ArrayItems,
+    ConcatItems,
     Context,
     Database,
-    JoinedItems,
     StimulusList,
     data_path,
     fraction,
-    partition_of,
-    partitioned,
+    partition_lists,
+    read_partition,
     register,
     train_and_test,
 )
-from n2d2py.data.text import read_lines, unreadable
+from n2d2py.data.text import read_lines, unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.files.arrays import MAX_BYTES
@@ -37,7 +37,7 @@ _FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx
 _FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 _UNSIGNED_BYTE = 8
 _BLOCK = 1 << 16
-"""Bytes beyond the declared ones that are looked at in a packed file."""
+"""Number of bytes read past the declared end of a compressed file, to detect excess data."""
 _KEYS = (
     Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz. Default: a folder in $N2D2_DATA."),
     fraction("Validation", 0.0, "Fraction of the training images used for validation."),
@@ -45,28 +45,28 @@ _KEYS = (
 
 
 def read_idx(path: Path, axes: int | None) -> np.ndarray:
-    """The unsigned bytes of an IDX file of so many axes, None for 2 to 4; plain files are mapped, not read.
+    """Return the unsigned bytes of an IDX file with `axes` axes, None for 2 to 4; plain files are memory-mapped.
 
     Raises:
-        N2D2Error: E401 unreadable, E402 not such a file, or of another length than it declares.
+        N2D2Error: E401 unreadable, E402 not an IDX file, or of another length than declared.
     """
     try:
         if path.suffix == ".gz":
             with open_regular(path) as packed, gzip.open(packed) as file:
                 start = file.read(4)
-                start += file.read(4 * _axes(start, path, axes))
-                shape = _shape(start, path, axes)
+                start += file.read(4 * _read_axes(start, path, axes))
+                shape = _read_shape(start, path, axes)
                 data = np.frombuffer(start + file.read(prod(shape)), np.uint8)
                 more = len(file.read(_BLOCK))
         else:
             data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-            start = bytes(data[: 4 + 4 * _axes(bytes(data[:4]), path, axes)])
-            shape = _shape(start, path, axes)
+            start = bytes(data[: 4 + 4 * _read_axes(bytes(data[:4]), path, axes)])
+            shape = _read_shape(start, path, axes)
             more = 0
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable_error(path, error) from None
     held = len(data) - len(start) + more
     if held != prod(shape):
         what = f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {held}"
@@ -74,8 +74,8 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
     return data[len(start) :].reshape(shape)
 
 
-def _axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> int:
-    """The number of axes in the first four bytes of an IDX file, whose header has at least `length` bytes."""
+def _read_axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> int:
+    """Return the number of axes from the first four bytes of an IDX file, whose header has at least `length` bytes."""
     known = len(start) >= length and start[:3] == bytes((0, 0, _UNSIGNED_BYTE))
     if not known or not (start[3] == axes if axes else 2 <= start[3] <= 4):
         what = f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes"
@@ -83,9 +83,9 @@ def _axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> int:
     return start[3]
 
 
-def _shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
-    """The sizes in the header of an IDX file."""
-    _axes(start, path, axes, 4 + 4 * start[3])
+def _read_shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
+    """Return the sizes in the header of an IDX file."""
+    _read_axes(start, path, axes, 4 + 4 * start[3])
     shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
     if prod(shape) > MAX_BYTES:
         what = f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}"
@@ -94,17 +94,17 @@ def _shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
 
 
 def _load(default: str, label_names: tuple[str, ...] | None, values: Values, context: Context) -> Database:
-    """The images of four IDX files: some of the training ones validate, t10k ones test.
+    """Return the images of four IDX files: t10k images test, some of the training ones validate.
 
     Raises:
-        N2D2Error: E401 a file is missing, E402 a file is damaged, or has other labels than images.
+        N2D2Error: E401 a missing file, E402 a damaged file, or different numbers of labels and images.
     """
     folder = data_path(values, context, default=default, folder=True)
     parts = []
     labels = []
     for images_file, labels_file in (_FILES[:2], _FILES[2:]):
-        images = read_idx(_existing(folder, images_file), 3)
-        ids = read_idx(_existing(folder, labels_file), 1)
+        images = read_idx(_require_file(folder, images_file), 3)
+        ids = read_idx(_require_file(folder, labels_file), 1)
         if len(images) != len(ids):
             what = f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels"
             raise N2D2Error("E402", what, remedy="download both files again")
@@ -117,10 +117,10 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
     if count > len(names):
         what = f"{folder} contains label {count - 1}, but there are {len(names)} labels"
         raise N2D2Error("E402", what, remedy="download the label files again")
-    return Database(values["Type"].strip(), JoinedItems(parts), every, names, split)
+    return Database(values["Type"].strip(), ConcatItems(parts), every, names, split)
 
 
-def _existing(folder: Path, name: str) -> Path:
+def _require_file(folder: Path, name: str) -> Path:
     for candidate in (folder / name, folder / f"{name}.gz"):
         if candidate.is_file():
             return candidate
@@ -150,8 +150,8 @@ def _load_pair(values: Values, context: Context) -> Database:
         what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
         raise N2D2Error("E402", what, remedy="correct LabelPath")
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    part = StimulusList(ArrayItems(files[0].name, stimuli), ids, partition_of(values), values.section.location)
-    return partitioned("IDX_Database", [part], names, context.seed)
+    part = StimulusList(ArrayItems(files[0].name, stimuli), ids, read_partition(values), values.section.location)
+    return partition_lists("IDX_Database", [part], names, context.seed)
 
 
 _PIXELS = 3 * 32 * 32
@@ -164,10 +164,10 @@ _CIFAR_KEYS = (
 
 
 def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Values, context: Context) -> Database:
-    """The images of binary batches; missing learning batches leave Learn and Validation smaller.
+    """Return the images of binary batches; missing learning batches make Learn and Validation smaller.
 
     Raises:
-        N2D2Error: E401 the test batch or the names are missing, E402 a batch is damaged.
+        N2D2Error: E401 a missing test batch or names file, E402 a damaged batch.
     """
     folder = data_path(values, context, default=default, folder=True)
     names_file, label_bytes, label_byte = "batches.meta.txt", 1, 0
@@ -175,7 +175,7 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
         names_file, label_bytes = f"{'coarse' if values['UseCoarse'] else 'fine'}_label_names.txt", 2
         label_byte = 0 if values["UseCoarse"] else 1
     present = [file for file in learned if (folder / file).is_file()]
-    batches = [_batch(folder / file, label_bytes, label_byte) for file in (*present, tested)]
+    batches = [_read_batch(folder / file, label_bytes, label_byte) for file in (*present, tested)]
     names = tuple(line for _, line in read_lines(folder / names_file))
     labels = np.concatenate([ids for _, ids in batches])
     if len(labels) and labels.max() >= len(names):
@@ -184,11 +184,11 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
     split = train_and_test(labels, len(labels) - len(batches[-1][1]), values, context.seed, per_label=False)
     if values["UseTestForValidation"]:
         split["Validation"] = np.concatenate([split["Validation"], split["Test"]])
-    return Database(values["Type"].strip(), JoinedItems([items for items, _ in batches]), labels, names, split)
+    return Database(values["Type"].strip(), ConcatItems([items for items, _ in batches]), labels, names, split)
 
 
-def _batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, np.ndarray]:
-    """The images of a batch and their labels, each in byte `label_byte` of the `label_bytes` before its image."""
+def _read_batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, np.ndarray]:
+    """Return the images of a batch and their labels, each in byte `label_byte` of the `label_bytes` before its image."""
     try:
         size = path.stat().st_size
         record = label_bytes + _PIXELS

@@ -11,12 +11,12 @@ from n2d2py import log
 from n2d2py.data.database.base import Context, Database, FileItems, data_path, fraction, register
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.decode import PICTURES
-from n2d2py.data.text import name_and_label, parsed_lines, read_lines
+from n2d2py.data.text import parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Key, Kind, Values
 
 
-def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
+def _read_train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
     if not root.is_dir():
         log.notice("%s: the folder train is missing, so the learning set is empty", root.parent)
         return [], []
@@ -32,15 +32,15 @@ def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
     return files, labels
 
 
-def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int]]:
+def _read_validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int]]:
     def parse(line: str, where: Location) -> tuple[str, int]:
-        parts = name_and_label(line)
+        parts = split_name_and_label(line)
         if not parts or not (parts[1].isascii() and parts[1].isdigit() and int(parts[1]) < count):
             what = f"line '{line}' is not 'file label' with a label from 0 to {count - 1}"
             raise N2D2Error("E410", what, where=where, remedy="use the line numbers of the synsets as labels")
         return f"val/{parts[0]}", int(parts[1]) + shift
 
-    rows = parsed_lines(path, parse)
+    rows = parse_lines(path, parse)
     return [file for file, _ in rows], [label for _, label in rows]
 
 
@@ -54,13 +54,13 @@ def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int
     doc="ImageNet. The images of val/ are both the validation and the test set.",
 )
 def _load(values: Values, context: Context) -> Database:
-    """The images of a folder; those of val/ validate, and test too with UseValidationForTest.
+    """Return the images of a folder; those of val/ validate, and with UseValidationForTest also test.
 
-    A label's id is the line of its synset (first word) in LabelPath, from 0, plus one with BackgroundClass, whose label 0 is
-    "background". Without train/ the Learn set is empty.
+    The label id is the line of the synset (first word) in LabelPath, from 0, plus one with BackgroundClass, whose label 0 is
+    "background". Without train/, the Learn set is empty.
 
     Raises:
-        N2D2Error: E401 val.txt or the synsets are missing, E410 for lines that cannot be read.
+        N2D2Error: E401 missing val.txt or synsets, E410 unreadable lines.
     """
     folder = data_path(values, context, default="ILSVRC2012", folder=True)
     synsets = data_path(values, context, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
@@ -68,8 +68,8 @@ def _load(values: Values, context: Context) -> Database:
     shift = 1 if values["BackgroundClass"] else 0
     ids = {line.split()[0]: number + shift for number, line in enumerate(lines)}
     names = ("background",) * shift + tuple(lines)
-    learned, learn_labels = _train(folder / "train", ids) if learn > 0 else ([], [])
-    files, labels = _validation(folder / "val.txt", len(lines), shift)
+    learned, learn_labels = _read_train(folder / "train", ids) if learn > 0 else ([], [])
+    files, labels = _read_validation(folder / "val.txt", len(lines), shift)
     how = Partition(learn, 0.0, 0.0, values["RandomPartitioning"], equivalent=False)
     split = partition(np.array(learn_labels, np.int64), how, context.seed, str(folder))
     split["Validation"] = np.arange(len(learned), len(learned) + len(files))

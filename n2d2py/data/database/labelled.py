@@ -1,8 +1,8 @@
-"""Databases whose tables or names of files give the labels: of whole stimuli, or of boxes in images.
+"""Databases with labels in tables or file names: of whole stimuli, or of boxes in images.
 
-    Actitracker_Database, CelebA_Database, CKP_Database, Daimler_Database, IMDBWIKI_Database, LITISRouen_Database
+Actitracker_Database, CelebA_Database, CKP_Database, Daimler_Database, IMDBWIKI_Database, LITISRouen_Database
 
-The formats are those of the distributors' documentation, the folders and defaults those of N2D2.
+The formats are documented by the distributors; folders and defaults are those of N2D2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from n2d2py.data.database.base import (
     StimulusList,
     data_path,
     fraction,
-    partitioned,
+    partition_lists,
     register,
 )
 from n2d2py.data.database.directory import list_directory
@@ -38,25 +38,25 @@ Row = tuple[str, Sequence[tuple[str, Points | None]]]
 """A file, with its label, or with the labels and corners of its boxes."""
 
 
-def _shares(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
+def _fraction_keys(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
     return fraction("Learn", learn, "Learning set: fraction of the stimuli."), fraction(
         "Validation", validation, "Validation set: fraction of the stimuli."
     )
 
 
-def _flag(name: str, default: bool, doc: str) -> Key:
+def _flag_key(name: str, default: bool, doc: str) -> Key:
     return Key(name, Kind.BOOL, default, doc)
 
 
-def _path(name: str, default: str) -> Key:
+def _path_key(name: str, default: str) -> Key:
     return Key(name, Kind.PATH, "", f"Default: $N2D2_DATA/{default}.")
 
 
-def _split(values: Values, per_label: bool = False, equivalent: bool = False) -> Partition:
+def _read_split(values: Values, per_label: bool = False, equivalent: bool = False) -> Partition:
     return Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"], per_label, equivalent)
 
 
-def _unreadable(path: Path, what: str) -> N2D2Error:
+def _unreadable_error(path: Path, what: str) -> N2D2Error:
     return N2D2Error("E410", f"{path} cannot be read: {what}", remedy="unpack the data set again")
 
 
@@ -68,7 +68,7 @@ def _database(
     how: Partition | dict[str, str],
     known: Sequence[str] = (),
 ) -> Database:
-    """The database of the rows whose files exist; `how` splits them, or names the set of each file. `known`: the first labels."""
+    """Return the database of rows with existing files. `how`: a partition, or the set of each file; `known`: first labels."""
     name, listed = values["Type"].strip(), list(rows)
     present = [row for row in listed if (folder / row[0]).is_file()]
     if not present:
@@ -95,15 +95,15 @@ def _database(
 
 @register(
     "LITISRouen_Database",
-    *_shares(0.4, 0.4),
-    _path("DataPath", "data_rouen"),
+    *_fraction_keys(0.4, 0.4),
+    _path_key("DataPath", "data_rouen"),
     doc="Sounds of places. The label is the name of the file up to its first digit.",
 )
 def _litis_rouen(values: Values, context: Context) -> Database:
     folder = data_path(values, context, default="data_rouen", folder=True)
     files = list_directory(folder, {}, depth=-1).files
     rows = [(file, [(re.split("[0-9]", file.rpartition("/")[2])[0], None)]) for file in files]
-    return _database(values, context, folder, rows, _split(values))
+    return _database(values, context, folder, rows, _read_split(values))
 
 
 _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadness", "surprise")
@@ -113,26 +113,26 @@ _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadnes
     "CKP_Database",
     *RAREST_KEYS,
     Key("NbNeutral", Kind.UINT, 1, "Images at the beginning of a sequence whose label is neutral."),
-    _path("DataPath", "cohn-kanade-images"),
+    _path_key("DataPath", "cohn-kanade-images"),
     doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7.",
 )
 def _ckp(values: Values, context: Context) -> Database:
     folder = data_path(values, context, default="cohn-kanade-images", folder=True)
-    return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), _split(values, True, True))
+    return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), _read_split(values, True, True))
 
 
 def _emotions(folder: Path, neutral: int) -> Iterator[Row]:
     before = None
     for path in sorted(folder.rglob("*.txt"), key=lambda each: (each.parent.parts, each.name)):
         if path.parent == before:
-            raise _unreadable(path, "another file in its folder has an emotion")
+            raise _unreadable_error(path, "another file in its folder has an emotion")
         before = path.parent
         words = [word for _, line in read_lines(path) for word in line.split()]
         try:
             (code,) = map(float, words)
             emotion = {float(at): name for at, name in enumerate(_EMOTIONS)}[code]
         except (ValueError, KeyError):
-            raise _unreadable(path, "it does not hold a number from 0 to 7") from None
+            raise _unreadable_error(path, "it does not hold a number from 0 to 7") from None
         for at, image in enumerate(sorted(path.parent.glob("*.png"))):
             yield image.relative_to(folder).as_posix(), [("neutral" if at < neutral else emotion, None)]
 
@@ -142,11 +142,13 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
 
 @register(
     "CelebA_Database",
-    *_shares(1.0),
+    *_fraction_keys(1.0),
     Key("InTheWild", Kind.BOOL, True, f"1: img_celeba, whose faces are boxes of {_BOXES}. 0: img_align_celeba."),
-    _flag("WithPartitioning", True, f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation."),
-    _path("DataPath", "CelebA/Img"),
-    _path("LabelPath", "CelebA/Anno"),
+    _flag_key(
+        "WithPartitioning", True, f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation."
+    ),
+    _path_key("DataPath", "CelebA/Img"),
+    _path_key("LabelPath", "CelebA/Anno"),
     *REGION_KEYS,
     accepted=(Ignored("WithLandmarks", "keys of landmarks", "reads landmarks, which no layer uses", "remove it"),),
     doc=f"Faces of celebrities. Their identities in {_IDENTITIES} of LabelPath are the labels.",
@@ -164,19 +166,19 @@ def _celeba(values: Values, context: Context) -> Database:
     rows = [(file, [(label, boxes.get(file))]) for file, label in identities.items()]
     names = sorted(set(identities.values()), key=float) if all(map(str.isdecimal, identities.values())) else ()
     if not values["WithPartitioning"]:
-        return _database(values, context, folder, rows, _split(values, not wild), names)
+        return _database(values, context, folder, rows, _read_split(values, not wild), names)
     parts = dict(_cells(tables.parent / _PARTS, 2))
     which = {file: SETS[int(part)] for file, part in parts.items() if part in ("0", "1", "2")}
     return _database(values, context, folder, rows, which, names)
 
 
 def _cells(path: Path, count: int, header: int = 0, separator: str | None = None) -> Iterator[list[str]]:
-    """The cells of the lines of a table after its header, `count` of each."""
+    """Yield the cells of each line of a table after its header, `count` of each."""
     for number, line in read_lines(path, comment="#"):
         cells = line.replace("&amp;", "&").split(separator)
         if number > header:
             if len(cells) < count:
-                raise _unreadable(path, f"line {number} has {len(cells)} cells, not {count}")
+                raise _unreadable_error(path, f"line {number} has {len(cells)} cells, not {count}")
             yield cells[:count]
 
 
@@ -186,19 +188,23 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
     except ValueError:
         found = [np.inf]
     if not np.isfinite(found).all() or np.abs(found).max() > 1e6:
-        raise _unreadable(path, f"'{' '.join(cells)}' are not numbers")
+        raise _unreadable_error(path, f"'{' '.join(cells)}' are not numbers")
     return found
 
 
 @register(
     "IMDBWIKI_Database",
-    *_shares(1.0),
-    _flag("WikiSet", True, "Read wiki.csv."),
-    _flag("IMDBSet", False, "Read imdb.csv."),
-    _flag("CropFrame", False, "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes."),
-    _flag("UseNameAsLabel", False, "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown."),
-    _path("DataPath", "IMDB-WIKI"),
-    _path("LabelPath", "IMDB-WIKI/imdb_metadata"),
+    *_fraction_keys(1.0),
+    _flag_key("WikiSet", True, "Read wiki.csv."),
+    _flag_key("IMDBSet", False, "Read imdb.csv."),
+    _flag_key(
+        "CropFrame", False, "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes."
+    ),
+    _flag_key(
+        "UseNameAsLabel", False, "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown."
+    ),
+    _path_key("DataPath", "IMDB-WIKI"),
+    _path_key("LabelPath", "IMDB-WIKI/imdb_metadata"),
     *REGION_KEYS,
     doc="Faces with gender and age. Lines of the tables: file;name;x0;y0;x1;y1;birth;photograph;gender, the last three in years and "
     "0 for female, 1 for male.",
@@ -208,7 +214,7 @@ def _imdb_wiki(values: Values, context: Context) -> Database:
     tables = data_path(values, context, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
     parts = [part for part, key in (("imdb", "IMDBSet"), ("wiki", "WikiSet")) if values[key]]
     rows = [row for part in parts for row in _faces(tables, part, values)]
-    return _database(values, context, folder, rows, _split(values, values["UseNameAsLabel"] and values["CropFrame"]))
+    return _database(values, context, folder, rows, _read_split(values, values["UseNameAsLabel"] and values["CropFrame"]))
 
 
 def _faces(tables: Path, part: str, values: Values) -> Iterator[Row]:
@@ -230,11 +236,11 @@ _OBJECTS = {"0": "Pedestrians", "1": "Bicyclist", "2": "Motorcyclist", "10": "Gr
 
 @register(
     "Daimler_Database",
-    *_shares(1.0),
+    *_fraction_keys(1.0),
     fraction("Test", 0.0, "Test set: fraction of the stimuli."),
     Key("Fully", Kind.BOOL, False, "0: patches of TrainingData. 1: images of TestData, whose objects are boxes of LabelPath."),
-    _path("DataPath", "Daimler_pedestrian/DaimlerBenchmark/Data"),
-    _path("LabelPath", "Daimler_pedestrian/DaimlerBenchmark/Data/GroundTruth2D.db"),
+    _path_key("DataPath", "Daimler_pedestrian/DaimlerBenchmark/Data"),
+    _path_key("LabelPath", "Daimler_pedestrian/DaimlerBenchmark/Data/GroundTruth2D.db"),
     *REGION_KEYS,
     doc="Pedestrians of the Daimler benchmark.",
 )
@@ -256,18 +262,19 @@ def _daimler(values: Values, context: Context) -> Database:
 
 
 def _objects(path: Path) -> list[Row]:
-    """Images between ";": name, width, height, a number, count; each object is "# class", two numbers, confidence, corners, a number."""
+    """Parse images between ";": name, width, height, a number, count; objects: "# class", two numbers, confidence, corners,
+    number."""
     text = "\n".join(line for _, line in read_lines(path))
     head, *images = [part.split() for part in re.split(r"(?:^|\s);(?:\s|$)", text)]
     if head[:2] != [":", "PAMI_2009_Detection_Benchmark"]:
-        raise _unreadable(path, "it does not begin with ': PAMI_2009_Detection_Benchmark'")
+        raise _unreadable_error(path, "it does not begin with ': PAMI_2009_Detection_Benchmark'")
     rows: list[Row] = []
     for words in images:
         if len(words) < 5:
             continue
         objects = [words[at : at + 10] for at in range(5, len(words), 10)]
         if any(len(each) < 10 for each in objects) or words[4] != str(len(objects)):
-            raise _unreadable(path, f"the objects of {words[0]} are not {words[4]}")
+            raise _unreadable_error(path, f"the objects of {words[0]} are not {words[4]}")
         found = []
         for _, kind, _, _, _, *corners, _ in objects:
             x, y, right, bottom = _numbers(path, corners)
@@ -282,13 +289,13 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
 
 @register(
     "Actitracker_Database",
-    *_shares(0.6, 0.2),
+    *_fraction_keys(0.6, 0.2),
     Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
     fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
-    _flag(
+    _flag_key(
         "UseUnlabeledForTest", False, "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave."
     ),
-    _path("DataPath", "WISDM_at_v2.0"),
+    _path_key("DataPath", "WISDM_at_v2.0"),
     doc="Accelerations along three axes, of people in motion: stimuli of WindowSize rows and 3 columns. Their label is the activity of most rows.",
 )
 def _actitracker(values: Values, context: Context) -> Database:
@@ -302,30 +309,30 @@ def _actitracker(values: Values, context: Context) -> Database:
     how = Partition(values["Learn"], values["Validation"], 0.0 if more else None, values["RandomPartitioning"], per_label=False)
     tables = {"raw": how} | ({"unlabeled_raw": Partition(per_label=False)} if more else {})
     parts = [_windows(folder / f"WISDM_at_v2.0_{name}.txt", size, step, split) for name, split in tables.items()]
-    return partitioned("Actitracker_Database", parts, _ACTIVITIES, context.seed)
+    return partition_lists("Actitracker_Database", parts, _ACTIVITIES, context.seed)
 
 
 def _windows(path: Path, size: int, step: int, how: Partition) -> StimulusList:
-    """Lines user,activity,time,x,y,z; of which those without an activity are left out."""
+    """Return windows of lines user,activity,time,x,y,z; without those that have no activity."""
     activities, values = [], []
     for number, line in read_lines(path):
         cells = [cell.strip() for cell in line.rstrip(";, \t").split(",")]
         if len(cells) < 3 or not cells[1]:
             continue
         if len(cells) != 6 or cells[1] not in _ACTIVITIES:
-            raise _unreadable(path, f"line {number} is not user,activity,time,x,y,z;")
+            raise _unreadable_error(path, f"line {number} is not user,activity,time,x,y,z;")
         activities.append(_ACTIVITIES.index(cells[1]))
         values.append(_numbers(path, cells[3:]))
     starts = range(0, (len(values) - size) // step * step, step)
     if not starts:
         raise N2D2Error("E416", f"{path} has {len(values)} rows, too few for two stimuli", remedy="set a smaller WindowSize")
     table, kinds = np.array(values, np.float32), np.array(activities)
-    labels = [_most(kinds[start : start + size]) for start in starts]
+    labels = [_most_frequent(kinds[start : start + size]) for start in starts]
     windows = np.stack([table[start : start + size] for start in starts])
     return StimulusList(ArrayItems(path.name, windows), labels, how, str(path))
 
 
-def _most(kinds: np.ndarray) -> int:
-    """The most frequent label; of several, the one that is complete first."""
+def _most_frequent(kinds: np.ndarray) -> int:
+    """Return the most frequent label; for a tie, the one that reaches the count first."""
     counts = np.bincount(kinds)
     return max(range(len(counts)), key=lambda kind: (counts[kind], -int(np.flatnonzero(kinds == kind).max(initial=-1))))

@@ -15,8 +15,8 @@ from n2d2py.data.database.base import (
     Database,
     StimulusList,
     data_path,
-    partition_of,
-    partitioned,
+    partition_lists,
+    read_partition,
     register,
 )
 from n2d2py.data.input_data import InputData
@@ -25,10 +25,10 @@ from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 _STIMULI = ("x", "X", "images", "image", "data", "inputs", "input", "x_test")
 TARGETS = ("y", "Y", "targets", "target", "label", "y_test", "labels")
-"""Names of labels in .npz files; numbers under "labels" are labels, texts their names."""
+"""Names of label arrays in .npz files; numbers under "labels" are labels, texts are their names."""
 
 _LARGEST_ID = 1_000_000
-"""Each id up to the largest one has a name."""
+"""Limit of label ids: each id up to the largest one has a name."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,17 @@ class ArrayMaps:
 
 
 def check_axes(x: np.ndarray, path: Path) -> None:
-    """Raises E414 for what is neither images nor vectors."""
+    """Raise E414 unless x has images or vectors."""
     if not 2 <= x.ndim <= 4:
         raise N2D2Error("E414", f"{path}: x has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
 
 
 def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """x, label ids (-1 without y) and label names of given arrays, of an .npz, or of an .npy file with x alone.
+    """Return x, label ids (-1 without y) and label names of given arrays, of an .npz, or of an .npy file with x alone.
 
-    Pixel-wise labels: ids (N, H, W), as y is then.
-
-    The stimuli are the array `x` or another usual key (images, data, inputs), else the only one that is not labels. The labels
-    are
-    `y` or another usual key (targets, labels of numbers); `labels` next to others names the labels.
+    The stimuli are `x` or another usual key (images, data, inputs), else the only array without labels. The labels are `y` or
+    another usual key (targets, labels of numbers), with ids (N, H, W) if pixel-wise; `labels` in addition to these has the
+    label names.
 
     Raises:
         N2D2Error: E401, E402 unreadable, E410 labels that are not ids, E414 arrays that do not fit.
@@ -86,7 +84,7 @@ def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
 
 
 def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
-    """Label ids (N,), or (N, H, W) where y has one for each pixel of x."""
+    """Return label ids (N,), or (N, H, W) if y has one for each pixel of x."""
     count = len(x)
     pixels = x.ndim > 2 and y.shape in ((count, *x.shape[-2:]), (count, 1, *x.shape[-2:]))
     if len(y) != count or (y.size != count and not pixels):
@@ -127,5 +125,5 @@ def _load(values: Values, context: Context) -> Database:
     maps = None
     if labels.ndim > 1:
         maps, labels = ArrayMaps(labels), np.full(len(x), -1)
-    part = StimulusList(ArrayItems(path.name, x), labels, partition_of(values), str(path))
-    return partitioned("Numpy_Database", [part], names, context.seed, maps)
+    part = StimulusList(ArrayItems(path.name, x), labels, read_partition(values), str(path))
+    return partition_lists("Numpy_Database", [part], names, context.seed, maps)

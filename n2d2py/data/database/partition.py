@@ -1,4 +1,4 @@
-"""Which stimuli learn, validate and test: a pure function of the seed and of the listed labels."""
+"""Partition of stimuli into Learn, Validation and Test: a pure function of the seed and the label list."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ class Partition:
     """Split of a list of stimuli.
 
     Attributes:
-        learn, validation, test: fractions when `per_label`, else counts (values up to 1 are
-            fractions there too); `test` None takes what the others leave.
-        shuffle: draw at random, else in the order of the list.
-        per_label: each label is split by these fractions.
-        equivalent: with `per_label`, learn and validation take the same number of each label, the
-            fraction of the rarest one's; the rest tests.
+        learn, validation, test: fractions if `per_label`, else counts (values up to 1 are fractions there too); `test` None is the rest.
+        shuffle: draw at random, else in list order.
+        per_label: split each label by these fractions.
+        equivalent: with `per_label`, learn and validation have equally many stimuli of each label, the fraction of the rarest label;
+            the rest tests.
     """
 
     learn: float = 0.0
@@ -35,16 +34,15 @@ class Partition:
 
 
 def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | str | None = None) -> dict[str, np.ndarray]:
-    """Positions (int64) of the stimuli of each set, for the label ids of the list.
+    """Return the positions (int64) of the stimuli of each set, for the label ids of the list.
 
-    A stimulus is in one set at most. A set is in random order of the whole list when shuffled, so
-    that its first stimuli are of all labels.
+    A stimulus is in at most one set. A shuffled set is in random order of the whole list: its first stimuli have all labels.
 
     Raises:
-        N2D2Error: E409 when the parts are negative or more than there is.
+        N2D2Error: E409 for parts that are negative or exceed the list.
     """
     labels = np.asarray(labels, np.int64)
-    _check(how, len(labels), where)
+    _check_partition(how, len(labels), where)
     order = listing_order(len(labels), how.shuffle, seed)
     if not how.per_label:
         groups = [order]
@@ -54,7 +52,7 @@ def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | s
     equal = how.per_label and how.equivalent
     parts: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
     for group in groups:
-        bounds = _bounds(how, len(group), rarest if equal else len(group))
+        bounds = _set_bounds(how, len(group), rarest if equal else len(group))
         for name, (start, stop) in zip(SETS, pairwise(bounds), strict=True):
             parts[name].append(group[start:stop])
     rank = np.empty(len(order), np.int64)
@@ -64,38 +62,38 @@ def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | s
 
 
 def listing_order(count: int, shuffle: bool, seed: int) -> np.ndarray:
-    """The positions 0 to count-1, permuted by the seed when `shuffle`."""
+    """Return the positions 0 to count-1, permuted by the seed if `shuffle`."""
     if not shuffle:
         return np.arange(count, dtype=np.int64)
     # RandomState: the one generator whose stream NumPy guarantees across versions.
     return np.random.RandomState(seed % 2**32).permutation(count).astype(np.int64)
 
 
-def _rounded(value: float) -> int:
-    """The nearest integer, ties upwards, forgiving the error of sums of fractions."""
+def _round_half_up(value: float) -> int:
+    """Return the nearest integer, ties upwards, tolerating the error of sums of fractions."""
     return math.floor(value + 0.5 + 1e-9)
 
 
-def _bounds(how: Partition, count: int, base: int) -> list[int]:
-    """Start of the sets and the end, in a group of `count`; `base` is the size of the rarest."""
+def _set_bounds(how: Partition, count: int, base: int) -> list[int]:
+    """Return the start of each set and the end, in a group of `count`; `base` is the size of the rarest group."""
 
     def size(part: float) -> float:
         return part * base if how.per_label or part <= 1 else part
 
-    learn = min(_rounded(size(how.learn)), count)
-    seen = min(_rounded(size(how.learn) + size(how.validation)), count)
+    learn = min(_round_half_up(size(how.learn)), count)
+    seen = min(_round_half_up(size(how.learn) + size(how.validation)), count)
     if how.test is None:
         nothing_left = how.per_label and how.learn + how.validation > 1 - 1e-9
         return [0, learn, seen, seen if nothing_left else count]
     whole = how.test * count if how.per_label or how.test <= 1 else how.test
     if base == count:
-        end = _rounded(size(how.learn) + size(how.validation) + whole)
+        end = _round_half_up(size(how.learn) + size(how.validation) + whole)
     else:
-        end = seen + _rounded(whole)
+        end = seen + _round_half_up(whole)
     return [0, learn, seen, max(seen, min(end, count))]
 
 
-def _check(how: Partition, count: int, where: Location | str | None) -> None:
+def _check_partition(how: Partition, count: int, where: Location | str | None) -> None:
     parts = {"Learn": how.learn, "Validation": how.validation, "Test": how.test or 0.0}
     for name, part in parts.items():
         if part < 0:

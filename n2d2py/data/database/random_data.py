@@ -1,4 +1,4 @@
-"""Random_Database: random bytes, so that a pipeline runs without any data."""
+"""Random_Database: random bytes, which let a pipeline run without data."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, StimulusList, partition_of, partitioned, register
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, StimulusList, partition_lists, read_partition, register
 from n2d2py.ini import Key, Kind, Values
 
 
 def random_bytes(shape: tuple[int, ...], seed: int, index: int) -> np.ndarray:
-    """Uniform bytes that depend on the seed and the index alone."""
+    """Return uniform bytes that depend on the seed and the index only."""
     return np.random.RandomState([seed % 2**32, index]).randint(0, 256, shape).astype(np.uint8)
 
 
 @dataclass(frozen=True)
 class RandomItems:
-    """`count` random images (H, W, C), made when they are read."""
+    """`count` random images (H, W, C), generated when read."""
 
     count: int
     shape: tuple[int, int, int]
@@ -53,5 +53,5 @@ def _load(values: Values, context: Context) -> Database:
     what = "the stimuli are random, so scores and calibration are meaningless"
     log.warning("W402", what, where=values.section.location, remedy="use real data for a real export")
     items = RandomItems(count, (height, width, channels), context.seed)
-    part = StimulusList(items, np.arange(count) % values["NbLabels"], partition_of(values))
-    return partitioned("Random_Database", [part], tuple(map(str, range(values["NbLabels"]))), context.seed)
+    part = StimulusList(items, np.arange(count) % values["NbLabels"], read_partition(values))
+    return partition_lists("Random_Database", [part], tuple(map(str, range(values["NbLabels"]))), context.seed)

@@ -1,4 +1,5 @@
-"""Steps on a database: [database.filterROIs] and [database.sortAndDropLabels] choose labels, [database.slicing] cuts images into tiles.
+"""Steps on a database: [database.filterROIs] and [database.sortAndDropLabels] select labels, [database.slicing] cuts images
+into tiles.
 
 A tile is a stimulus with the label of its image.
 """
@@ -41,7 +42,7 @@ SORT_AND_DROP = Schema(
 
 
 def filter_labels(database: Database, section: Section) -> Database:
-    """The database with the stimuli that [database.filterROIs] chooses; label ids stay.
+    """Return the database with the stimuli selected by [database.filterROIs]; label ids stay.
 
     Raises:
         N2D2Error: E410 for a label that the database does not have.
@@ -55,12 +56,12 @@ def filter_labels(database: Database, section: Section) -> Database:
     done = "kept" if values["RemoveStimuli"] else "labelled"
     log.notice("%s: %d of %d stimuli are %s", section.name, int(kept.sum()), len(kept), done)
     if values["RemoveStimuli"]:
-        return _only(database, kept, database.labels, database.label_names)
-    return _only(database, np.ones(len(kept), bool), np.where(kept, database.labels, -1), database.label_names)
+        return _keep_stimuli(database, kept, database.labels, database.label_names)
+    return _keep_stimuli(database, np.ones(len(kept), bool), np.where(kept, database.labels, -1), database.label_names)
 
 
 def sort_and_drop_labels(database: Database, section: Section) -> Database:
-    """The database with the labels that [database.sortAndDropLabels] keeps."""
+    """Return the database with the labels selected by [database.sortAndDropLabels]."""
     values = SORT_AND_DROP.read(section)
     used = np.unique(np.concatenate([database.labels[at] for at in database.sets.values()]))
     count = max(int(used.max(initial=-1)) + 1, len(database.label_names))
@@ -73,11 +74,11 @@ def sort_and_drop_labels(database: Database, section: Section) -> Database:
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     log.notice("%s: %d of %d labels are kept: %s", section.name, len(kept), count, shown)
     labels = new_ids[database.labels]
-    return _only(database, labels >= 0, labels, names)
+    return _keep_stimuli(database, labels >= 0, labels, names)
 
 
-def _only(database: Database, kept: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
-    """The database whose sets hold the kept stimuli only; the list of stimuli is the same."""
+def _keep_stimuli(database: Database, kept: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
+    """Return the database with sets of the kept stimuli only; the list of stimuli stays."""
     sets = {name: at[kept[at]] for name, at in database.sets.items()}
     return Database(database.type, database.items, labels, names, sets, database.maps)
 
@@ -107,7 +108,7 @@ Tile = tuple[int, int, int, int]
 def tiles(
     width: int, height: int, tile_width: int, tile_height: int, stride_x: int, stride_y: int, overlapping: bool = False
 ) -> list[Tile]:
-    """x, y, width and height of the tiles of an image, column by column from the left."""
+    """Return x, y, width and height of the tiles of an image, column by column from the left."""
     found = []
     for x in range(0, width, stride_x):
         for y in range(0, height, stride_y):
@@ -145,7 +146,7 @@ class SlicedItems:
 
 @dataclass(frozen=True)
 class SlicedMaps:
-    """The same parts of pixel-wise labels."""
+    """Pixel-wise labels of the same parts."""
 
     maps: LabelMaps
     sources: np.ndarray
@@ -158,19 +159,19 @@ class SlicedMaps:
 
 
 def slice_database(database: Database, section: Section, seed: int) -> Database:
-    """The database with the images of the chosen sets cut into tiles.
+    """Return the database with the images of selected sets cut into tiles.
 
-    A set holds the tiles of its first image, then those of the second, and so on, unless shuffled.
+    A set has the tiles of its first image, then those of the second, and so on, unless shuffled.
 
     Raises:
-        N2D2Error: E401, E402, E403 for an image whose size cannot be read, and what reading raises.
+        N2D2Error: E401, E402, E403 for an image whose size cannot be read, and the errors of reading.
     """
     values = SLICING.read(section)
     chosen = APPLY_TO[values["ApplyTo"]]
     how = (values["Width"], values["Height"], values["StrideX"], values["StrideY"], values["Overlapping"])
     used = np.unique(np.concatenate([database.sets[name] for name in chosen]))
     progress = log.progress(used, "sizes of the images", len(used))
-    found = ordered_map(lambda index: _size(database.items, int(index)), progress)
+    found = ordered_map(lambda index: _stimulus_size(database.items, int(index)), progress)
     sizes = dict(zip(used.tolist(), found, strict=True))
     sources: list[int] = []
     boxes: list[Tile] = []
@@ -190,8 +191,8 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
     return Database(database.type, items, database.labels[items.sources], database.label_names, sets, maps)
 
 
-def _size(items: Items, index: int) -> tuple[int, int]:
-    """Width and height of a stimulus; of images in files without decoding them."""
+def _stimulus_size(items: Items, index: int) -> tuple[int, int]:
+    """Return width and height of a stimulus, without decoding image files."""
     if isinstance(items, FileItems):
         path = items.root / items.files[index]
         if path.suffix.lower() in PICTURES:

@@ -1,4 +1,4 @@
-"""CSV_Database: one row of numbers and a label for each stimulus. List_Database: files that a text file lists with their labels."""
+"""CSV_Database: one row of numbers and a label per stimulus. List_Database: files listed in a text file with their labels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from n2d2py.data.database.base import (
     FileItems,
     StimulusList,
     data_path,
-    load_more,
-    partition_of,
-    partitioned,
+    load_more_chain,
+    partition_lists,
+    read_partition,
     register,
 )
 from n2d2py.data.database.partition import partition
-from n2d2py.data.text import label_ids, name_and_label, parsed_lines, read_lines
+from n2d2py.data.text import label_ids, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
 
@@ -30,13 +30,12 @@ _SEPARATORS = ",;\t"
 
 
 def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> tuple[np.ndarray, list[str]]:
-    """The values of a table, float32 (rows, columns without the label's), and the labels' texts.
+    """Return the values of a table, float32 (rows, columns without the label), and the label texts.
 
-    The separator is the comma, semicolon or tab that the first row has, else blanks.
+    The separator is the comma, semicolon or tab of the first row, else blanks.
 
     Raises:
-        N2D2Error: E401, E402 unreadable, E410 for rows of another length or values that are no
-            numbers, E416 without rows.
+        N2D2Error: E401, E402 unreadable, E410 rows of different length or values that are not numbers, E416 no rows.
     """
     values = array("f")
     separator, columns = None, 0
@@ -61,7 +60,7 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
             raise N2D2Error("E410", str(error), where=where, remedy=remedy) from None
         return label
 
-    labels = parsed_lines(path, parse, skip=header_lines)
+    labels = parse_lines(path, parse, skip=header_lines)
     if not labels:
         raise N2D2Error("E416", f"{path} contains no row", remedy="correct the file or NbHeaderLines")
     return np.frombuffer(values, np.float32).reshape(len(labels), columns - 1), labels
@@ -80,8 +79,8 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
     "follow the order of first appearance.",
 )
 def _load(values: Values, context: Context) -> Database:
-    """The rows of one or more tables, each split in its way, as vectors."""
-    chain = load_more(values, context)
+    """Return the rows of one or more tables, each with its own partition, as vectors."""
+    chain = load_more_chain(values, context)
     paths = [data_path(one, context, folder=False) for one in chain]
     tables = [
         read_table(path, label_column=one["LabelColumn"], header_lines=one["NbHeaderLines"])
@@ -90,14 +89,14 @@ def _load(values: Values, context: Context) -> Database:
     ids, names = label_ids([text for _, labels in tables for text in labels])
     parts = []
     for path, (rows, _), one in zip(paths, tables, chain, strict=True):
-        parts.append(StimulusList(ArrayItems(path.name, rows), ids[: len(rows)], partition_of(one), str(path)))
+        parts.append(StimulusList(ArrayItems(path.name, rows), ids[: len(rows)], read_partition(one), str(path)))
         ids = ids[len(rows) :]
-    return partitioned("CSV_Database", parts, names, context.seed)
+    return partition_lists("CSV_Database", parts, names, context.seed)
 
 
-def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
+def _read_list(path: Path, folder: Path) -> tuple[list[str], list[str]]:
     def parse(line: str, where: Location) -> tuple[str, str]:
-        parts = name_and_label(line)
+        parts = split_name_and_label(line)
         if parts is None:
             what = f"line '{line}' is not 'file label'"
             raise N2D2Error("E410", what, where=where, remedy="write a file, a blank and a label")
@@ -106,7 +105,7 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
             raise N2D2Error("E401", what, where=where, remedy="correct DataPath or the list")
         return parts
 
-    rows = parsed_lines(path, parse, comment="#")
+    rows = parse_lines(path, parse, comment="#")
     if not rows:
         raise N2D2Error("E416", f"{path} lists no stimulus", remedy="add lines 'file label'")
     return [file for file, _ in rows], [text for _, text in rows]
@@ -123,10 +122,10 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
     "follow the order of first appearance. By default, all stimuli are the test set.",
 )
 def _load_listed(values: Values, context: Context) -> Database:
-    """The files of LabelPath, split by the keys; those of ValidationPath validate, in its order.
+    """Return the files of LabelPath, split by the keys; those of ValidationPath validate, in its order.
 
     Raises:
-        N2D2Error: E401 a listed file is missing (an ErrorList for several), E409, E410, E416.
+        N2D2Error: E401 a missing listed file (an ErrorList for several), E409, E410, E416.
     """
     folder = data_path(values, context, folder=True)
     lists, named, validating = (
@@ -134,8 +133,8 @@ def _load_listed(values: Values, context: Context) -> Database:
         for key in ("LabelPath", "LabelNamesPath", "ValidationPath")
     )
     assert lists is not None
-    files, texts = _read(lists, folder)
-    more, more_texts = _read(validating, folder) if validating else ([], [])
+    files, texts = _read_list(lists, folder)
+    more, more_texts = _read_list(validating, folder) if validating else ([], [])
     ids, names = label_ids(texts + more_texts)
     if named is not None:
         given = tuple(line for _, line in read_lines(named))
@@ -143,6 +142,6 @@ def _load_listed(values: Values, context: Context) -> Database:
             what = f"{named} contains {len(given)} names, but the lists contain label {len(names) - 1}"
             raise N2D2Error("E410", what, remedy="add a name for every label")
         names = given
-    split = partition(np.array(ids[: len(files)]), partition_of(values), context.seed, str(lists))
+    split = partition(np.array(ids[: len(files)]), read_partition(values), context.seed, str(lists))
     split["Validation"] = np.concatenate([split["Validation"], np.arange(len(files), len(files) + len(more))])
     return Database("List_Database", FileItems(folder, files + more), np.array(ids), names, split)

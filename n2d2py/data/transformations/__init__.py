@@ -1,4 +1,4 @@
-"""Transformations of stimuli: one file per group, each type registered by its name in INI files."""
+"""Transformations of stimuli: one file per group, each type registered under its name in INI files."""
 
 from n2d2py.data.transformations import (
     audio,

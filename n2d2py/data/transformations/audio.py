@@ -1,4 +1,4 @@
-"""Features of sounds, as `-audio` has them: an export contains them where they are the only transformation."""
+"""Features of sounds, as with `-audio`. An export includes them if they are the only transformation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from n2d2py.ini import Key, Kind, Values
 )
 @dataclass(frozen=True)
 class AudioFeatures(Transformation):
-    """Frames of features in the rows of an image of one channel."""
+    """Feature frames in the rows of an image of one channel."""
 
     source: AudioSource
     frames: int

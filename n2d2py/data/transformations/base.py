@@ -40,7 +40,7 @@ COMMON = Schema(
 
 
 class Inapplicable(ValueError):
-    """Why a transformation cannot be applied to an image, as a clause, and the remedy."""
+    """Reason why a transformation cannot be applied to an image, as a clause, and the remedy."""
 
     def __init__(self, what: str, remedy: str):
         super().__init__(what)
@@ -49,33 +49,34 @@ class Inapplicable(ValueError):
 
 
 class UnsupportedTransformation(ValueError):
-    """Which parameter asks for what is not implemented or not deterministic, as a clause."""
+    """Unsupported or nondeterministic parameter, as a clause."""
 
 
 class Transformation:
     """A function of images (H, W, C): frozen dataclasses, called from several threads.
 
-    Images are uint8, uint16, int8, int16, int32 or float32; colours are blue, green, red unless a
-    ColorSpaceTransformation before says otherwise.
+    Images are uint8, uint16, int8, int16, int32 or float32; colours are blue, green, red, except after a
+    ColorSpaceTransformation.
     """
 
     type: ClassVar[str] = ""
     schema: ClassVar[Schema]
     expands_labels: ClassVar[bool] = False
-    """It gives every pixel the label of its stimulus."""
+    """True for a transformation that gives every pixel the label of its stimulus."""
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
-        """The transformation that the keys of a section describe. By default they are the fields of the class, in order.
+        """Return the transformation with the parameters of a section. By default, the keys are the fields of the class, in
+        order.
 
         Raises:
-            Unsupported: the parameters ask for what is not implemented, such as random draws.
-            N2D2Error: E417 for parameters without meaning.
+            UnsupportedTransformation: for unsupported parameters, such as random draws.
+            N2D2Error: E417 for invalid parameters.
         """
         return cls(*(values[key.name] for key in cls.schema.keys))  # pyright: ignore[reportCallIssue]
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        """The transformed image (H', W', C').
+        """Return the transformed image (H', W', C').
 
         Raises:
             Inapplicable: for images that it is not defined on.
@@ -83,11 +84,11 @@ class Transformation:
         raise NotImplementedError
 
     def map_range(self, bounds: Range) -> Range | None:
-        """Bounds of the result for values within `bounds`; None when there are none to state."""
+        """Return bounds of the result for values within `bounds`; None if unknown."""
         return bounds
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-        """The label ids (-1: none) after the transformation, for a database of these label names.
+        """Return the label ids (-1: none) after the transformation, for a database with these label names.
 
         Raises:
             Inapplicable: for a label that the database does not have.
@@ -95,23 +96,23 @@ class Transformation:
         return labels
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        """Pixel-wise labels, ids (H, W), after the transformation: moved as the pixels are, never mixed.
+        """Return pixel-wise labels, ids (H, W), after the transformation: moved like the pixels, never mixed.
 
         Raises:
-            Inapplicable: where they cannot be moved.
+            Inapplicable: if they cannot be moved.
         """
         return labels
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        """Function for an image (H, W, C) that is learned: itself, where nothing is drawn.
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        """Return the transformation for one training image (H, W, C), with drawn parameters; itself if it is not random.
 
         Raises:
             Inapplicable: for images that it is not defined on.
         """
         return self
 
-    def bound(self, matrices: Mapping[str, np.ndarray]) -> Transformation:
-        """The transformation with its matrices (H, W, C) read: `matrices` holds computed ones.
+    def with_matrices(self, matrices: Mapping[str, np.ndarray]) -> Transformation:
+        """Return the transformation with its matrices (H, W, C); `matrices`: computed ones by name.
 
         Raises:
             N2D2Error: E401, E402, E403 for files.
@@ -119,22 +120,22 @@ class Transformation:
         return self
 
     def __str__(self) -> str:
-        attributes = ", ".join(f"{name}={_plain(value)}" for name, value in vars(self).items())
+        attributes = ", ".join(f"{name}={_plain_value(value)}" for name, value in vars(self).items())
         return f"{self.type.removesuffix(_SUFFIX)}({attributes})"
 
 
 class RandomTransformation(Transformation):
-    """Transformation that draws anew for each image that is learned; it has no part in inference."""
+    """A transformation with parameters drawn for each training image; not used in inference."""
 
     keys: tuple[str, ...] = ()
-    """Those that make a transformation random which is not by its type."""
+    """Keys that make an otherwise deterministic type random."""
 
     @property
     def draws(self) -> str:
-        """Clause that says what is random, after its type."""
+        """Clause, after the type, that names the random parameters."""
         return f"with {self.keys[0]}=1 is random" if self.keys else "draws at random"
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         raise NotImplementedError
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -142,7 +143,7 @@ class RandomTransformation(Transformation):
 
 
 def require_bytes(image: np.ndarray, *channels: int) -> None:
-    """Raise Inapplicable unless an image (H, W, C) has 8 bits and, where any are named, one of these numbers of channels."""
+    """Raise Inapplicable unless an image (H, W, C) has 8 bits and one of these numbers of channels, if any are given."""
     if image.dtype != np.uint8 or (channels and image.shape[2] not in channels):
         counts = f" of {' or '.join(map(str, channels))} channels" if channels else ""
         what = f"it is defined on 8-bit images{counts}, this one is {image.dtype} of {image.shape[2]} channels"
@@ -150,17 +151,17 @@ def require_bytes(image: np.ndarray, *channels: int) -> None:
 
 
 def require_one_channel(image: np.ndarray) -> None:
-    """Raise Inapplicable for an image (H, W, C) of several channels."""
+    """Raise Inapplicable for an image (H, W, C) with several channels."""
     if image.shape[2] != 1:
         remedy = "use it in a ChannelTransformation, or extract a channel before"
         raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", remedy)
 
 
-def interval(values: Values, key: str) -> tuple[float, float]:
-    """The smallest and largest value of a key of two numbers.
+def read_interval(values: Values, key: str) -> tuple[float, float]:
+    """Return the smallest and largest value of a key with two numbers.
 
     Raises:
-        N2D2Error: E417 for another count, or in the wrong order.
+        N2D2Error: E417 for another count, or for descending order.
     """
     given = values[key]
     if len(given) != 2 or given[0] > given[1]:
@@ -168,9 +169,9 @@ def interval(values: Values, key: str) -> tuple[float, float]:
     return float(given[0]), float(given[1])
 
 
-def _plain(value: object) -> str:
+def _plain_value(value: object) -> str:
     if isinstance(value, tuple):
-        return " ".join(_plain(item) for item in value) or "none"
+        return " ".join(_plain_value(item) for item in value) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -187,7 +188,7 @@ _UNSUPPORTED = {
         Schema(
             f"{name}{_SUFFIX}",
             (),
-            COVERED.of(*keys.split()),
+            COVERED.for_keys(*keys.split()),
             doc=f"It {why}. The section is read, and ignored if ApplyTo excludes inference.",
         ),
     )
@@ -205,16 +206,16 @@ _UNSUPPORTED = {
         ("ChannelShake", _CLOSED, "*"),
     )
 }
-"""Types that are read, and left out where only learning needs them: why they cannot be computed, and their keys."""
+"""Unsupported types, with the reason and their keys; ignored if only training needs them."""
 
 
 def transformation(
     name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = ()
 ) -> Callable[[type[TransformationT]], type[TransformationT]]:
-    """Decorate the class of the transformations of Type=<name>Transformation, whose section has these keys.
+    """Decorate the class of Type=<name>Transformation, whose section has these keys.
 
     Raises:
-        InternalError: when the type is taken.
+        InternalError: if the type is registered.
     """
 
     def add(kind: type[TransformationT]) -> type[TransformationT]:
@@ -227,28 +228,28 @@ def transformation(
 
 
 def transformation_schemas() -> list[Schema]:
-    """The schemas of all types, in the order of their names, unsupported ones included."""
+    """Return the schemas of all types, ordered by name, with unsupported ones."""
     known = {name: COMMON + _TYPES[name].schema for name in _TYPES}
     known.update({name: COMMON + schema for name, (_, schema) in _UNSUPPORTED.items()})
     return [known[name] for name in sorted(known)]
 
 
 def applies_to(section: Section) -> tuple[str, ...]:
-    """The sets that the transformation of a section applies to."""
+    """Return the sets that the transformation of a section applies to."""
     return APPLY_TO[
         Schema("transformation", (COMMON.key("ApplyTo"),), (COVERED,)).read(section)["ApplyTo"]  # type: ignore[arg-type]
     ]
 
 
 def read_transformation(section: Section, *, inference: bool, learning: bool = False) -> Transformation | None:
-    """The transformation of a section; None for one that nothing here needs.
+    """Return the transformation of a section; None if neither inference nor training needs it.
 
-    `inference`: it applies to the validation or test set; `learning`: it applies to stimuli that are learned. One that is not
-    implemented is None, too, where only learning needs it.
+    `inference`: it applies to the validation or test set; `learning`: it applies to training stimuli. An unsupported one is
+    None, too, if only training needs it.
 
     Raises:
-        N2D2Error: E405 an unknown type, E406 one that is not implemented or random and applies to
-            inference, E417 for its parameters, and what reading raises.
+        N2D2Error: E405 an unknown type, E406 an unsupported or random one that applies to inference, E417 for its parameters,
+            and the errors of reading.
     """
     if not section.has("Type"):
         raise section.missing("Type", section.location)

@@ -1,4 +1,4 @@
-"""Images enlarged by borders (OpenCV's border types under N2D2's names), and read between their pixels."""
+"""Image borders (OpenCV's border types under N2D2's names), and interpolation between pixels."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ BORDER_KEYS = (
 
 
 def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, value: tuple[float, ...] = ()) -> np.ndarray:
-    """The image (H, W, C) with (top, bottom, left, right) >= 0 pixels more.
+    """Return the image (H, W, C) enlarged by (top, bottom, left, right) >= 0 pixels.
 
-    For pixels abcd: Replicate aaa|abcd, Reflect cba|abcd, MinusOneReflect dcb|abcd, Wrap bcd|abcd;
-    Constant is `value`, Mean the mean of each channel (integers: rounded to even).
+    For pixels abcd: Replicate aaa|abcd, Reflect cba|abcd, MinusOneReflect dcb|abcd, Wrap bcd|abcd; Constant is `value`, Mean
+    the mean of each channel (integers: rounded to even).
 
     Raises:
-        Inapplicable: when `value` has neither one value nor one per channel.
+        Inapplicable: if `value` has neither one value nor one per channel.
     """
     top, bottom, left, right = pads
     if not any(pads):
@@ -33,13 +33,13 @@ def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, 
         result[:] = fill
         result[top : top + height, left : left + width] = image
         return result
-    rows = _source(np.arange(-top, height + bottom), height, border)
-    columns = _source(np.arange(-left, width + right), width, border)
+    rows = _source_positions(np.arange(-top, height + bottom), height, border)
+    columns = _source_positions(np.arange(-left, width + right), width, border)
     return image[rows[:, None], columns]
 
 
 def crop_or_pad(image: np.ndarray, pads: tuple[int, int, int, int], border: str, value: tuple[float, ...] = ()) -> np.ndarray:
-    """The image with (top, bottom, left, right) pixels more, or less where negative."""
+    """Return the image enlarged by (top, bottom, left, right) pixels, or cropped for negative values."""
     cut = [max(0, -pad) for pad in pads]
     height, width = image.shape[:2]
     image = image[cut[0] : height - cut[1], cut[2] : width - cut[3]]
@@ -47,8 +47,8 @@ def crop_or_pad(image: np.ndarray, pads: tuple[int, int, int, int], border: str,
     return add_border(image, (top, bottom, left, right), border, value)
 
 
-def _source(positions: np.ndarray, size: int, border: str) -> np.ndarray:
-    """The pixel that stands at each position of an axis of `size` pixels."""
+def _source_positions(positions: np.ndarray, size: int, border: str) -> np.ndarray:
+    """Return the source pixel of each position on an axis of `size` pixels."""
     if border == "ReplicateBorder" or size == 1:
         return np.clip(positions, 0, size - 1)
     if border == "WrapBorder":
@@ -64,15 +64,15 @@ def _constant(image: np.ndarray, value: tuple[float, ...]) -> np.ndarray:
     channels = image.shape[2]
     if len(value) not in (0, 1, channels):
         raise Inapplicable(f"BorderValue has {len(value)} values for {channels} channels", "give one value, or one per channel")
-    return saturated(np.resize(np.array(value or (0.0,)), channels), image.dtype)
+    return saturate_cast(np.resize(np.array(value or (0.0,)), channels), image.dtype)
 
 
 def _mean(image: np.ndarray) -> np.ndarray:
-    return saturated(image.mean(axis=(0, 1), dtype=np.float64), image.dtype)
+    return saturate_cast(image.mean(axis=(0, 1), dtype=np.float64), image.dtype)
 
 
-def saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Reals in a type: integers rounded to even and clipped."""
+def saturate_cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return reals in a type: integers rounded to even and clipped."""
     if dtype.kind == "f":
         return values.astype(dtype)
     limits = np.iinfo(dtype)
@@ -80,12 +80,12 @@ def saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def sample(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, border: str, value: tuple[float, ...] = ()) -> np.ndarray:
-    """The image (H, W, C) at real positions `rows` and `columns` (h, w), bilinear, (h, w, C) in its type.
+    """Return the image (H, W, C) at real positions `rows` and `columns` (h, w), bilinear, as (h, w, C) in its type.
 
-    The centre of the first pixel is at 0; beyond the image is the border. Integers are rounded to even.
+    The centre of the first pixel is at 0; outside is the border. Integers are rounded to even.
 
     Raises:
-        Inapplicable: `value` has neither one value nor one per channel.
+        Inapplicable: if `value` has neither one value nor one per channel.
     """
     first_row, first_column = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)
     down, across = (rows - first_row)[:, :, None], (columns - first_column)[:, :, None]
@@ -96,11 +96,12 @@ def sample(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, border: str
     row, column = first_row + top, first_column + left
     upper = wide[row, column] * (1 - across) + wide[row, column + 1] * across
     lower = wide[row + 1, column] * (1 - across) + wide[row + 1, column + 1] * across
-    return saturated(upper * (1 - down) + lower * down, image.dtype)
+    return saturate_cast(upper * (1 - down) + lower * down, image.dtype)
 
 
 def sample_labels(labels: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Labels (H, W) of the pixels nearest to real positions `rows` and `columns` (h, w), (h, w); -1 beyond the image."""
+    """Return the labels (H, W) of the pixels nearest to real positions `rows` and `columns`, as (h, w); -1 outside of the
+    image."""
     height, width = labels.shape
     row, column = np.rint(rows).astype(np.int64), np.rint(columns).astype(np.int64)
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)

@@ -1,4 +1,4 @@
-"""Transformations of colour: orders of channels, gray, single channels. As OpenCV converts."""
+"""Colour transformations as in OpenCV: channel order, gray, single channels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CHANNELS = ("Blue", "Green", "Red", "Hue", "Saturation", "Value", "Gray", "Y", 
 
 
 def gray(image: np.ndarray) -> np.ndarray:
-    """0.114 B + 0.587 G + 0.299 R, (H, W, 1); bytes with coefficients of 15 bits."""
+    """Return 0.114 B + 0.587 G + 0.299 R, (H, W, 1); bytes with 15-bit coefficients."""
     if image.shape[2] == 1:
         return image
     blue, green, red = np.moveaxis(bgr(image), 2, 0)
@@ -48,22 +48,22 @@ def gray(image: np.ndarray) -> np.ndarray:
     return ((wide + red.astype(np.int64) * 9798 + 16384) >> 15).astype(image.dtype)[:, :, None]
 
 
-def _reversed(image: np.ndarray) -> np.ndarray:
+def _reverse_channels(image: np.ndarray) -> np.ndarray:
     return bgr(image)[:, :, ::-1]
 
 
-def _conversions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """The conversion of each name; images are blue, green, red unless the name says otherwise."""
-    found = {"BGR": bgr, "RGB": _reversed, "RGB_to_BGR": _reversed}
+def _make_conversions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """Return the conversion of each name; images are blue, green, red unless the name says otherwise."""
+    found = {"BGR": bgr, "RGB": _reverse_channels, "RGB_to_BGR": _reverse_channels}
     for space, (to, back) in _SPACES.items():
         found[space] = to
-        found[f"RGB_to_{space}"] = lambda image, to=to: to(_reversed(image))
+        found[f"RGB_to_{space}"] = lambda image, to=to: to(_reverse_channels(image))
         found[f"{space}_to_BGR"] = back
         found[f"{space}_to_RGB"] = lambda image, back=back: back(image)[:, :, ::-1]
     return found
 
 
-_CONVERSIONS = _conversions()
+_CONVERSIONS = _make_conversions()
 
 
 @transformation(
@@ -78,7 +78,7 @@ _CONVERSIONS = _conversions()
 )
 @dataclass(frozen=True)
 class ColorSpace(Transformation):
-    """The image in another colour space; BGR and RGB also take gray and BGRA images."""
+    """Conversion to another colour space; BGR and RGB also accept gray and BGRA images."""
 
     space: str
 
@@ -91,7 +91,7 @@ class ColorSpace(Transformation):
         return _CONVERSIONS[self.space](image)
 
     def map_range(self, bounds: Range) -> Range:
-        return bounds if _CONVERSIONS[self.space] in (bgr, _reversed) else (0.0, 255.0)
+        return bounds if _CONVERSIONS[self.space] in (bgr, _reverse_channels) else (0.0, 255.0)
 
 
 @transformation(

@@ -1,9 +1,8 @@
-"""Colour spaces of 8-bit images, in the scales of OpenCV: each from blue, green, red and back.
+"""Colour spaces of 8-bit images in OpenCV's scales: conversions from blue, green, red and back.
 
-Hue is in [0, 180); other values are in [0, 255]: HLS and CIELab L scaled from [0, 1] and [0, 100],
-a and b shifted by 128, u and v from [-134, 220] and [-140, 122]. The white is D65, the colours are
-sRGB. Gray, YCrCb, HSV and the way to CIELab have OpenCV's integers; the others are computed in
-floating point and rounded, which is within one unit of it.
+Hue is in [0, 180); other values are in [0, 255]: HLS and CIELab L scaled from [0, 1] and [0, 100], a and b shifted by 128, u
+and v from [-134, 220] and [-140, 122]. The white point is D65, the colours are sRGB. Gray, YCrCb, HSV and the conversion to
+CIELab have OpenCV's integers; the others are computed in floating point and rounded, within one unit of it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _KAPPA = 24389 / 27
 
 
 def bgr(image: np.ndarray) -> np.ndarray:
-    """Gray, BGR or BGRA as BGR.
+    """Return a gray, BGR or BGRA image as BGR.
 
     Raises:
         Inapplicable: for another number of channels.
@@ -37,19 +36,19 @@ def bgr(image: np.ndarray) -> np.ndarray:
     return image[:, :, :3]
 
 
-def _bytes(image: np.ndarray) -> np.ndarray:
-    """The first three channels of bytes as int32."""
+def _first_channels(image: np.ndarray) -> np.ndarray:
+    """Return the first three channels of bytes as int32."""
     require_bytes(image)
     return bgr(image).astype(np.int32)
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
+def _round_bytes(values: np.ndarray) -> np.ndarray:
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
 def ycrcb(image: np.ndarray) -> np.ndarray:
-    """Y, Cr, Cb of an 8-bit colour image, coefficients of 14 bits."""
-    blue, green, red = np.moveaxis(_bytes(image), 2, 0)
+    """Return Y, Cr, Cb of an 8-bit colour image, with 14-bit coefficients."""
+    blue, green, red = np.moveaxis(_first_channels(image), 2, 0)
     luma = (blue * 1868 + green * 9617 + red * 4899 + 8192) >> 14
     half = (128 << 14) + 8192
     planes = (luma, ((red - luma) * 11682 + half) >> 14, ((blue - luma) * 9241 + half) >> 14)
@@ -57,8 +56,8 @@ def ycrcb(image: np.ndarray) -> np.ndarray:
 
 
 def ycrcb_to_bgr(image: np.ndarray) -> np.ndarray:
-    """Blue, green, red of bytes Y, Cr, Cb."""
-    luma, to_red, to_blue = np.moveaxis(_bytes(image), 2, 0)
+    """Return blue, green, red from bytes Y, Cr, Cb."""
+    luma, to_red, to_blue = np.moveaxis(_first_channels(image), 2, 0)
     to_red, to_blue = to_red - 128, to_blue - 128
     planes = (
         luma + ((to_blue * 29049 + 8192) >> 14),
@@ -69,8 +68,8 @@ def ycrcb_to_bgr(image: np.ndarray) -> np.ndarray:
 
 
 def hsv(image: np.ndarray) -> np.ndarray:
-    """Hue, saturation, value of an 8-bit colour image, divisions in 12 bits."""
-    blue, green, red = np.moveaxis(_bytes(image), 2, 0)
+    """Return hue, saturation, value of an 8-bit colour image, with 12-bit divisions."""
+    blue, green, red = np.moveaxis(_first_channels(image), 2, 0)
     value = np.maximum(np.maximum(blue, green), red)
     chroma = value - np.minimum(np.minimum(blue, green), red)
     divisors = np.arange(1, 256)
@@ -84,16 +83,16 @@ def hsv(image: np.ndarray) -> np.ndarray:
 
 
 def _from_sectors(hue: np.ndarray, high: np.ndarray, low: np.ndarray, falling: np.ndarray, rising: np.ndarray) -> np.ndarray:
-    """Blue, green, red of a hue's sector (0 to 5, from red): which level each colour has."""
+    """Return blue, green, red by the sector of a hue (0 to 5, from red), which selects the level of each colour."""
     levels = np.stack([high, low, falling, rising])
     order = np.array([[1, 3, 0], [1, 0, 2], [3, 0, 1], [0, 2, 1], [0, 1, 3], [2, 1, 0]])
     chosen = order[hue.astype(np.int64) % 6]
-    return _rounded(255 * np.take_along_axis(levels, np.moveaxis(chosen, 2, 0), axis=0).transpose(1, 2, 0))
+    return _round_bytes(255 * np.take_along_axis(levels, np.moveaxis(chosen, 2, 0), axis=0).transpose(1, 2, 0))
 
 
 def hsv_to_bgr(image: np.ndarray) -> np.ndarray:
-    """Blue, green, red of bytes H, S, V."""
-    hue, saturation, value = np.moveaxis(_bytes(image).astype(np.float64), 2, 0)
+    """Return blue, green, red from bytes H, S, V."""
+    hue, saturation, value = np.moveaxis(_first_channels(image).astype(np.float64), 2, 0)
     hue, saturation, value = hue / 30, saturation / 255, value / 255
     part = hue - np.floor(hue)
     return _from_sectors(
@@ -102,8 +101,8 @@ def hsv_to_bgr(image: np.ndarray) -> np.ndarray:
 
 
 def hls(image: np.ndarray) -> np.ndarray:
-    """Hue, lightness, saturation of an 8-bit colour image."""
-    blue, green, red = np.moveaxis(_bytes(image) / 255.0, 2, 0)
+    """Return hue, lightness, saturation of an 8-bit colour image."""
+    blue, green, red = np.moveaxis(_first_channels(image) / 255.0, 2, 0)
     high = np.maximum(np.maximum(blue, green), red)
     low = np.minimum(np.minimum(blue, green), red)
     chroma = high - low
@@ -112,12 +111,12 @@ def hls(image: np.ndarray) -> np.ndarray:
     sector = np.where(high == red, green - blue, np.where(high == green, blue - red + 2 * chroma, red - green + 4 * chroma))
     hue = 30 * sector / np.where(chroma > 0, chroma, 1.0)
     hue = np.rint(np.where(hue < 0, hue + 180, hue))
-    return _rounded(np.stack([np.where(hue >= 180, hue - 180, hue), 255 * light, 255 * chroma / divisor], axis=2))
+    return _round_bytes(np.stack([np.where(hue >= 180, hue - 180, hue), 255 * light, 255 * chroma / divisor], axis=2))
 
 
 def hls_to_bgr(image: np.ndarray) -> np.ndarray:
-    """Blue, green, red of bytes H, L, S."""
-    hue, light, saturation = np.moveaxis(_bytes(image).astype(np.float64), 2, 0)
+    """Return blue, green, red from bytes H, L, S."""
+    hue, light, saturation = np.moveaxis(_first_channels(image).astype(np.float64), 2, 0)
     hue, light, saturation = hue / 30, light / 255, saturation / 255
     part = hue - np.floor(hue)
     high = np.where(light <= 0.5, light * (1 + saturation), light + saturation - light * saturation)
@@ -125,29 +124,29 @@ def hls_to_bgr(image: np.ndarray) -> np.ndarray:
     return _from_sectors(hue, high, low, low + (high - low) * (1 - part), low + (high - low) * part)
 
 
-def _linear(values: np.ndarray) -> np.ndarray:
-    """sRGB in [0, 1] without its gamma."""
+def _to_linear(values: np.ndarray) -> np.ndarray:
+    """Return sRGB in [0, 1] without its gamma."""
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
-def _gamma(values: np.ndarray) -> np.ndarray:
-    """Linear colours, clipped to [0, 1], with the gamma of sRGB."""
+def _apply_gamma(values: np.ndarray) -> np.ndarray:
+    """Return linear colours, clipped to [0, 1], with the gamma of sRGB."""
     values = np.clip(values, 0, 1)
     return np.where(values <= 0.0031308, values * 12.92, 1.055 * values ** (1 / 2.4) - 0.055)
 
 
 def _to_xyz(image: np.ndarray) -> np.ndarray:
-    return _linear(_bytes(image)[:, :, ::-1] / 255.0) @ _TO_XYZ.T
+    return _to_linear(_first_channels(image)[:, :, ::-1] / 255.0) @ _TO_XYZ.T
 
 
 def _from_xyz(xyz: np.ndarray) -> np.ndarray:
-    return _rounded(255 * _gamma(xyz @ _FROM_XYZ.T))[:, :, ::-1]
+    return _round_bytes(255 * _apply_gamma(xyz @ _FROM_XYZ.T))[:, :, ::-1]
 
 
 @lru_cache(maxsize=1)
-def _lab_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Linear bytes times 8; cube roots of those over 2040, in 15 bits; coefficients of 12 bits."""
-    linear = np.rint(255 * 8 * _linear(np.arange(256) / 255)).astype(np.int64)
+def _make_lab_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return linear bytes times 8; cube roots of those over 2040, in 15 bits; 12-bit coefficients."""
+    linear = np.rint(255 * 8 * _to_linear(np.arange(256) / 255)).astype(np.int64)
     steps = np.arange(256 * 3 // 2 * 8) / (255 * 8)
     roots = np.where(steps < _LINEAR_BELOW, steps * (841 / 108) + 16 / 116, np.cbrt(steps))
     coefficients = np.rint(4096 * _TO_XYZ / _WHITE[:, None]).astype(np.int64)
@@ -155,9 +154,9 @@ def _lab_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def lab(image: np.ndarray) -> np.ndarray:
-    """CIELab L, a, b of an 8-bit colour image, in OpenCV's integers."""
-    linear, roots, coefficients = _lab_tables()
-    red_green_blue = linear[_bytes(image)[:, :, ::-1]]
+    """Return CIELab L, a, b of an 8-bit colour image, in OpenCV's integers."""
+    linear, roots, coefficients = _make_lab_tables()
+    red_green_blue = linear[_first_channels(image)[:, :, ::-1]]
     x, y, z = np.moveaxis(roots[(red_green_blue @ coefficients.T + 2048) >> 12], 2, 0)
     half = 1 << 14
     scale, shift = (116 * 255 + 50) // 100, -((16 * 255 * (1 << 15) + 50) // 100)
@@ -170,8 +169,8 @@ def lab(image: np.ndarray) -> np.ndarray:
 
 
 def lab_to_bgr(image: np.ndarray) -> np.ndarray:
-    """Blue, green, red of bytes L, a, b."""
-    light, a, b = np.moveaxis(_bytes(image).astype(np.float64), 2, 0)
+    """Return blue, green, red from bytes L, a, b."""
+    light, a, b = np.moveaxis(_first_channels(image).astype(np.float64), 2, 0)
     light = light * (100 / 255)
     root = (light + 16) / 116
     roots = np.stack([root + (a - 128) / 500, root, root - (b - 128) / 200], axis=2)
@@ -181,19 +180,19 @@ def lab_to_bgr(image: np.ndarray) -> np.ndarray:
 
 
 def luv(image: np.ndarray) -> np.ndarray:
-    """CIELuv L, u, v of an 8-bit colour image."""
+    """Return CIELuv L, u, v of an 8-bit colour image."""
     xyz = _to_xyz(image)
     x, y, _ = np.moveaxis(xyz, 2, 0)
     light = np.where(y > _LINEAR_BELOW, 116 * np.cbrt(y) - 16, _KAPPA * y)
     total = np.maximum(xyz @ [1.0, 15.0, 3.0], np.finfo(np.float32).eps)
     u = 13 * light * (4 * x / total - _WHITE_U)
     v = 13 * light * (9 * y / total - _WHITE_V)
-    return _rounded(np.stack([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)], axis=2))
+    return _round_bytes(np.stack([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)], axis=2))
 
 
 def luv_to_bgr(image: np.ndarray) -> np.ndarray:
-    """Blue, green, red of bytes L, u, v."""
-    light, u, v = np.moveaxis(_bytes(image).astype(np.float64), 2, 0)
+    """Return blue, green, red from bytes L, u, v."""
+    light, u, v = np.moveaxis(_first_channels(image).astype(np.float64), 2, 0)
     light, u, v = light / 2.55, u * (354 / 255) - 134, v * (262 / 255) - 140
     y = np.where(light > 8, ((light + 16) / 116) ** 3, light / _KAPPA)
     divisor = 13 * np.where(light > 0, light, 1.0)

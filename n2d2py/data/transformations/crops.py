@@ -1,4 +1,4 @@
-"""Parts of an image that depend on its content, and stripes cut out of it."""
+"""Content-dependent crops, and removal of stripes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from n2d2py.ini import Key, Kind, Values
 )
 @dataclass(frozen=True)
 class CentroidCrop(Transformation):
-    """The largest part that has the image's centre of mass (truncated to pixels) in its middle.
+    """Crop of the largest part with the image's centre of mass (truncated to pixels) in its middle.
 
     Along x (`axis` 0), y (1) or both (-1).
     """
@@ -65,9 +65,9 @@ class CentroidCrop(Transformation):
 )
 @dataclass(frozen=True)
 class StripeRemove(Transformation):
-    """The image without `length` columns (axis 0) or rows (1) at `offset`.
+    """Removal of `length` columns (axis 0) or rows (1) at `offset`.
 
-    Repeated on what is left, each time `step` further.
+    Repeated on the remaining image, each time `step` further.
     """
 
     axis: int
@@ -96,13 +96,13 @@ class StripeRemove(Transformation):
 
 @dataclass(frozen=True)
 class RandomStripe(RandomTransformation):
-    """Stripes of which the first begins anywhere, such that all lie in the image."""
+    """Removal of stripes; the position of the first is drawn from those that keep all stripes in the image."""
 
     stripes: StripeRemove
     type: ClassVar[str] = StripeRemove.type
     keys: tuple[str, ...] = ("RandomOffset",)
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         stripes = self.stripes
         size = image.shape[1 - stripes.axis]
         last = stripes.iterations - 1
@@ -125,9 +125,9 @@ class RandomStripe(RandomTransformation):
 )
 @dataclass(frozen=True)
 class Trim(Transformation):
-    """The bytes without the rows and columns at the borders that are all of the border's value.
+    """Removal of border rows and columns that consist of the border's value.
 
-    That value is the most frequent one of the frame of one pixel, in gray reduced to `levels`.
+    The border's value is the most frequent one of the outermost pixels, in gray reduced to `levels`.
     """
 
     levels: int

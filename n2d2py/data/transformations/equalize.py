@@ -13,7 +13,7 @@ from n2d2py.ini import Key, Kind
 
 
 def equalize(plane: np.ndarray) -> np.ndarray:
-    """Bytes (H, W) with a histogram as flat as a map of levels can make it."""
+    """Return bytes (H, W) with equalized histogram."""
     counts = np.bincount(plane.reshape(-1), minlength=256)
     first = int(np.argmax(counts > 0))
     rest = plane.size - counts[first]
@@ -26,10 +26,10 @@ def equalize(plane: np.ndarray) -> np.ndarray:
 
 
 def clahe(plane: np.ndarray, clip: float, grid: int) -> np.ndarray:
-    """Contrast-limited adaptive equalization of bytes (H, W) in grid x grid tiles.
+    """Return bytes (H, W) after contrast-limited adaptive histogram equalization with grid x grid tiles.
 
-    The counts of a tile's histogram are clipped at clip * pixels / 256, the excess is spread over
-    all levels; between the centres of the tiles their maps are interpolated.
+    The counts of a tile's histogram are clipped at clip * pixels / 256, and the excess is spread over all levels. Between the
+    centres of the tiles, their maps are interpolated.
     """
     height, width = plane.shape
     padded = plane
@@ -47,8 +47,8 @@ def clahe(plane: np.ndarray, clip: float, grid: int) -> np.ndarray:
         ]
     )
     tables = tables.reshape(grid, grid, 256).astype(np.float32)
-    top, bottom, down = _between(height, tile_height, grid)
-    left, right, across = _between(width, tile_width, grid)
+    top, bottom, down = _tile_weights(height, tile_height, grid)
+    left, right, across = _tile_weights(width, tile_width, grid)
     top, bottom, down = top[:, None], bottom[:, None], down[:, None]
     upper = tables[top, left, plane] * (1 - across) + tables[top, right, plane] * across
     lower = tables[bottom, left, plane] * (1 - across) + tables[bottom, right, plane] * across
@@ -69,8 +69,8 @@ def _clipped_table(tile: np.ndarray, clip: float) -> np.ndarray:
     return np.clip(np.rint(np.cumsum(counts).astype(np.float32) * scale), 0, 255)
 
 
-def _between(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each pixel of an axis: the tiles before and after it, and the weight of the second."""
+def _tile_weights(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, for each pixel of an axis, the tiles before and after it, and the weight of the second."""
     position = np.arange(size, dtype=np.float32) * (np.float32(1) / np.float32(tile)) - np.float32(0.5)
     first = np.floor(position).astype(np.int64)
     return (np.maximum(first, 0), np.minimum(first + 1, grid - 1), position - first.astype(np.float32))
@@ -85,7 +85,7 @@ def _between(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarray, n
 )
 @dataclass(frozen=True)
 class Equalize(Transformation):
-    """Equalized bytes: those of a gray image, or the lightness (CIELab) of a colour image."""
+    """Histogram equalization of a gray image, or of the lightness (CIELab) of a colour image."""
 
     method: str = "Standard"
     clip: float = 40.0

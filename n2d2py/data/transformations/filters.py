@@ -7,38 +7,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, transformation
-from n2d2py.data.transformations.borders import add_border, saturated
+from n2d2py.data.transformations.borders import add_border, saturate_cast
 from n2d2py.ini import Key, Kind, Values
 from n2d2py.ini.ignored import ON_LABELS, Ignored
 
 
 def _grid(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """x and y of each element, from the centre."""
+    """Return x and y of each element, from the centre."""
     y, x = np.mgrid[:height, :width]
     return x - (width - 1) / 2, y - (height - 1) / 2
 
 
 def _zero_sum(kernel: np.ndarray) -> np.ndarray:
-    """The kernel with its positive values summing to 1 and its negative ones to -1."""
+    """Return the kernel with positive values scaled to sum 1 and negative ones to sum -1."""
     above, below = kernel[kernel > 0].sum(), -kernel[kernel <= 0].sum()
     return kernel / np.where(kernel > 0, above if above > 0 else 1.0, below if below > 0 else 1.0)
 
 
 def gaussian(width: int, height: int, sigma: float) -> np.ndarray:
-    """exp(-(x^2 + y^2) / (2 sigma^2)) / (2 pi sigma^2), cut to the size, not normalized again."""
+    """Return exp(-(x^2 + y^2) / (2 sigma^2)) / (2 pi sigma^2), truncated to the size and not normalized again."""
     x, y = _grid(width, height)
     return np.exp(-(x * x + y * y) / (2 * sigma**2)) / (2 * np.pi * sigma**2)
 
 
 def laplacian_of_gaussian(width: int, height: int, sigma: float) -> np.ndarray:
-    """-(1 - r) exp(-r) with r = (x^2 + y^2) / (2 sigma^2), of zero sum."""
+    """Return -(1 - r) exp(-r) with r = (x^2 + y^2) / (2 sigma^2), of zero sum."""
     x, y = _grid(width, height)
     radius = (x * x + y * y) / (2 * sigma**2)
     return _zero_sum(-(1 - radius) * np.exp(-radius) / (np.pi * sigma**4))
 
 
 def difference_of_gaussians(width: int, height: int, sigma1: float, sigma2: float) -> np.ndarray:
-    """exp(-d / 2 sigma1^2) / sigma1 - exp(-d / 2 sigma2^2) / sigma2, d = x^2 + y^2, zero sum."""
+    """Return exp(-d / 2 sigma1^2) / sigma1 - exp(-d / 2 sigma2^2) / sigma2, d = x^2 + y^2, of zero sum."""
     x, y = _grid(width, height)
     distance = x * x + y * y
     return _zero_sum(
@@ -47,7 +47,7 @@ def difference_of_gaussians(width: int, height: int, sigma1: float, sigma2: floa
 
 
 def gabor(width: int, height: int, theta: float, sigma: float, wavelength: float, psi: float, gamma: float) -> np.ndarray:
-    """A wave of this length, phase psi and direction theta (radians) under a Gaussian, zero sum.
+    """Return a wave of this length, phase psi and direction theta (radians) times a Gaussian, of zero sum.
 
     The Gaussian has the deviation sigma along the wave and sigma / gamma across.
     """
@@ -64,9 +64,9 @@ _SIGMA = float(np.sqrt(2.0))
 
 
 def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneReflectBorder") -> np.ndarray:
-    """The sum of each pixel's neighbours times the kernel (h, w), float64, channel by channel.
+    """Return the sum of each pixel's neighbours times the kernel (h, w), float64, channel by channel.
 
-    The kernel is not mirrored; its centre is at (w // 2, h // 2), as OpenCV's filter2D has it.
+    The kernel is not mirrored; its centre is at (w // 2, h // 2), as in OpenCV's filter2D.
     """
     height, width = kernel.shape
     top, left = height // 2, width // 2
@@ -105,7 +105,7 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
 )
 @dataclass(frozen=True)
 class Filter(Transformation):
-    """The image correlated with a kernel (rows of numbers), borders mirrored, in its type."""
+    """Correlation with a kernel (rows of numbers), with reflected borders, in the image's type."""
 
     kernel: tuple[tuple[float, ...], ...]
     name: str = "*"
@@ -113,11 +113,11 @@ class Filter(Transformation):
     @classmethod
     def from_values(cls, values: Values) -> Filter:
         name = values["Kernel"]
-        matrix = _given(values) if name == "*" else _computed(name, values)
+        matrix = _explicit_kernel(values) if name == "*" else _named_kernel(name, values)
         return cls(tuple(tuple(map(float, row)) for row in matrix), name)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        return saturated(correlate(image, np.array(self.kernel)), image.dtype)
+        return saturate_cast(correlate(image, np.array(self.kernel)), image.dtype)
 
     def map_range(self, bounds: Range) -> Range:
         values = np.array(self.kernel)
@@ -128,7 +128,7 @@ class Filter(Transformation):
         return f"Filter({self.name}, {len(self.kernel[0])}x{len(self.kernel)})"
 
 
-def _given(values: Values) -> np.ndarray:
+def _explicit_kernel(values: Values) -> np.ndarray:
     numbers = np.array(values["Kernel.Mat"])
     width, height = values["Kernel.SizeX"], values["Kernel.SizeY"]
     if not width and not height:
@@ -140,9 +140,9 @@ def _given(values: Values) -> np.ndarray:
     return numbers.reshape(height, width)
 
 
-def _computed(name: str, values: Values) -> np.ndarray:
+def _named_kernel(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.SizeX", "Kernel.SizeY", *(("Kernel.Theta",) if name == "Gabor" else ())):
-        if not values.given(key) or (key != "Kernel.Theta" and not values[key]):
+        if not values.is_given(key) or (key != "Kernel.Theta" and not values[key]):
             raise values.fail("E417", f"Kernel={name} requires {key}", f"add {key}", "Kernel")
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
@@ -165,7 +165,7 @@ def _computed(name: str, values: Values) -> np.ndarray:
     return sign * difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
 
 
-def _binomial(size: int) -> np.ndarray:
+def _binomial_row(size: int) -> np.ndarray:
     row = np.ones(1)
     for _ in range(size - 1):
         row = np.convolve(row, [1.0, 1.0])
@@ -173,28 +173,28 @@ def _binomial(size: int) -> np.ndarray:
 
 
 def _derivative(size: int, order: int) -> np.ndarray:
-    """One axis of a Sobel kernel: `order` differences of a binomial row."""
-    row = _binomial(size - order)
+    """Return one axis of a Sobel kernel: `order` differences of a binomial row."""
+    row = _binomial_row(size - order)
     for _ in range(order):
         row = np.convolve(row, [-1.0, 1.0])
     return row
 
 
-def _gradients(name: str, size: int) -> tuple[np.ndarray, ...]:
-    """The kernels whose results make the gradient: of x and y, or the Laplacian."""
+def _gradient_kernels(name: str, size: int) -> tuple[np.ndarray, ...]:
+    """Return the kernels of the gradient: in x and y, or the Laplacian."""
     if name == "Scharr":
         across = np.outer([3.0, 10.0, 3.0], [-1.0, 0.0, 1.0])
         return across, across.T
     if name == "Sobel":
         if size == 1:
             return np.array([[-1.0, 0.0, 1.0]]), np.array([[-1.0], [0.0], [1.0]])
-        across = np.outer(_binomial(size), _derivative(size, 1))
+        across = np.outer(_binomial_row(size), _derivative(size, 1))
         return across, across.T
     if size == 1:
         return (np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]),)
     if size == 3:
         return (np.array([[2.0, 0.0, 2.0], [0.0, -8.0, 0.0], [2.0, 0.0, 2.0]]),)
-    second = np.outer(_binomial(size), _derivative(size, 2))
+    second = np.outer(_binomial_row(size), _derivative(size, 2))
     return (second + second.T,)
 
 
@@ -205,13 +205,14 @@ def _gradients(name: str, size: int) -> tuple[np.ndarray, ...]:
     Key("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative."),
     Key("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative."),
     Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
-    accepted=ON_LABELS.of("InvThreshold", "Threshold", "Label", "GradientScale"),
+    accepted=ON_LABELS.for_keys("InvThreshold", "Threshold", "Label", "GradientScale"),
     doc="Compute the strength of edges. The result is float.",
 )
 @dataclass(frozen=True)
 class GradientFilter(Transformation):
-    """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values over their type's
-    largest one; each derivative is times `scale` plus `delta`. Real.
+    """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values divided by their type's largest one.
+
+    Each derivative is multiplied by `scale`, plus `delta`. Real.
     """
 
     filter: str = "Sobel"
@@ -230,7 +231,8 @@ class GradientFilter(Transformation):
     def apply(self, image: np.ndarray) -> np.ndarray:
         unit = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
         parts = [
-            np.abs(self.scale * correlate(image / unit, kernel) + self.delta) for kernel in _gradients(self.filter, self.size)
+            np.abs(self.scale * correlate(image / unit, kernel) + self.delta)
+            for kernel in _gradient_kernels(self.filter, self.size)
         ]
         return np.asarray(sum(parts) / len(parts), np.float32)
 
@@ -248,10 +250,9 @@ class GradientFilter(Transformation):
 )
 @dataclass(frozen=True)
 class WallisFilter(Transformation):
-    """(x - m) / s, m and s the mean and deviation of the size x size pixels around, by channel.
+    """(x - m) / s, m and s the mean and deviation of the surrounding size x size pixels, by channel.
 
-    With size 0: the image shifted and scaled to `mean` and `deviation`, as a whole or by channel.
-    Real.
+    With size 0: the image shifted and scaled to `mean` and `deviation`, as a whole or by channel. Real.
     """
 
     size: int
@@ -277,6 +278,6 @@ class WallisFilter(Transformation):
 
 
 def _box_mean(image: np.ndarray, size: int) -> np.ndarray:
-    """The mean of the size x size pixels around each, borders replicated."""
+    """Return the mean of the size x size pixels around each pixel, with replicated borders."""
     row = np.full((1, size), 1.0 / size)
     return correlate(correlate(image, row, "ReplicateBorder"), row.T, "ReplicateBorder")

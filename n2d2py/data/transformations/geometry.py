@@ -1,4 +1,4 @@
-"""Transformations of size and place: rescaling, padding, cropping, flipping, reshaping."""
+"""Geometric transformations: rescaling, padding, cropping, flipping, reshaping."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, interval, transformation
+from n2d2py.data.transformations.base import (
+    Inapplicable,
+    RandomTransformation,
+    Range,
+    Transformation,
+    read_interval,
+    transformation,
+)
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad, sample, sample_labels
 from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
 from n2d2py.ini import Key, Kind, Values
 
 MAX_SIDE = 65535
-"""Pixels of a side that a transformation may ask for."""
+"""Limit of the side of a result, in pixels."""
 
 MAX_SAMPLES = 1 << 24
-"""Samples of a row: sounds are wider than images."""
+"""Limit of the samples of a row: sounds are wider than images."""
 
 MAX_PIXELS = 1 << 28
-"""Pixels of a result."""
+"""Limit of the pixels of a result."""
 
 
 def _check_area(height: int, width: int) -> None:
@@ -27,15 +34,15 @@ def _check_area(height: int, width: int) -> None:
         raise Inapplicable(f"the result would have {width}x{height} pixels", "give a smaller Width and Height")
 
 
-def _with_constant(bounds: Range, border: str, value: tuple[float, ...]) -> Range:
+def _include_constant(bounds: Range, border: str, value: tuple[float, ...]) -> Range:
     if border != "ConstantBorder":
         return bounds
     values = value or (0.0,)
     return min(bounds[0], *values), max(bounds[1], *values)
 
 
-def _moved(transformation: PadCrop | SliceExtraction, labels: np.ndarray) -> np.ndarray:
-    """Labels (H, W) cropped or padded as the image is; where a border is not part of the image, -1."""
+def _move_labels(transformation: PadCrop | SliceExtraction, labels: np.ndarray) -> np.ndarray:
+    """Return labels (H, W) cropped or padded like the image; -1 for borders that are not part of the image."""
     constant = transformation.border in ("ConstantBorder", "MeanBorder")
     same = replace(transformation, border="ConstantBorder", value=(-1.0,)) if constant else transformation
     return same.apply(labels.astype(np.int32)[:, :, None])[:, :, 0].astype(np.int64)
@@ -53,10 +60,10 @@ def _moved(transformation: PadCrop | SliceExtraction, labels: np.ndarray) -> np.
 )
 @dataclass(frozen=True)
 class RescaleTransformation(Transformation):
-    """The image at width x height, bilinear.
+    """Bilinear rescaling to width x height.
 
-    With `keep_ratio` both sides are scaled by the smaller (`fit`) or larger ratio and truncated to
-    integers: the size is width x height at most, or at least; nothing is padded.
+    With `keep_ratio`, both sides are scaled by the smaller (`fit`) or larger ratio and truncated to integers: the size is width
+    x height at most, or at least; nothing is padded.
     """
 
     width: int
@@ -65,7 +72,7 @@ class RescaleTransformation(Transformation):
     fit: bool = True
 
     def target(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of the result for an image of this size."""
+        """Return height and width of the result for an image of this size."""
         if not self.keep_ratio:
             return self.height, self.width
         ratios = (self.width / width, self.height / height)
@@ -89,10 +96,10 @@ class RescaleTransformation(Transformation):
 )
 @dataclass(frozen=True)
 class PadCrop(Transformation):
-    """The centre of the image at width x height, borders added where it is smaller.
+    """Centre crop to width x height, with borders for a smaller image.
 
-    The difference d of a side is split into ceil(d/2) at the top or left and the rest. With
-    `additive` width and height are added to the image's.
+    The difference d of a side is split into ceil(d/2) at the top or left and the rest. With `additive`, width and height are
+    added to the image's.
     """
 
     width: int
@@ -112,10 +119,10 @@ class PadCrop(Transformation):
         return crop_or_pad(image, (top, down - top, left, across - left), self.border, self.value)
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        return _moved(self, labels)
+        return _move_labels(self, labels)
 
     def map_range(self, bounds: Range) -> Range:
-        return _with_constant(bounds, self.border, self.value)
+        return _include_constant(bounds, self.border, self.value)
 
 
 @transformation(
@@ -136,9 +143,9 @@ class PadCrop(Transformation):
 )
 @dataclass(frozen=True)
 class SliceExtraction(Transformation):
-    """The width x height part of the image at (offset_x, offset_y); 0 stands for the image's size.
+    """The width x height part of the image at (offset_x, offset_y); 0 means the image's size.
 
-    With `padding` borders are added where the part reaches beyond the image.
+    With `padding`, borders are added for a part that exceeds the image.
     """
 
     width: int
@@ -156,7 +163,7 @@ class SliceExtraction(Transformation):
         if not keys:
             return fixed
         turned, scaled = (
-            interval(values, f"{key}Range") if values[key] else None for key in ("RandomRotation", "RandomScaling")
+            read_interval(values, f"{key}Range") if values[key] else None for key in ("RandomRotation", "RandomScaling")
         )
         return RandomSlice(fixed, keys, turned, scaled)
 
@@ -165,10 +172,10 @@ class SliceExtraction(Transformation):
         return crop_or_pad(image, (-self.offset_y, bottom, -self.offset_x, right), self.border, self.value)
 
     def beyond(self, image: np.ndarray) -> tuple[int, int]:
-        """Distances by which the part exceeds the image (H, W, C): down and to the right, negative inside.
+        """Return the distances by which the part exceeds the image (H, W, C): down and to the right, negative inside.
 
         Raises:
-            Inapplicable: farther than padding allows.
+            Inapplicable: if a distance exceeds what padding supports.
         """
         height, width = image.shape[:2]
         right = self.offset_x + (self.width or width) - width
@@ -180,18 +187,18 @@ class SliceExtraction(Transformation):
         return bottom, right
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        return _moved(self, labels)
+        return _move_labels(self, labels)
 
     def map_range(self, bounds: Range) -> Range:
-        return _with_constant(bounds, self.border, self.value) if self.padding else bounds
+        return _include_constant(bounds, self.border, self.value) if self.padding else bounds
 
 
 @dataclass(frozen=True)
-class TurnedSlice(Transformation):
-    """A part of the image turned clockwise by `angle` degrees about its centre, then rescaled to width x height.
+class RotatedSlice(Transformation):
+    """A part of the image rotated clockwise by `angle` degrees about its centre, then rescaled to width x height.
 
     Attributes:
-        part: its place, size and border before it is turned.
+        part: place, size and border before the rotation.
     """
 
     part: SliceExtraction
@@ -213,7 +220,7 @@ class TurnedSlice(Transformation):
         return sample(image, *self._positions(), self.part.border, self.part.value)
 
     def _positions(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of the image (part.height, part.width) under the pixels of the turned part."""
+        """Return rows and columns of the image (part.height, part.width) for the pixels of the rotated part."""
         part, turn = self.part, np.deg2rad(self.angle)
         down, across = np.mgrid[: part.height, : part.width].astype(np.float64)
         down -= (part.height - 1) / 2
@@ -225,12 +232,12 @@ class TurnedSlice(Transformation):
 
 @dataclass(frozen=True)
 class RandomSlice(RandomTransformation):
-    """A part of the image whose place, angle and size are drawn.
+    """A part of the image with random place, angle and size.
 
     Attributes:
-        fixed: the part that is not drawn.
-        keys: the keys that say what is.
-        turned: the degrees, scaled: the factors of the size, between which it is drawn; None: it is not.
+        fixed: the part without random values.
+        keys: the keys of the random values.
+        turned: range of degrees, scaled: range of size factors; None: not random.
     """
 
     fixed: SliceExtraction
@@ -239,7 +246,7 @@ class RandomSlice(RandomTransformation):
     scaled: tuple[float, float] | None = None
     type: ClassVar[str] = SliceExtraction.type
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         fixed, (rows, columns) = self.fixed, image.shape[:2]
         factor = 1.0 if self.scaled is None else float(random.uniform(*self.scaled))
         height, width = fixed.height or max(1, int(rows / factor)), fixed.width or max(1, int(columns / factor))
@@ -255,7 +262,7 @@ class RandomSlice(RandomTransformation):
         )
         if self.turned is None and self.scaled is None:
             return part
-        return TurnedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
+        return RotatedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
 
 
 @transformation(
@@ -268,7 +275,7 @@ class RandomSlice(RandomTransformation):
 )
 @dataclass(frozen=True)
 class Flip(Transformation):
-    """The image mirrored left to right (`horizontal`) and top to bottom (`vertical`)."""
+    """Mirroring left to right (`horizontal`) and top to bottom (`vertical`)."""
 
     horizontal: bool = False
     vertical: bool = False
@@ -290,13 +297,13 @@ class Flip(Transformation):
 
 @dataclass(frozen=True)
 class RandomFlip(RandomTransformation):
-    """A mirroring of which the named directions are drawn, each with probability 1/2."""
+    """Mirroring in each of the named directions with probability 1/2."""
 
     fixed: Flip
     keys: tuple[str, ...]
     type: ClassVar[str] = Flip.type
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         across, down = random.random(2) < 0.5
         horizontal = across if "RandomHorizontalFlip" in self.keys else self.fixed.horizontal
         vertical = down if "RandomVerticalFlip" in self.keys else self.fixed.vertical
@@ -314,7 +321,7 @@ class RandomFlip(RandomTransformation):
 class ReshapeTransformation(Transformation):
     """The same values in row-major (H, W, C) order as rows x columns x channels.
 
-    0 channels or rows: as the image has; 0 columns: what is left.
+    0 channels or rows: those of the image; 0 columns: the rest.
     """
 
     rows: int

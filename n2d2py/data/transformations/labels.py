@@ -1,4 +1,4 @@
-"""LabelFilterTransformation: labels left out, or merged. ExpandLabelTransformation: the label for every pixel."""
+"""LabelFilterTransformation: removes or merges labels. ExpandLabelTransformation: gives every pixel the label."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NONE = -1
 
 
 def label_id(label: str, names: tuple[str, ...]) -> int:
-    """The id of a label, which may be named without its leading slash.
+    """Return the id of a label, whose leading slash may be omitted.
 
     Raises:
-        Inapplicable: the database does not have it.
+        Inapplicable: if the database does not have it.
     """
     for candidate in (label, f"/{label}"):
         if candidate in names:
@@ -36,8 +36,9 @@ def label_id(label: str, names: tuple[str, ...]) -> int:
 )
 @dataclass(frozen=True)
 class LabelFilter(Transformation):
-    """Stimuli of the labels (Remove), or of all others (Keep), get the default label; Merge gives
-    them the first of the labels. Images are unchanged.
+    """Default label for stimuli with the labels (Remove), or with all others (Keep); with Merge, the first of the labels.
+
+    Images are unchanged.
     """
 
     labels: tuple[str, ...]
@@ -65,7 +66,7 @@ class LabelFilter(Transformation):
 @transformation("ExpandLabel", doc="Assign the label of the stimulus to each of its pixels.")
 @dataclass(frozen=True)
 class ExpandLabel(Transformation):
-    """Every pixel has the label of its stimulus; images and pixel-wise labels are unchanged."""
+    """The label of the stimulus for every pixel; images and pixel-wise labels are unchanged."""
 
     expands_labels: ClassVar[bool] = True
 

@@ -1,9 +1,8 @@
 """AffineTransformation: operations with matrices of the image's size; matrices in files.
 
-Files are in N2D2's binary form of OpenCV matrices (utils/BinaryCvMat), images, or .npy files. The binary form is three
-little-endian 32-bit integers, the rows, the columns and OpenCV's type (depth + 8 (channels - 1)), then the values, rows first,
-channels
-last.
+Files are in N2D2's binary form of OpenCV matrices (utils/BinaryCvMat), images, or .npy files. The binary form has three
+little-endian 32-bit integers, the rows, the columns and OpenCV's type (depth + 8 (channels - 1)), then the values in row-major
+order, channels last.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from n2d2py.data.decode import read_stimulus
 from n2d2py.data.text import read_bytes
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
-from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.borders import saturate_cast
 from n2d2py.data.transformations.values import OPERATORS
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import Key, Kind, Values, resolve_path
@@ -39,10 +38,9 @@ from n2d2py.ini import Key, Kind, Values, resolve_path
 )
 @dataclass(frozen=True)
 class AffineTransformation(Transformation):
-    """(x first_operator first) second_operator second, each value with its own of the matrices.
+    """(x first_operator first) second_operator second, element-wise with two matrices.
 
-    Real where the image or a matrix is; integers of one type are saturated, quotients rounded and
-    those by 0 are 0.
+    Real if the image or a matrix is; integers of one type are saturated, quotients rounded, and quotients by 0 are 0.
     """
 
     first_operator: str
@@ -56,7 +54,7 @@ class AffineTransformation(Transformation):
     def from_values(cls, values: Values) -> AffineTransformation:
         return cls(values["FirstOperator"], values["FirstValue"], values["SecondOperator"], values["SecondValue"], values)
 
-    def bound(self, matrices: Mapping[str, np.ndarray]) -> AffineTransformation:
+    def with_matrices(self, matrices: Mapping[str, np.ndarray]) -> AffineTransformation:
         found = []
         for key, text in (("FirstValue", self.first), ("SecondValue", self.second)):
             if text in matrices:
@@ -91,7 +89,7 @@ class AffineTransformation(Transformation):
             wide = np.divide(image, matrix, where=matrix != 0, dtype=np.float64, out=np.zeros(image.shape))
         else:
             wide = OPERATORS[operator](image.astype(np.float64), matrix.astype(np.float64))
-        return saturated(wide, image.dtype)
+        return saturate_cast(wide, image.dtype)
 
     def map_range(self, bounds: Range) -> Range | None:
         return None
@@ -106,7 +104,7 @@ _HEADER = struct.Struct("<iii")
 
 
 def read_matrix(path: Path) -> np.ndarray:
-    """The matrix (H, W, C) of a .bin file, an image or an .npy file.
+    """Return the matrix (H, W, C) of a .bin file, an image or an .npy file.
 
     Raises:
         N2D2Error: E401 unreadable, E402 or E403 damaged, E406 an unknown extension.
@@ -127,7 +125,7 @@ def read_matrix(path: Path) -> np.ndarray:
 
 
 def write_matrix(path: Path, matrix: np.ndarray) -> None:
-    """Writes a matrix (H, W, C) of a type that OpenCV has.
+    """Write a matrix (H, W, C) of an OpenCV type.
 
     Raises:
         InternalError: for another type.

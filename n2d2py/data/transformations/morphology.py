@@ -1,4 +1,4 @@
-"""Morphology: erosion, dilation and what is made of them, as OpenCV computes them."""
+"""Morphology as in OpenCV: erosion, dilation and compositions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from n2d2py.data.transformations.base import Range, Transformation, UnsupportedTransformation, transformation
-from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.borders import saturate_cast
 from n2d2py.ini import Key, Kind, Values
 from n2d2py.ini.ignored import ON_LABELS
 
@@ -20,7 +20,7 @@ _SHAPES = ("Rectangular", "Elliptic", "Cross")
 
 @lru_cache(maxsize=64)
 def element(shape: str, size: int) -> np.ndarray:
-    """The structuring element, booleans (size, size), its anchor at size // 2."""
+    """Return the structuring element, booleans (size, size), with its anchor at size // 2."""
     if shape == "Rectangular":
         return np.ones((size, size), bool)
     centre = size // 2
@@ -33,16 +33,16 @@ def element(shape: str, size: int) -> np.ndarray:
 
 
 def erode(image: np.ndarray, shape: str, size: int, iterations: int = 1) -> np.ndarray:
-    """The smallest of the pixels under the element, those beyond the border left out."""
-    return _extreme(image, shape, size, iterations, np.minimum, 1)
+    """Return the minimum of the pixels under the element, without those outside of the image."""
+    return _repeat_extreme(image, shape, size, iterations, np.minimum, 1)
 
 
 def dilate(image: np.ndarray, shape: str, size: int, iterations: int = 1) -> np.ndarray:
-    """The largest of the pixels under the element, those beyond the border left out."""
-    return _extreme(image, shape, size, iterations, np.maximum, -1)
+    """Return the maximum of the pixels under the element, without those outside of the image."""
+    return _repeat_extreme(image, shape, size, iterations, np.maximum, -1)
 
 
-def _extreme(
+def _repeat_extreme(
     image: np.ndarray, shape: str, size: int, iterations: int, choose: Callable[..., np.ndarray], sign: int
 ) -> np.ndarray:
     limits = (-np.inf, np.inf) if image.dtype.kind == "f" else (np.iinfo(image.dtype).min, np.iinfo(image.dtype).max)
@@ -50,11 +50,11 @@ def _extreme(
     parts = [np.ones((1, size), bool), np.ones((size, 1), bool)] if shape == "Rectangular" else [element(shape, size)]
     for _ in range(iterations):
         for part in parts:
-            image = _under(image, part, choose, neutral)
+            image = _reduce_window(image, part, choose, neutral)
     return image
 
 
-def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray], neutral: float) -> np.ndarray:
+def _reduce_window(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray], neutral: float) -> np.ndarray:
     height, width = part.shape
     top, left = height // 2, width // 2
     padded = np.pad(image, ((top, height - 1 - top), (left, width - 1 - left), (0, 0)), constant_values=neutral)
@@ -64,9 +64,9 @@ def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray
     return result
 
 
-def _difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """first - second, saturated in the type of integers."""
-    return first - second if first.dtype.kind == "f" else saturated(first.astype(np.float64) - second, first.dtype)
+def _saturated_difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return first - second, saturated in the type of integers."""
+    return first - second if first.dtype.kind == "f" else saturate_cast(first.astype(np.float64) - second, first.dtype)
 
 
 _KEYS = (
@@ -75,12 +75,12 @@ _KEYS = (
     Key("NbIterations", Kind.UINT, 1, "Number of repetitions of erosion and dilation.", minimum=1, maximum=1000),
     Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
 )
-_LABEL_KEYS = ON_LABELS.of("LabelsIgnoreDiff", "Label")
+_LABEL_KEYS = ON_LABELS.for_keys("LabelsIgnoreDiff", "Label")
 
 
 @dataclass(frozen=True)
 class _Morphology(Transformation):
-    """Shared by both types: an operation and a structuring element."""
+    """Common base of both types: an operation and a structuring element."""
 
     operation: str
     size: int
@@ -112,13 +112,13 @@ class Morphology(_Morphology):
         if self.operation == "Dilate":
             return dilate(image, *how)
         if self.operation == "Gradient":
-            return _difference(dilate(image, *how), erode(image, *how))
+            return _saturated_difference(dilate(image, *how), erode(image, *how))
         opened = self.operation in ("Opening", "TopHat")
         first, second = (erode, dilate) if opened else (dilate, erode)
         result = second(first(image, *how), *how)
         if self.operation == "TopHat":
-            return _difference(image, result)
-        return _difference(result, image) if self.operation == "BlackHat" else result
+            return _saturated_difference(image, result)
+        return _saturated_difference(result, image) if self.operation == "BlackHat" else result
 
     def map_range(self, bounds: Range) -> Range:
         if self.operation not in ("Gradient", "TopHat", "BlackHat"):
@@ -136,7 +136,7 @@ class Morphology(_Morphology):
 )
 @dataclass(frozen=True)
 class MorphologicalReconstruction(_Morphology):
-    """Geodesic reconstruction of the image, or of its erosion (opening) or dilation (closing)."""
+    """Geodesic reconstruction of the image from its erosion (opening) or dilation (closing)."""
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         how = (self.shape, self.size)

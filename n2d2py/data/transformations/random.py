@@ -1,4 +1,4 @@
-"""Transformations of learning alone: distortion, gain and gamma, parts of random size, noise of compression."""
+"""Training-only transformations: distortion, gain and gamma, random crops, compression noise."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from n2d2py.data.transformations.base import (
     Inapplicable,
     RandomTransformation,
     Transformation,
-    interval,
+    read_interval,
     require_bytes,
     transformation,
 )
-from n2d2py.data.transformations.borders import sample, sample_labels, saturated
+from n2d2py.data.transformations.borders import sample, sample_labels, saturate_cast
 from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE
 from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
@@ -23,10 +23,10 @@ from n2d2py.ini import Key, Kind, Values
 
 
 @dataclass(frozen=True, eq=False)
-class _Moved(Transformation):
-    """Each pixel read at its place less a displacement (H, W) down and across; beyond the border is the border.
+class _Displacement(Transformation):
+    """Displacement of pixels by (H, W) down and across: each is read at its place less the displacement, outside at the border.
 
-    `unlabelled`: pixels from beyond the border have no label.
+    `unlabelled`: pixels from outside have no label.
     """
 
     down: np.ndarray
@@ -61,16 +61,16 @@ class _Moved(Transformation):
 )
 @dataclass(frozen=True)
 class Distortion(RandomTransformation):
-    """Elastic displacements, stretching and turning about the centre, as Simard et al., ICDAR 2003.
+    """Elastic displacement, stretching and rotation about the centre, as Simard et al., ICDAR 2003.
 
-    The displacements of all three are added up, and subtracted from the place where a pixel is read: a turn by an angle a
-    also shrinks the image, by 2 - cos(a) along each axis.
+    The three displacements are added, and subtracted from the place where a pixel is read: a rotation by an angle a also
+    shrinks the image, by 2 - cos(a) along each axis.
 
     Attributes:
         size, sigma: of the Gaussian that smooths uniform noise in [-1, 1], in pixels.
         elastic: factor of the smoothed noise, in pixels.
-        stretch: per cent, turn: degrees, up to which both are drawn, to either side.
-        unlabelled: pixels from beyond the border have no label.
+        stretch: per cent, turn: degrees; both are drawn up to this limit in both directions.
+        unlabelled: pixels from outside of the image have no label.
     """
 
     size: int = 15
@@ -86,21 +86,21 @@ class Distortion(RandomTransformation):
             raise values.fail("E417", "ElasticSigma is not positive", "give a value above 0", "ElasticSigma")
         return super().from_values(values)
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         height, width = image.shape[:2]
         y = np.arange(height)[:, None] - (height - 1) / 2
         x = np.arange(width)[None, :] - (width - 1) / 2
         across = down = np.zeros((height, width))
         if self.elastic:
-            across, down = (self.elastic * self._smoothed(each) for each in random.uniform(-1, 1, (2, height, width)))
+            across, down = (self.elastic * self._smooth(each) for each in random.uniform(-1, 1, (2, height, width)))
         stretch_x, stretch_y = random.uniform(-1, 1, 2) * (self.stretch / 100)
         turn = np.deg2rad(random.uniform(-1, 1) * self.turn)
         across = across + stretch_x * x + (x * (np.cos(turn) - 1) + y * np.sin(turn))
         down = down + stretch_y * y + (y * (np.cos(turn) - 1) - x * np.sin(turn))
-        return _Moved(down, across, self.unlabelled)
+        return _Displacement(down, across, self.unlabelled)
 
-    def _smoothed(self, noise: np.ndarray) -> np.ndarray:
-        """The noise (H, W) under the Gaussian, 0 beyond the image, as exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2) weighs it."""
+    def _smooth(self, noise: np.ndarray) -> np.ndarray:
+        """Return the noise (H, W), 0 outside, filtered with the weights exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2)."""
         at = np.arange(self.size) - self.size // 2
         weights = np.exp(-(at * at) / (2 * self.sigma**2)) / (np.sqrt(2 * np.pi) * self.sigma)
         down = correlate(noise[:, :, None], weights[:, None], "ConstantBorder")
@@ -123,7 +123,7 @@ class _Affine(Transformation):
             if (wide[:, :, gamma != 1] < 0).any():
                 raise Inapplicable("a gamma is not defined on negative values", "put it before what makes values negative")
             wide = np.where(gamma == 1, wide, (np.maximum(wide, 0) / top) ** gamma * top)
-        return saturated(gain * wide + bias * top, image.dtype)
+        return saturate_cast(gain * wide + bias * top, image.dtype)
 
 
 @transformation(
@@ -143,13 +143,13 @@ class _Affine(Transformation):
 )
 @dataclass(frozen=True)
 class RandomAffine(RandomTransformation):
-    """A gain, a bias and a gamma, drawn once for all channels, or for each.
+    """Random gain, bias and gamma, drawn once for all channels, or for each.
 
     Attributes:
-        ranges: of gain, bias and gamma: one interval, or one for each channel; channels beyond them do not vary.
-        chances: that each varies: (), one for all channels, or one for each.
-        disjoint: where gamma varies the others do not.
-        mask: the channels that take part; () for all.
+        ranges: of gain, bias and gamma: one interval, or one per channel; further channels do not vary.
+        chances: probability that each varies: (), one for all channels, or one per channel.
+        disjoint: if gamma varies, the others do not.
+        mask: the channels to change; () for all.
     """
 
     ranges: tuple[tuple[tuple[float, float], ...], ...]
@@ -167,13 +167,13 @@ class RandomAffine(RandomTransformation):
                 if key not in keys:
                     what = f"{key} is not a key of channels 0 to {len(own) - 1}"
                     raise values.fail("E417", what, f"give {name}Range[0], {name}Range[1] and so on without a gap", key)
-            ranges.append(tuple(interval(values, key) for key in keys or [f"{name}Range"]))
+            ranges.append(tuple(read_interval(values, key) for key in keys or [f"{name}Range"]))
             chances.append(tuple(values[f"{name}VarProb"]))
             if any(not 0 <= chance <= 1 for chance in chances[-1]):
                 raise values.fail("E417", f"{name}VarProb is not a probability", "give values from 0 to 1", f"{name}VarProb")
         return cls(tuple(ranges), tuple(chances), values["DisjointGamma"], tuple(bool(one) for one in values["ChannelsMask"]))
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         channels = image.shape[2]
         found, varies = [], []
         for ranges, chances in zip(self.ranges, self.chances, strict=True):
@@ -237,9 +237,9 @@ class _ResizedPart(Transformation):
 )
 @dataclass(frozen=True)
 class RandomResizeCrop(RandomTransformation):
-    """A part whose share of the image's area and aspect ratio are drawn, at a drawn place, rescaled.
+    """A rescaled part with random place, share of the image's area and aspect ratio.
 
-    Ten draws are tried; then the largest part in the middle of the allowed ratios is taken, at the top left.
+    After ten failed draws: the largest part with an allowed ratio nearest to the image's, at the top left.
     """
 
     width: int
@@ -257,7 +257,7 @@ class RandomResizeCrop(RandomTransformation):
         ends = ((values[f"{name}Min"], values[f"{name}Max"]) for name in ("Scale", "Ratio"))
         return cls(values["Width"], values["Height"], *ends)
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         rows, columns = image.shape[:2]
         for _ in range(10):
             area = rows * columns * random.uniform(*self.scale)
@@ -272,8 +272,8 @@ class RandomResizeCrop(RandomTransformation):
 
 
 @dataclass(frozen=True)
-class _Compressed(Transformation):
-    """The image of bytes as a JPEG of this quality gives it back."""
+class _JpegRoundTrip(Transformation):
+    """The image of bytes encoded and decoded as a JPEG of this quality."""
 
     quality: int
 
@@ -296,14 +296,14 @@ class _Compressed(Transformation):
 )
 @dataclass(frozen=True)
 class CompressionNoise(RandomTransformation):
-    """The image of bytes after a JPEG of drawn quality."""
+    """The image of bytes encoded and decoded as a JPEG of random quality."""
 
     compression: tuple[float, float]
 
     @classmethod
     def from_values(cls, values: Values) -> CompressionNoise:
-        return cls(interval(values, "CompressionRange"))
+        return cls(read_interval(values, "CompressionRange"))
 
-    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         low, high = self.compression
-        return _Compressed(min(100, max(1, 100 - int(random.integers(int(low), int(high) + 1)))))
+        return _JpegRoundTrip(min(100, max(1, 100 - int(random.integers(int(low), int(high) + 1)))))

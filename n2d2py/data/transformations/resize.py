@@ -1,9 +1,8 @@
 """Bilinear resizing with half-pixel centres and no antialiasing, equal to OpenCV's INTER_LINEAR.
 
-Output x reads the input at (x + 1/2) * in/out - 1/2, clamped to the image. On bytes the arithmetic
-is OpenCV's, bit for bit: coefficients of 11 bits, horizontal sums shifted by 4, vertical products
-by 16, the sum rounded by 2. Other types are interpolated in float32, integers then rounded to even;
-that is within a few units of the sixth digit of OpenCV.
+Output x reads the input at (x + 1/2) * in/out - 1/2, clamped to the image. On bytes, the arithmetic is bit-exact with OpenCV:
+11-bit coefficients, horizontal sums shifted by 4, vertical products by 16, the sum rounded by 2. Other types are interpolated
+in float32, integers then rounded to even; they differ from OpenCV by a few units of the sixth digit.
 """
 
 from __future__ import annotations
@@ -12,28 +11,28 @@ from functools import lru_cache
 
 import numpy as np
 
-from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.borders import saturate_cast
 
 _ONE = 2048
 
 
 def resize_bilinear(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """The image (H, W, C) at height x width, in its type."""
+    """Return the image (H, W, C) at height x width, in its type."""
     if image.shape[:2] == (height, width):
         return image
-    columns = _columns(image.shape[1], width)
-    rows = _axis(image.shape[0], height)
+    columns = _column_weights(image.shape[1], width)
+    rows = _axis_weights(image.shape[0], height)
     if image.dtype == np.uint8:
         return _resize_bytes(image, rows, columns)
     result = _resize_float(image.astype(np.float32, copy=False), rows, columns)
-    return result if image.dtype.kind == "f" else saturated(result.astype(np.float64), image.dtype)
+    return result if image.dtype.kind == "f" else saturate_cast(result.astype(np.float64), image.dtype)
 
 
 @lru_cache(maxsize=256)
-def _axis(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each output position: the two input positions and the float32 weight of the second.
+def _axis_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, for each output position, the two input positions and the float32 weight of the second.
 
-    Beyond the border both positions are the same pixel; see _columns.
+    Beyond the border both positions are the same pixel; see _column_weights.
     """
     scale = 1.0 / (target / size)
     position = ((np.arange(target) + 0.5) * scale - 0.5).astype(np.float32)
@@ -42,26 +41,26 @@ def _axis(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1), weight
 
 
-def _columns(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """_axis with weight 0 beyond the border, as OpenCV has it across.
+def _column_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return _axis_weights with weight 0 beyond the border, as in OpenCV for columns.
 
-    Down, it keeps the weights, so that truncation acts on two products: the bytes differ.
+    For rows, OpenCV keeps the weights: truncation then acts on two products, and the bytes differ.
     """
-    left, right, weight = _axis(size, target)
+    left, right, weight = _axis_weights(size, target)
     return left, right, np.where(left == right, np.float32(0), weight)
 
 
-def _fixed(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both coefficients in 1/2048."""
+def _fixed_point_weights(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both coefficients in 1/2048."""
     one = np.float32(_ONE)
     return (np.rint((1 - weight) * one).astype(np.int32), np.rint(weight * one).astype(np.int32))
 
 
 def _resize_bytes(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
     left, right, weight = columns
-    at_left, at_right = (part[None, :, None] for part in _fixed(weight))
+    at_left, at_right = (part[None, :, None] for part in _fixed_point_weights(weight))
     top, bottom, weight = rows
-    at_top, at_bottom = (part[:, None, None] for part in _fixed(weight))
+    at_top, at_bottom = (part[:, None, None] for part in _fixed_point_weights(weight))
     used, places = np.unique(np.concatenate([top, bottom]), return_inverse=True)
     values = image[used].astype(np.int32)
     across = (values[:, left] * at_left + values[:, right] * at_right) >> 4
@@ -80,6 +79,6 @@ def _resize_float(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
 
 
 def resize_labels(labels: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Labels (H, W) at height x width: those at floor(i * before / after), as OpenCV's INTER_NEAREST takes them."""
+    """Return labels (H, W) at height x width, from positions floor(i * before / after), as OpenCV's INTER_NEAREST."""
     rows, columns = (np.arange(after) * before // after for before, after in zip(labels.shape, (height, width), strict=True))
     return labels[np.ix_(rows, columns)]

@@ -1,7 +1,7 @@
-"""Transformations of signals: windows, Fourier and cosine transforms, magnitude and phase.
+"""Signal transformations: windows, Fourier and cosine transforms, magnitude and phase.
 
-A signal is a row of an image; sounds are images of one row. Frames of a sound are the rows that a
-ReshapeTransformation makes of it. All sums are in float64, the result is float32.
+A signal is a row of an image; sounds are images of one row. A ReshapeTransformation splits a sound into frames, one per row.
+All sums are in float64, the result is float32.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _PARAMETERS = {"Gaussian": ("Sigma", 0.4), "Blackman": ("Alpha", 0.16), "Kaiser"
 
 
 def window(name: str, size: int, parameter: float | None = None) -> np.ndarray:
-    """The symmetric window of `size` samples, float64; a window of one sample is 1.
+    """Return the symmetric window of `size` samples, float64; a window of one sample is 1.
 
-    With t = n / (size - 1): Hann (1 - cos 2 pi t) / 2, Hamming 0.54 - 0.46 cos 2 pi t, Cosine
-    sin pi t, Gaussian exp(-((2 t - 1) / sigma)^2 / 2), Blackman (1 - a) / 2 - cos(2 pi t) / 2
-    + a cos(4 pi t) / 2, Kaiser I0(beta sqrt(1 - (2 t - 1)^2)) / I0(beta).
+    With t = n / (size - 1): Hann (1 - cos 2 pi t) / 2, Hamming 0.54 - 0.46 cos 2 pi t, Cosine sin pi t, Gaussian exp(-((2 t -
+    1) / sigma)^2 / 2), Blackman (1 - a) / 2 - cos(2 pi t) / 2 + a cos(4 pi t) / 2, Kaiser I0(beta sqrt(1 - (2 t - 1)^2)) /
+    I0(beta).
     """
     if size == 1 or name == "Rectangular":
         return np.ones(size)
@@ -46,7 +46,7 @@ def window(name: str, size: int, parameter: float | None = None) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def fast_size(size: int) -> int:
-    """The smallest number >= size without other prime factors than 2, 3 and 5."""
+    """Return the smallest number >= size with no prime factors other than 2, 3 and 5."""
     while True:
         rest = size
         for prime in (2, 3, 5):
@@ -57,8 +57,8 @@ def fast_size(size: int) -> int:
         size += 1
 
 
-def _gray(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """The one channel of an image, float64 (rows, columns), zeros at the bottom and right."""
+def _padded_channel(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Return the only channel of an image, float64 (rows, columns), zero-padded at the bottom and right."""
     require_one_channel(image)
     result = np.zeros((rows, columns))
     result[: image.shape[0], : image.shape[1]] = image[:, :, 0]
@@ -76,7 +76,7 @@ def _gray(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
 )
 @dataclass(frozen=True)
 class Apodization(Transformation):
-    """Each row times a window; integers are rounded down to their type afterwards."""
+    """Product of each row with a window; integers are then rounded down to their type."""
 
     size: int
     name: str = "Rectangular"
@@ -105,7 +105,7 @@ class Apodization(Transformation):
 
 @dataclass(frozen=True)
 class _Transform(Transformation):
-    """Shared by DFT and DCT: of each row, or of rows and columns."""
+    """Common base of DFT and DCT: of each row, or of rows and columns."""
 
     two_dimensional: bool = True
 
@@ -126,12 +126,12 @@ _TWO = Key("TwoDimensional", Kind.BOOL, True, "1: transform the whole image. 0: 
 class DFT(_Transform):
     """Real and imaginary part, as two channels, of the discrete Fourier transform.
 
-    The image is extended by zeros, right and below, to sizes of the factors 2, 3 and 5, also the
-    number of rows when each row is transformed by itself.
+    The image is zero-padded, right and below, to sizes with the factors 2, 3 and 5; so is the number of rows if each row is
+    transformed by itself.
     """
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        padded = _gray(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
+        padded = _padded_channel(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
         result = np.fft.fft2(padded) if self.two_dimensional else np.fft.fft(padded, axis=1)
         return np.stack([result.real, result.imag], axis=2).astype(np.float32)
 
@@ -141,22 +141,22 @@ class DFT(_Transform):
 )
 @dataclass(frozen=True)
 class DCT(_Transform):
-    """The orthonormal discrete cosine transform (type II), of sizes as OpenCV wants them.
+    """The orthonormal discrete cosine transform (type II), with OpenCV's sizes.
 
-    The image is extended by zeros, right and below, to even sizes of the factors 2, 3 and 5.
+    The image is zero-padded, right and below, to even sizes with the factors 2, 3 and 5.
     """
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows, columns = (2 * fast_size((size + 1) // 2) for size in image.shape[:2])
-        result = _gray(image, rows, columns) @ _cosines(columns).T
+        result = _padded_channel(image, rows, columns) @ _cosine_matrix(columns).T
         if self.two_dimensional:
-            result = _cosines(rows) @ result
+            result = _cosine_matrix(rows) @ result
         return result[:, :, None].astype(np.float32)
 
 
 @lru_cache(maxsize=16)
-def _cosines(size: int) -> np.ndarray:
-    """The matrix of the orthonormal cosine transform: row k is frequency k."""
+def _cosine_matrix(size: int) -> np.ndarray:
+    """Return the matrix of the orthonormal cosine transform: row k is frequency k."""
     index = np.arange(size)
     matrix = np.cos(np.pi * (2 * index[None, :] + 1) * index[:, None] / (2 * size))
     matrix *= np.sqrt(2 / size)

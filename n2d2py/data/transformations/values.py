@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
-from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.borders import saturate_cast
 from n2d2py.ini import Key, Kind, Values
 
 OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
@@ -26,7 +26,7 @@ _TINY = float(np.finfo(np.float64).eps)
 )
 @dataclass(frozen=True)
 class RangeAffine(Transformation):
-    """(x first_operator first) second_operator second, in float32; per channel or alike for all.
+    """(x first_operator first) second_operator second, in float32; per channel or equal for all.
 
     `truncate` then drops the fractions.
     """
@@ -80,9 +80,9 @@ class RangeAffine(Transformation):
 )
 @dataclass(frozen=True)
 class NormalizeTransformation(Transformation):
-    """The image divided by its norm and times `value`, or mapped from its range to [low, high].
+    """Division by the image's norm and multiplication by `value`, or mapping from its range to [low, high].
 
-    Images without extent or norm give `low` or 0. Over the whole image, or channel by channel.
+    Images with an empty range or zero norm become `low` or 0. Over the whole image, or channel by channel.
     """
 
     norm: str = "MinMax"
@@ -124,7 +124,7 @@ class NormalizeTransformation(Transformation):
 )
 @dataclass(frozen=True)
 class RangeClipping(Transformation):
-    """Values clipped to [low, high] and mapped to [0, 1]; bounds not given are the image's own."""
+    """Values clipped to [low, high] and mapped to [0, 1]; missing bounds are the image's own."""
 
     low: float | None = None
     high: float | None = None
@@ -158,10 +158,9 @@ class RangeClipping(Transformation):
 )
 @dataclass(frozen=True)
 class Threshold(Transformation):
-    """Where x > threshold: `maximum` else 0 (Binary), or as the operation says; type unchanged.
+    """Where x > threshold: `maximum`, else 0 (Binary), or by the operation; type unchanged.
 
-    With `otsu` the threshold is the one that best parts the histogram of the (8-bit, one-channel)
-    image in two.
+    With `otsu`, the threshold best separates the histogram of the (8-bit, one-channel) image into two classes.
     """
 
     threshold: float
@@ -177,7 +176,7 @@ class Threshold(Transformation):
             threshold = otsu_threshold(image)
         if image.dtype.kind != "f":
             limits = np.iinfo(image.dtype)
-            threshold, maximum = float(np.floor(threshold)), float(saturated(np.array(maximum), image.dtype))
+            threshold, maximum = float(np.floor(threshold)), float(saturate_cast(np.array(maximum), image.dtype))
             if not limits.min <= threshold <= limits.max and self.operation == "Truncate":
                 what = f"the threshold {threshold:g} is outside {image.dtype}"
                 raise Inapplicable(what, "give a threshold within the values of the image")
@@ -201,7 +200,7 @@ class Threshold(Transformation):
 
 
 def otsu_threshold(image: np.ndarray) -> float:
-    """The (first) byte t that maximizes the variance between the classes x <= t and x > t."""
+    """Return the (first) byte t that maximizes the variance between the classes x <= t and x > t."""
     counts = np.bincount(image.reshape(-1), minlength=256) / image.size
     below = np.cumsum(counts)
     moment = np.cumsum(counts * np.arange(256))

@@ -1,1 +1,1 @@
-"""INI layer sections, targets and weights, read into a Graph."""
+"""Reading of INI layer sections, targets and weights into a Graph."""

@@ -1,10 +1,10 @@
-"""Declaration of a type of layer section: its keys, and a function that adds its nodes to the Graph.
+"""Declaration of a layer type: the keys of its section, and a function that adds its nodes to the Graph.
 
     @ini("Softmax", LAYER.extended(NB_OUTPUTS, name="Softmax", doc="Softmax over the channels."))
     def _from_ini(context: LayerContext) -> None:
-        context.add(Softmax(), [context.joined()])
+        context.add(Softmax(), [context.concat_inputs()])
 
-Plug-ins and the operators of this package say it alike.
+Plug-ins and the operators of this package use the same declaration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
 from n2d2py.frontend.ini.keys import CONFIGURATION
-from n2d2py.frontend.ini.quantizers import trained_weights
+from n2d2py.frontend.ini.quantizers import load_trained_weights
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, complete_params
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
@@ -31,14 +31,14 @@ from n2d2py.registry import Registry
 
 @dataclass
 class LayerContext:
-    """One layer section being built: its values, its inputs, and helpers that add nodes to the graph.
+    """A layer section during import: its values, its inputs, and methods that add nodes to the graph.
 
     Attributes:
         parents: section name and tensor of each input, in order.
-        weights: None when shapes are all that is wanted (-describe): parameters are then zeros that take no memory.
-        rows: weights of each output, once they are asked for.
-        connected: bool (O, C), the inputs that each output reads, where only the weights of these are stored; else None.
-        weight_scales: scales of the weights that were asked for, where they are integers times it (QWeight).
+        weights: None if only shapes are needed (-describe): parameters are then zeros that take no memory.
+        rows: number of weights of each output, after the weights were loaded.
+        connected: bool (O, C), the inputs of each output, if only connected weights are stored; else None.
+        weight_scales: scales of the loaded weights, if these are integers times a scale (QWeight).
     """
 
     graph: Graph
@@ -56,28 +56,29 @@ class LayerContext:
 
     @property
     def shapes(self) -> list[Shape]:
-        """Shapes of the inputs."""
         return [self.graph.shape(tensor) for _, tensor in self.parents]
 
-    def joined(self) -> str:
-        """The input tensor; several inputs are concatenated along their channels."""
+    def concat_inputs(self) -> str:
+        """Return the input tensor; several inputs are concatenated along their channels."""
         tensors = [tensor for _, tensor in self.parents]
         if len(tensors) == 1:
             return tensors[0]
-        return self.helper("concat", make_operator("Concat"), self.aligned())
+        return self.add_helper("concat", make_operator("Concat"), self.align_ranks())
 
-    def aligned(self) -> list[str]:
-        """The input tensors; vectors become maps of one pixel where the others are such maps."""
+    def align_ranks(self) -> list[str]:
+        """Return the input tensors; vectors become 1x1 feature maps if the other inputs are 1x1 feature maps."""
         ranks = {len(shape) for shape in self.shapes}
         if ranks != {2, 4} or any(size != 1 for shape in self.shapes for size in shape[2:]):
             return [tensor for _, tensor in self.parents]
         return [
-            self.helper(f"pixel{index}", make_operator("Reshape", (shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
+            self.add_helper(f"pixel{index}", make_operator("Reshape", (shape[1], 1, 1)), [tensor])
+            if len(shape) == 2
+            else tensor
             for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
         ]
 
-    def helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
-        """Appends a node that prepares the inputs of the layer's own; returns its output tensor."""
+    def add_helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
+        """Add a node that prepares an input of the layer; return its output tensor."""
         document, name = self.values.section.document, f"{self.name}_{suffix}"
         while name in self.graph.tensors or name in document:
             name += "_"
@@ -92,7 +93,7 @@ class LayerContext:
         params: Mapping[str, np.ndarray | None] | None = None,
         activation: FunctionRow | None = None,
     ) -> Node:
-        """Appends the layer's node."""
+        """Add the node of the layer."""
         where = self.values.section.location
         given, unbiased = complete_params(params or {})
         if self.weight_scales is not None:
@@ -107,13 +108,13 @@ class LayerContext:
         rows: Sequence[int] | None = None,
         order: Sequence[int] = (),
     ) -> np.ndarray:
-        """Array "weights", "biases", "scales", ... of this layer: stored, else `default`, else filled.
+        """Return the array "weights", "biases", "scales", ... of the layer: stored, else `default`, else filled.
 
-        `rows`: of weights, how many each output has; by default all the same, outputs first in `shape`. `order`: which axis of
-        `shape` each axis of a stored array is; its values come in the order in which they are stored.
+        `rows`: number of weights of each output; by default equal, with outputs as first axis of `shape`. `order`: axis of
+        `shape` for each axis of a stored array. Values keep the stored order.
 
         Raises:
-            N2D2Error: E229 for a shape that is too large, and what loading raises.
+            N2D2Error: E229 for a shape that is too large, and the errors of loading.
         """
         if prod(shape) > MAX_ELEMENTS:
             raise self.fail(
@@ -130,19 +131,19 @@ class LayerContext:
             self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
         trains = self.weights.recipes is not None
         if name == "weights" and not trains and "QWeight" in self.values and self.values["QWeight"]:
-            found, self.weight_scales = trained_weights(self.values, self.weights, self.name, default, self.rows, order)
+            found, self.weight_scales = load_trained_weights(self.values, self.weights, self.name, default, self.rows, order)
             return found
         return self.weights.load(self.name, name, default, self.values.section.location, self.rows, order)
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
-        """The error for this section, at the line of `key` when given."""
+        """Return an error of this section, at the line of `key` if given."""
         return self.values.fail(code, what, remedy, key)
 
     def cannot_run(self, code: str, what: str, remedy: str, key: str | None = None) -> None:
-        """Refuses a layer whose dimensions are known but which cannot be computed.
+        """Refuse a layer that has known dimensions but cannot be computed.
 
         Raises:
-            N2D2Error: `code`; with -describe it is the warning W226 instead.
+            N2D2Error: `code`; with -describe, the warning W226 instead.
         """
         error = self.fail(code, what, remedy, key)
         if self.weights is not None:
@@ -152,7 +153,7 @@ class LayerContext:
 
 @dataclass(frozen=True)
 class LayerType:
-    """A value of `Type=`: the keys of its section and of its ConfigSection, its builder, and why it cannot run, "" where it can."""
+    """A value of `Type=`: keys of its section and ConfigSection, builder, and why it cannot run, "" if it can."""
 
     name: str
     schema: Schema
@@ -162,19 +163,18 @@ class LayerType:
 
 
 LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.catalog", "n2d2py.frontend.ini.transformations")
-"""The values of `Type=`."""
 
 
 Build = Callable[[LayerContext], None]
 
 
 def ini(name: str, schema: Schema, config: Schema = CONFIGURATION, refused: str = "") -> Callable[[Build], Build]:
-    """Decorator: makes a function build the layers of `Type=name`, whose section has the keys of `schema`.
+    """Decorate the builder of layers of `Type=name`; `schema` has the keys of their section.
 
     `config`: the keys of its ConfigSection; `refused`: why layers of this type cannot run.
 
     Raises:
-        InternalError: when the name has another one.
+        InternalError: if the name is registered.
     """
 
     def declare(build: Build) -> Build:
@@ -185,5 +185,5 @@ def ini(name: str, schema: Schema, config: Schema = CONFIGURATION, refused: str 
 
 
 def layer_types() -> dict[str, LayerType]:
-    """All layer types by name."""
+    """Return all layer types by name."""
     return LAYER_TYPES.snapshot()

@@ -1,4 +1,4 @@
-"""Shared by Conv and Deconv sections: geometry, weights in N2D2's order, permuted outputs."""
+"""Common parts of Conv and Deconv sections: geometry, weights in N2D2's order, output permutation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONVOLUTION = with_trained_weights(ACTIVATED).extended(
             "gives the weights of a filter (Gaussian, Gabor, ...)",
             "store its values as weights, give them with -w, and remove it",
             changes=True,
-        ).of("Kernel", "Kernel.*", "Kernel[*"),
+        ).for_keys("Kernel", "Kernel.*", "Kernel[*"),
         *THIRD_AXIS,
     ),
 )
@@ -59,7 +59,7 @@ class ConvolutionAttributes:
     """Kernel, stride and dilation (vertical, horizontal), pads (top, left, bottom, right).
 
     Attributes:
-        line: the layer is one-dimensional: its KernelDims has one value and its input one line.
+        line: the layer is one-dimensional: its KernelDims has one value and its input has height 1.
     """
 
     kernel: tuple[int, int]
@@ -70,10 +70,10 @@ class ConvolutionAttributes:
 
 
 def read_geometry(context: LayerContext) -> ConvolutionAttributes:
-    """The window of a convolution; inputs without height and width become images first.
+    """Return the window of a convolution. Inputs without height and width become images first.
 
     Raises:
-        N2D2Error: E211 a number of dimensions that does not fit, E212 no kernel.
+        N2D2Error: E211 for a wrong number of dimensions, E212 for a missing kernel.
     """
     values = context.values
     as_images(context)
@@ -89,12 +89,12 @@ def read_geometry(context: LayerContext) -> ConvolutionAttributes:
 
 
 def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dict[str, np.ndarray | None], int]:
-    """({"weights" (O, C / groups, KH, KW), "bias" (O) or None}, groups) of a convolution.
+    """Return ({"weights" (O, C / groups, KH, KW), "bias" (O) or None}, groups) of a convolution.
 
     An irregular mapping gives dense weights with zeros.
 
     Raises:
-        N2D2Error: E213 a mapping that does not fit, E232 an OutputsRemap that is none, and what loading raises.
+        N2D2Error: E213 for a mapping that does not fit, E232 for an invalid OutputsRemap, and the errors of loading.
     """
     values, outputs = context.values, context.values["NbOutputs"]
     parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
@@ -106,7 +106,7 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
         log.warning("W213", what, where=values.section.location, remedy="correct the Mapping keys")
     weights = _weights(context, outputs, count, kernel, mapping, groups)
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
-    return remapped(context, weights, bias), groups or 1
+    return remap_outputs(context, weights, bias), groups or 1
 
 
 def _weights(
@@ -133,12 +133,12 @@ def _weights(
 
 
 def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
-    """For each stored output the output that it is, from OutputsRemap; None when the order is kept.
+    """Return the output index of each stored output, from OutputsRemap; None if the order is kept.
 
-    "1:4,0:4,3:4,2:4" stands for 1, 5, 9, ... then 0, 4, 8, ... and so on.
+    "1:4,0:4,3:4,2:4" means 1, 5, 9, ... then 0, 4, 8, ... and so on.
 
     Raises:
-        N2D2Error: E232 when that does not name every output once.
+        N2D2Error: E232 if an output is missing or repeated.
     """
     text = context.values["OutputsRemap"]
     if not text:
@@ -158,18 +158,18 @@ def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
     return np.array(order)
 
 
-def remapped(context: LayerContext, weights: np.ndarray, bias: np.ndarray | None) -> dict[str, np.ndarray | None]:
-    """Stored weights and bias, in the order of the layer's outputs; so are the scales of the weights."""
+def remap_outputs(context: LayerContext, weights: np.ndarray, bias: np.ndarray | None) -> dict[str, np.ndarray | None]:
+    """Return stored weights and bias in the layer's output order; reorder the weight scales of the context too."""
     remap = _outputs_remap(context, context.values["NbOutputs"])
     if remap is not None and context.weights is not None:
-        weights, bias = _placed(weights, remap), bias if bias is None else _placed(bias, remap)
+        weights, bias = _permute_outputs(weights, remap), bias if bias is None else _permute_outputs(bias, remap)
         if context.weight_scales is not None and context.weight_scales.size > 1:
-            context.weight_scales = _placed(context.weight_scales, remap)
+            context.weight_scales = _permute_outputs(context.weight_scales, remap)
     return {"weights": weights, "bias": bias}
 
 
-def _placed(stored: np.ndarray, remap: np.ndarray) -> np.ndarray:
-    """Stored outputs (O, ...) in the order of the layer."""
+def _permute_outputs(stored: np.ndarray, remap: np.ndarray) -> np.ndarray:
+    """Return stored outputs (O, ...) in the layer's order."""
     result = np.empty_like(stored)
     result[remap] = stored
     return result

@@ -1,4 +1,4 @@
-"""Initial weights: N2D2's fillers, deterministic from the seed and the layer's name."""
+"""Weight initialization: N2D2's fillers, deterministic in the seed and the layer name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK = 1 << 20
 
 
 def filler_keys(role: str) -> tuple[Key, ...]:
-    """Keys of the filler of "Weights" or "Bias"."""
+    """Return the filler keys of "Weights" or "Bias"."""
     p = f"{role}Filler"
     return (
         Key(p, Kind.ENUM, None, "Filler type of the initial values.", _TYPES),
@@ -40,7 +40,7 @@ def filler_keys(role: str) -> tuple[Key, ...]:
 
 
 def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: str) -> np.ndarray:
-    """float32 array of `shape` (outputs first) from the section's filler; NormalFiller(0, 0.05) by default."""
+    """Return a float32 array of `shape` (outputs first) from the section's filler; NormalFiller(0, 0.05) by default."""
     p = f"{role}Filler"
     generator = np.random.Generator(np.random.PCG64([seed, zlib.crc32(f"{name}/{role}".encode())]))
     kind = values[p]
@@ -62,11 +62,11 @@ def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: 
     else:
         bound = scaling * np.sqrt(3.0 / count)
         draw = partial(generator.uniform, -bound, bound)
-    return _drawn(draw, shape)
+    return _draw_blocks(draw, shape)
 
 
-def _drawn(draw: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """float32 array of values drawn block by block, so that a large layer never exists in double precision."""
+def _draw_blocks(draw: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Return a float32 array drawn block by block, which avoids a float64 copy of a large layer."""
     result = np.empty(prod(shape), np.float32)
     for first in range(0, result.size, _BLOCK):
         block = result[first : first + _BLOCK]

@@ -1,4 +1,4 @@
-"""Preparation of the inputs of a layer: vectors as images, input windows."""
+"""Preparation of layer inputs: vectors as images, input windows."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ WINDOW_KEYS = (
 
 
 def as_images(context: LayerContext) -> None:
-    """Give the inputs of the layer height and width: a vector is one pixel, a sequence one line."""
+    """Give the layer inputs height and width: a vector becomes one pixel, a sequence one row."""
     for index, (name, tensor) in enumerate(context.parents):
         shape = context.graph.shape(tensor)
         if len(shape) < 4:
             dims = (channels(shape), height(shape), width(shape))
-            context.parents[index] = (name, context.helper(f"image{index}", make_operator("Reshape", dims), [tensor]))
+            context.parents[index] = (name, context.add_helper(f"image{index}", make_operator("Reshape", dims), [tensor]))
 
 
 def crop_inputs(context: LayerContext) -> None:
-    """Cut the inputs down to the layer's window, where its type has one and the section gives it.
+    """Crop the inputs to the layer's window, if its section has one.
 
     Raises:
-        N2D2Error: E233 when the window leaves an input.
+        N2D2Error: E233 if the window exceeds an input.
     """
     values = context.values
     if "InputOffsetX" not in values:
@@ -45,18 +45,18 @@ def crop_inputs(context: LayerContext) -> None:
                 "E233",
                 f"the region of {columns or 'all'}x{lines or 'all'} at {x},{y} exceeds the input of {w}x{h} (width x height)",
                 "reduce or move the region",
-                next(key.name for key in WINDOW_KEYS if values.given(key.name)),
+                next(key.name for key in WINDOW_KEYS if values.is_given(key.name)),
             )
         if right or bottom or x or y:
-            cropped = context.helper(f"window{index}", make_operator("Padding", (-y, -x, -bottom, -right)), [tensor])
+            cropped = context.add_helper(f"window{index}", make_operator("Padding", (-y, -x, -bottom, -right)), [tensor])
             context.parents[index] = (name, cropped)
 
 
 def require_channels(context: LayerContext, tensor: str) -> int:
-    """The channels of a tensor.
+    """Return the number of channels of a tensor.
 
     Raises:
-        N2D2Error: E216 when they are not NbOutputs.
+        N2D2Error: E216 if it differs from NbOutputs.
     """
     count, outputs = channels(context.graph.shape(tensor)), context.values["NbOutputs"]
     if count != outputs:

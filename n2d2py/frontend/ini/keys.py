@@ -1,4 +1,4 @@
-"""Shared by layer sections: common keys, window dimensions, activations, unused training keys."""
+"""Common keys of layer sections: windows, activations, and training keys without effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators.functions import Clip, FunctionRow, Tanh, ini_functions, rectifier
 
 PARAMETERS_OF_TRAINING = (
-    *TRAINING.of("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "BackPropagate"),
+    *TRAINING.for_keys("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "BackPropagate"),
     Ignored(
         "*Sharing",
         "shared parameters",
@@ -47,7 +47,11 @@ LAYER = Schema(
         ),
         *PRECISION_KEYS,
     ),
-    accepted=(*COVERED.of("ConfigSection", "ConfigSection(*)", "NbChannels"), *PARAMETERS_OF_TRAINING, *QUANTIZED_TRAINING),
+    accepted=(
+        *COVERED.for_keys("ConfigSection", "ConfigSection(*)", "NbChannels"),
+        *PARAMETERS_OF_TRAINING,
+        *QUANTIZED_TRAINING,
+    ),
     doc="Keys of every layer section.",
 )
 
@@ -65,18 +69,18 @@ _ACTIVATED = LAYER.extended(
     Key("ActivationFunction.Clipping", Kind.FLOAT, 0.0, "Rectifier, Linear: upper bound. 0: none.", minimum=0),
     Key("ActivationFunction.Threshold", Kind.FLOAT, 1.0, "Saturation: bound of the magnitude.", minimum=0),
     Key("ActivationFunction.Alpha", Kind.FLOAT, 1.0, "Tanh: factor of the argument."),
-    accepted=(*QUANTIZED_ACTIVATION, *TRAINING.of("ActivationFunction.MovingAverage", "ActivationFunction.MA_Window")),
+    accepted=(*QUANTIZED_ACTIVATION, *TRAINING.for_keys("ActivationFunction.MovingAverage", "ActivationFunction.MA_Window")),
 )
 ACTIVATED = with_trained_activation(_ACTIVATED)
 
-_SPIKING = SPIKING.of(
+_SPIKING = SPIKING.for_keys(
     *"""
     IncomingDelay Threshold BipolarThreshold TerminateDelta Leak Refractory *Refractory Inhibit* Bipolar*
     Weights*Mean WeightsRelInit Weights*VarSlope Weights*VarOrigin Weights*Proba SynapticRedundancy EnableStdp
     Stdp* LtpProba LtdProba OrderStdp RefractoryIntegration DigitalIntegration LateralInhibition SubConnectIdx
     """.split()
 )
-"""Parameters of spiking models, in the sections that such models share with others."""
+"""Parameters of spiking models in sections shared with other models."""
 
 _DEPTH = Ignored("", "keys of a third axis", "acts along a third axis", "remove it: layers have two axes", changes=True)
 THIRD_AXIS = tuple(
@@ -101,10 +105,10 @@ _OTHER_FUNCTION = Ignored(
 
 
 def read_activation(values: Values) -> FunctionRow | None:
-    """The activation of a layer, None for Linear without clipping."""
+    """Return the activation of a layer; None for Linear without clipping."""
     name = values["ActivationFunction"]
     for key in ("LeakSlope", "Clipping", "Threshold", "Alpha"):
-        if values.given(given := f"ActivationFunction.{key}") and key not in _OF_FUNCTIONS.get(name, ()):
+        if values.is_given(given := f"ActivationFunction.{key}") and key not in _OF_FUNCTIONS.get(name, ()):
             values.section.document.ignored.add(_OTHER_FUNCTION, given, values.where(given))
     clipping = values["ActivationFunction.Clipping"]
     if name == "Linear":
@@ -122,7 +126,7 @@ def read_activation(values: Values) -> FunctionRow | None:
 
 
 def window_keys(base: str, default: int | None, *, signed: bool = False, size: bool = False) -> tuple[Key, ...]:
-    """The keys that give one number per axis: BaseDims (X Y), Base or BaseSize (both), BaseX and BaseY.
+    """Return the keys of a window, with one number per axis: BaseDims (X Y), Base or BaseSize (both), BaseX and BaseY.
 
     With `size`, the names are those of kernels: BaseSize, BaseWidth, BaseHeight.
     """
@@ -141,12 +145,12 @@ def window_keys(base: str, default: int | None, *, signed: bool = False, size: b
 def read_window(
     values: Values, base: str, default: int | None, *, size: bool = False, line: int | None = None
 ) -> tuple[int, int]:
-    """(vertical, horizontal) from the keys of `window_keys`; the INI gives X first.
+    """Return (vertical, horizontal) from the keys of `window_keys`; the INI gives X first.
 
-    `line` is the vertical value of a one-dimensional layer, whose Dims have one value; None for others.
+    `line`: the vertical value for a one-dimensional layer, whose Dims have one value; None for other layers.
 
     Raises:
-        N2D2Error: E211 wrong number of dimensions; E212 a missing one.
+        N2D2Error: E211 for a wrong number of dimensions, E212 for a missing one.
     """
     square, x, y = (f"{base}Size", f"{base}Width", f"{base}Height") if size else (base, f"{base}X", f"{base}Y")
     dims: Sequence[int] | None = values[f"{base}Dims"]
@@ -159,7 +163,7 @@ def read_window(
     if values[square] is not None:
         return values[square] if line is None else line, values[square]
     horizontal = values[x] if values[x] is not None else default
-    vertical = values[y] if values.given(y) or line is None else line
+    vertical = values[y] if values.is_given(y) or line is None else line
     vertical = default if vertical is None else vertical
     if horizontal is None or vertical is None:
         raise values.fail("E212", f"the layer has no {base.lower()} dimensions", f"add {base}Dims=X Y or {square}=N")

@@ -1,4 +1,4 @@
-"""Which input channel feeds which output channel (N2D2's Mapping keys)."""
+"""Connections from input channels to output channels (N2D2's Mapping keys)."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ MAPPING_KEYS = (
     ),
 )
 MAX_CONNECTIONS = 1 << 24
-"""Outputs times input channels of a layer with Mapping keys: 4096 x 4096."""
+"""Limit of outputs times input channels with Mapping keys: 4096 x 4096."""
 
 _PATTERN = {"Size": 1, "Stride": 1, "Offset": 0}
 _AT_ONCE = 1 << 20
 
 
 def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -> np.ndarray | None:
-    """Boolean (outputs, channels of all parents), or None when every channel feeds every output.
+    """Return the mapping, bool (outputs, channels of all parents); None if all channels are connected to all outputs.
 
-    `parents` lists section name and channels of each input, in order.
+    `parents`: section name and channels of each input, in order.
 
     Raises:
-        N2D2Error: E213 groups that do not divide the channels, or a matrix of the wrong size; E229 when there are too
-            many connections to be listed.
+        N2D2Error: E213 for groups that do not divide the channels or a matrix of the wrong size, E229 for too many connections.
     """
     total = outputs * sum(channels for _, channels in parents)
     if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
         what = f"the mapping has {total:,} connections, more than the limit of {MAX_CONNECTIONS:,}"
         raise values.fail("E229", what, "reduce NbOutputs, or correct the Mapping keys")
-    blocks = [_one_parent(values, name, channels, outputs) for name, channels in parents]
+    blocks = [_map_parent(values, name, channels, outputs) for name, channels in parents]
     if all(block is None for block in blocks):
         return None
     return np.concatenate(
@@ -51,23 +50,23 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
     )
 
 
-def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
+def _map_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
     groups, per_group = values["Mapping.NbGroups"], values["Mapping.ChannelsPerGroup"]
     if groups is not None and per_group is not None:
         what = "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other"
         raise values.fail("E213", what, "keep one of them", "Mapping.NbGroups")
     if groups is not None:
-        return _grouped(values, "Mapping.NbGroups", groups, channels, outputs)
+        return _group_mapping(values, "Mapping.NbGroups", groups, channels, outputs)
     if per_group is not None:
-        return _grouped(values, "Mapping.ChannelsPerGroup", per_group, channels, outputs)
+        return _group_mapping(values, "Mapping.ChannelsPerGroup", per_group, channels, outputs)
     explicit = f"Mapping({parent})"
-    if values.given(explicit):
-        return _explicit(values, explicit, channels, outputs)
+    if values.is_given(explicit):
+        return _explicit_mapping(values, explicit, channels, outputs)
     general, own = values.matching("Mapping.*"), values.matching(f"{explicit}.*")
     if general or own:
         settings = {key.removeprefix("Mapping."): int(value) for key, value in general.items()}
         settings.update({key.removeprefix(f"{explicit}."): _unsigned(values, key, value) for key, value in own.items()})
-        return _pattern(settings, channels, outputs)
+        return _pattern_mapping(settings, channels, outputs)
     return None
 
 
@@ -77,7 +76,7 @@ def _unsigned(values: Values, key: str, text: str) -> int:
     return int(text)
 
 
-def _grouped(values: Values, key: str, divisor: int, channels: int, outputs: int) -> np.ndarray:
+def _group_mapping(values: Values, key: str, divisor: int, channels: int, outputs: int) -> np.ndarray:
     if channels % divisor:
         what = f"{key}={divisor} does not divide the {channels} input channels"
         raise values.fail("E213", what, "choose a divisor of the number of channels", key)
@@ -89,7 +88,7 @@ def _grouped(values: Values, key: str, divisor: int, channels: int, outputs: int
     return group_of_output[:, None] == np.arange(channels) // (channels // count)
 
 
-def _explicit(values: Values, key: str, channels: int, outputs: int) -> np.ndarray:
+def _explicit_mapping(values: Values, key: str, channels: int, outputs: int) -> np.ndarray:
     try:
         numbers = [int(word) for word in values[key].split()]
     except ValueError:
@@ -105,8 +104,8 @@ def _explicit(values: Values, key: str, channels: int, outputs: int) -> np.ndarr
     return np.array(numbers, bool).reshape(channels, outputs).T
 
 
-def _pattern(settings: dict[str, int], channels: int, outputs: int) -> np.ndarray:
-    """A rectangle SizeX (outputs) x SizeY (channels) stamped NbIterations times, with wrap-around."""
+def _pattern_mapping(settings: dict[str, int], channels: int, outputs: int) -> np.ndarray:
+    """Return a mapping with a rectangle SizeX (outputs) x SizeY (channels) repeated NbIterations times, with wrap-around."""
     axes = {}
     for what, default in _PATTERN.items():
         both = settings.get(what, default)
@@ -119,12 +118,12 @@ def _pattern(settings: dict[str, int], channels: int, outputs: int) -> np.ndarra
         corner = [(axes["Offset"][i] + step * axes["Stride"][i]) % extent for i, extent in enumerate(result.shape)]
         result[corner[0], corner[1]] = True
     for axis, extent in enumerate(result.shape):
-        result = _grown(result, axis, min(size[axis], extent))
+        result = _extend_cells(result, axis, min(size[axis], extent))
     return result
 
 
-def _grown(corners: np.ndarray, axis: int, size: int) -> np.ndarray:
-    """Each true cell extended to `size` cells along `axis`, with wrap-around."""
+def _extend_cells(corners: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """Extend each true cell to `size` cells along `axis`, with wrap-around."""
     reach = 1
     while reach < size:
         step = min(reach, size - reach)
@@ -134,7 +133,7 @@ def _grown(corners: np.ndarray, axis: int, size: int) -> np.ndarray:
 
 
 def as_groups(mapping: np.ndarray) -> int | None:
-    """The number of groups when the mapping consists of equal, contiguous groups; else None."""
+    """Return the number of groups if the mapping consists of equal, contiguous groups; else None."""
     outputs, channels = mapping.shape
     per_output = set(mapping.sum(axis=1).tolist())
     (size,) = per_output if len(per_output) == 1 else (0,)

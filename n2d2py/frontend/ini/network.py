@@ -1,4 +1,4 @@
-"""Builds the Graph of an INI document: layer sections in the order of their levels, ONNX files among them."""
+"""Import of an INI document as a Graph: layer sections in the order of their levels, with ONNX files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.frontend.ini.quantizers import quantize_output
 from n2d2py.frontend.ini.recipes import read_recipe
-from n2d2py.frontend.ini.trained import check_trained_keys, warn_of_other_quantizers
+from n2d2py.frontend.ini.trained import check_trained_keys, warn_about_unused_quantizer_keys
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, Precision, Tensor
 from n2d2py.graph.shapes import Shape, channels, height, width
@@ -25,18 +25,18 @@ from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.quantize import grid_type
 
 PROVIDERS = ("cenv", "env", "sp")
-"""Section names of the stimuli provider; the first one that is there counts."""
+"""Section names of the stimuli provider; the first one present is used."""
 
 _EARLY = Ignored("", "keys of early versions of N2D2", "is called NbOutputs today", "remove them")
 
 MAX_LAYERS = 2500
-"""Layers of a network: many times those of the deepest ones."""
+"""Limit of the number of layers, far above the deepest networks."""
 
 REFUSED = {
     "LSTM": "recurrent layers are read from ONNX files, which an INI may name with Type=ONNX",
     "Rbf": "N2D2 does not have it any more either",
 }
-"""Layer types of N2D2 that will not come, and why."""
+"""Layer types of N2D2 that will not be supported, with the reason."""
 
 _OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")
 
@@ -53,7 +53,7 @@ GLOBALS = Schema(
         Key("DefaultDataType", Kind.DATATYPE, "Float32", ignored=FLOATS),
         Key("InsertBatchNormAfterConv", Kind.BOOL, False),
     ),
-    accepted=(*SPIKING.of("ProgramMethod*"), *TRAINING.of("CheckWeightRange")),
+    accepted=(*SPIKING.for_keys("ProgramMethod*"), *TRAINING.for_keys("CheckWeightRange")),
     doc="Properties before the first section.",
 )
 
@@ -72,7 +72,7 @@ INPUT_SECTION = Schema(
 
 @dataclass
 class _Layer:
-    """A layer section. `batchnorm`: a convolution that gets one by InsertBatchNormAfterConv."""
+    """A layer section. `batchnorm`: InsertBatchNormAfterConv adds a BatchNorm to this convolution."""
 
     section: Section
     parents: list[str]
@@ -81,15 +81,13 @@ class _Layer:
 
 
 def build_graph(document: Document, input_shape: Shape, weights: WeightStore | None, seed: int) -> Graph:
-    """The float graph of a document whose stimuli have `input_shape` (1, C, H, W).
+    """Return the float graph of a document with stimuli of `input_shape` (1, C, H, W).
 
-    Without `weights` (-describe) the parameters are zeros that take no memory, and layers that have dimensions but no
-    arithmetic here are part of it.
-
-    Automatic properties (_OutputsWidth, ...) of each layer are set when it is built.
+    Without `weights` (-describe), parameters are zeros that take no memory, and layers with known dimensions but without
+    implementation are included. The automatic properties of each layer (_OutputsWidth, ...) are set.
 
     Raises:
-        N2D2Error: E10x to E22x; problems of different layers are collected where that is possible.
+        N2D2Error: E10x to E22x; errors of different layers are collected where possible.
     """
     values = GLOBALS.read(document.globals)
     _check_globals(values, weights is None)
@@ -100,7 +98,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     for section in further_inputs(document):
         given = INPUT_SECTION.read(section)
         graph.add_input(section.name, (1, given["NbChannels"], given["SizeY"], given["SizeX"]))
-    layers = _ordered(document, _collect(document), graph.inputs)
+    layers = _sort_layers(document, _collect_layers(document), graph.inputs)
     if len(layers) > MAX_LAYERS:
         what = f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}"
         remedy = "reduce the loops of the templates"
@@ -120,25 +118,25 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
 
 
 def further_inputs(document: Document) -> list[Section]:
-    """The sections that are inputs of the network in addition to the stimuli provider."""
+    """Return the sections of network inputs other than the stimuli provider."""
     return [section for section in document.sections if section.has("Type") and section.raw("Type") == "Input"]
 
 
 def _check_globals(values: Values, describing: bool) -> None:
     errors = []
     if values["DefaultModel"].startswith(_OUTSIDE):
-        errors.append(_spiking(values["DefaultModel"], values.where("DefaultModel")))
+        errors.append(_spiking_error(values["DefaultModel"], values.where("DefaultModel")))
     if not describing:
         ErrorList.raise_if(errors)
     for error in errors:
         log.warning("W226", f"the layer can be described but not run: {error.what}", where=error.where, remedy=error.remedy)
 
 
-def _spiking(model: str, where: Location) -> N2D2Error:
+def _spiking_error(model: str, where: Location) -> N2D2Error:
     return N2D2Error("E222", f"the spiking model {model} is not supported", where=where, remedy="use Model=Frame")
 
 
-def _collect(document: Document) -> list[_Layer]:
+def _collect_layers(document: Document) -> list[_Layer]:
     layers = []
     inputs = {section.name for section in further_inputs(document)}
     for section in document.sections:
@@ -148,8 +146,8 @@ def _collect(document: Document) -> list[_Layer]:
     return layers
 
 
-def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> list[_Layer]:
-    """Layers by level (1 + the highest level of a known parent), in file order inside a level."""
+def _sort_layers(document: Document, layers: list[_Layer], inputs: list[str]) -> list[_Layer]:
+    """Return the layers by level (1 + the highest level of a known parent), in file order within a level."""
     by_name = {layer.section.name: layer for layer in layers}
     has_onnx = any(_is_onnx(layer.section) for layer in layers)
     errors = []
@@ -176,9 +174,9 @@ def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> lis
 
 
 def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer], inputs: set[str]) -> None:
-    """Set the levels; those of layers in a cycle, or after one, stay None.
+    """Set the levels; layers in a cycle or after one keep None.
 
-    A parent that is not a section is a tensor of an ONNX section: of one above in the file where there is any, else below.
+    A parent that is not a section is a tensor of an ONNX section: one above in the file if there is any, else one below.
     """
     onnx_names = [layer.section.name for layer in layers if _is_onnx(layer.section)]
     missing: dict[str, int] = {}
@@ -206,10 +204,10 @@ def _is_onnx(section: Section) -> bool:
     return section.has("Type") and section.text("Type") == "ONNX"
 
 
-def _tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """(name, tensor) of each input; the name of an ONNX section among others only orders the layers.
+def _input_tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str, list[str]]) -> list[tuple[str, str]]:
+    """Return (name, tensor) of each input. An ONNX section among several inputs only sets the layer order.
 
-    `attached` holds the outputs of each ONNX section above.
+    `attached`: the outputs of each ONNX section above.
     """
     found = []
     for name in layer.parents:
@@ -247,7 +245,7 @@ def _build_layer(
     if not section.has("Type"):
         raise section.missing("Type", section.location)
     kind = section.text("Type")
-    parents = _tensors(graph, layer, document, attached)
+    parents = _input_tensors(graph, layer, document, attached)
     before = len(graph.nodes)
     if kind == "ONNX":
         attached[section.name] = attach_section(document, graph, section, parents, weights, seed)
@@ -269,7 +267,7 @@ def _build_layer(
     if not document.described:
         check_trained_keys(section, layer_type.schema)
     values = layer_type.schema.read(section, layer_type.config, model)
-    warn_of_other_quantizers(values)
+    warn_about_unused_quantizer_keys(values)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
         context.cannot_run("E222", f"the spiking model {values['Model']} is not supported", "use Model=Frame", "Model")
@@ -294,7 +292,7 @@ def _build_layer(
 
 
 def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str, str]]) -> None:
-    """A Softmax after an unsigned quantizer: its input is never below 0."""
+    """Warn of a Softmax after an unsigned quantizer: its inputs are never below 0."""
     for name, tensor in parents:
         kind = grid_type(graph, tensor)
         if kind is not None and not kind.signed and kind.zero_point == 0:
@@ -308,7 +306,7 @@ def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str,
 
 
 def _add_outputs(graph: Graph, first: int) -> None:
-    """After an ONNX file: the results of the nodes from `first` on are outputs, their inputs no longer are."""
+    """Make the results of the nodes from `first` on graph outputs, and their inputs no longer (after an ONNX file)."""
     nodes = graph.nodes[first:]
     read = {name for node in nodes for name in node.inputs}
     made = [name for node in nodes for name in node.outputs]
@@ -316,7 +314,7 @@ def _add_outputs(graph: Graph, first: int) -> None:
 
 
 def _rename_outputs(section: Section) -> None:
-    """Early versions of N2D2 called NbOutputs of a layer NbChannels; with NbOutputs it has no effect."""
+    """Rename NbChannels to NbOutputs, as in early versions of N2D2; no effect if NbOutputs is given."""
     if section.has("NbChannels") and section.has("NbOutputs"):
         section.document.ignored.add(_EARLY, "NbChannels", section.where("NbChannels"))
     if section.has("NbChannels") and not section.has("NbOutputs"):
@@ -353,10 +351,9 @@ _ROLES = {"scales": "scale", "biases": "bias", "means": "mean", "variances": "va
 
 
 def insert_batchnorm(context: LayerContext) -> None:
-    """Put the BatchNorm <layer>_batchnorm after the convolution just built.
+    """Add the BatchNorm <layer>_batchnorm after the convolution that was just built.
 
-    It takes over the layer's tensor and activation. Its statistics are those stored under its name, else mean 0
-    and variance 1.
+    It takes over the layer's tensor and activation. Its statistics are those stored under its name, else mean 0 and variance 1.
     """
     graph, name = context.graph, context.name
     conv = graph.nodes[-1]

@@ -1,4 +1,4 @@
-"""[section] Type=ONNX: an ONNX file inside the network, and the sections that name its layers."""
+"""[section] Type=ONNX: an ONNX file in the network, and the sections of its layers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from n2d2py import log
 from n2d2py.errors import require
 from n2d2py.frontend.ini.fillers import fill, filler_keys
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
-from n2d2py.frontend.ini.quantizers import quantize_output, trained_weights
+from n2d2py.frontend.ini.quantizers import load_trained_weights, quantize_output
 from n2d2py.frontend.ini.recipes import read_recipe
-from n2d2py.frontend.ini.trained import warn_of_other_quantizers, with_trained_activation, with_trained_weights
+from n2d2py.frontend.ini.trained import warn_about_unused_quantizer_keys, with_trained_activation, with_trained_weights
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.ini.document import Document, Section
@@ -62,9 +62,9 @@ _DEFAULTS = Schema(
     "defaults for the layers of an ONNX file",
     (LAYER.key("Model"), LAYER.key("DataType")),  # type: ignore[arg-type]
     accepted=(
-        *COVERED.of("ConfigSection", "ConfigSection(*)"),
+        *COVERED.for_keys("ConfigSection", "ConfigSection(*)"),
         *PARAMETERS_OF_TRAINING,
-        *TRAINING.of("*Filler", "*Filler.*"),
+        *TRAINING.for_keys("*Filler", "*Filler.*"),
         _FROM_FILE,
     ),
     doc="Sections `[<ONNX section>:<Type>_def]`.",
@@ -95,13 +95,13 @@ _CONFIG = CONFIGURATION.extended(
 def attach_section(
     document: Document, graph: Graph, section: Section, parents: list[tuple[str, str]], weights: WeightStore | None, seed: int
 ) -> list[str]:
-    """Adds the layers of the ONNX file that a section names; returns the tensors that carry its outputs. `seed`: of initial weights, where
-    those of the file are not loaded.
+    """Add the layers of the ONNX file of a section; return its output tensors.
+
+    `seed`: of initial weights, if the weights of the file are not loaded.
 
     Raises:
-        N2D2Error: E227 a Transpose of output maps, E301 no such file, E124 for keys that change layers of the file, and what
-            the import
-            raises.
+        N2D2Error: E227 for a Transpose of output maps, E301 for a missing file, E124 for keys that change layers of the file, and
+            the errors of the import.
     """
     require("onnx", "a section of Type=ONNX", "onnx")
     from n2d2py.frontend.onnx.attach import attach_onnx
@@ -110,11 +110,11 @@ def attach_section(
     values = ONNX_SECTION.read(section)
     tensors = [tensor for _, tensor in parents]
     if values["Transpose"]:
-        tensors = [_transposed(graph, tensor, section) for tensor in tensors]
-    path = _existing(document, values, "File", "E301", "the ONNX file")
+        tensors = [_transpose_image(graph, tensor, section) for tensor in tensors]
+    path = _require_file(document, values, "File", "E301", "the ONNX file")
     encodings = None
     if values["Encodings"] is not None:
-        encodings = _existing(document, values, "Encodings", "E315", "the file of encodings")
+        encodings = _require_file(document, values, "Encodings", "E315", "the file of encodings")
     before, known = len(graph.nodes), set(graph.aliases)
     outputs = attach_onnx(
         graph,
@@ -142,8 +142,8 @@ def attach_section(
     return outputs
 
 
-def _transposed(graph: Graph, tensor: str, section: Section) -> str:
-    """Return an image with its axes exchanged; other tensors unchanged."""
+def _transpose_image(graph: Graph, tensor: str, section: Section) -> str:
+    """Return an image with exchanged axes; other tensors unchanged."""
     if len(graph.shape(tensor)) != 4:
         return tensor
     name = graph.fresh_name(f"{tensor}_transposed")
@@ -152,7 +152,7 @@ def _transposed(graph: Graph, tensor: str, section: Section) -> str:
     return name
 
 
-def _existing(document: Document, values: Values, key: str, code: str, what: str) -> Path:
+def _require_file(document: Document, values: Values, key: str, code: str, what: str) -> Path:
     path = resolve_path(values[key], document.folder)
     if path is None:
         remedy = "give the path relative to the working directory or the INI file, or set N2D2_MODELS"
@@ -169,12 +169,12 @@ def _read_layers(
     weights: WeightStore | None,
     seed: int | None,
 ) -> None:
-    """Reads the sections of the layers of the file, and those that hold for all layers of a type: precision, training, quantizers.
+    """Read the sections of the file's layers and of layer types: precision, training, quantizers.
 
-    `seed`: of initial weights, None where those of the file are kept.
+    `seed`: of initial weights; None if the weights of the file are kept.
 
     Raises:
-        N2D2Error: E312 a layer of the INI that has the name of one of the file, E242 a quantizer of what a layer does not have.
+        N2D2Error: E312 for a layer name that the INI and the file share, E242 for a quantizer of something that a layer lacks.
     """
     from n2d2py.frontend.onnx.attach import used_twice
 
@@ -196,17 +196,17 @@ def _read_layers(
         general = document.section(f"{title}:{node.op.kind}_def")
         sections = [*own.get(node.name, ()), *([] if general is None else [general])]
         first = sections[0] if sections else document.automatic_section(node.name)
-        _apply(graph, node, sections, Section(document, first.name, first.location, tuple(sections)), weights, seed)
+        _apply_sections(graph, node, sections, Section(document, first.name, first.location, tuple(sections)), weights, seed)
     for section in document.matching(f"{title}:*_def"):
         if not section.used:
             log.notice("%s: the ONNX file has no layer of this type", section.location)
             ONNX_LAYER.read(section, _CONFIG)
 
 
-def _apply(
+def _apply_sections(
     graph: Graph, node: Node, sections: list[Section], section: Section, weights: WeightStore | None, seed: int | None
 ) -> None:
-    """Gives a layer of the file what its sections say, which are the bases of `section`."""
+    """Apply `sections`, the base sections of `section`, to a layer of the file."""
     model = section.text("Model") if section.has("Model") else ""
     values = ONNX_LAYER.read(section, _CONFIG, model)
     if (asked := Precision.of(values.as_dict())) != Precision():
@@ -217,7 +217,7 @@ def _apply(
     if values["QWeight"] and not has_weights:
         if any(base.has("QWeight") for base in sections if not base.name.endswith("_def")):
             raise values.fail("E242", f"'{node.name}' has no weights to quantize", "remove QWeight", "QWeight")
-    warn_of_other_quantizers(values)
+    warn_about_unused_quantizer_keys(values)
     if values["ActivationFunction"] == "Linear":
         if not values["QAct"]:
             raise _FROM_FILE.error("ActivationFunction", values.where("ActivationFunction"))
@@ -238,17 +238,17 @@ def _apply(
         weights.recipes[node.name] = read_recipe(values, None, model, learns=bool(sections))
         return
     if values["QWeight"] and has_weights:
-        weights.keep(node.name, "weights", node.params["weights"])
+        weights.set_default(node.name, "weights", node.params["weights"])
         shape = node.params["weights"].shape
         rows = (prod(shape[1:]),) * shape[0]
-        found, scales = trained_weights(values, weights, node.name, node.params["weights"], rows, ())
+        found, scales = load_trained_weights(values, weights, node.name, node.params["weights"], rows, ())
         node.params = {**node.params, "weights": found, **({} if scales is None else {"weight_scales": scales})}
     if values["QAct"]:
         quantize_output(graph, values, weights, node, node.name)
 
 
 def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
-    """Arrays stored under the name of an ONNX layer replace those of the ONNX file."""
+    """Replace arrays of the ONNX file by arrays stored under the layer's name."""
     loaded = []
     for node in nodes:
         found = {

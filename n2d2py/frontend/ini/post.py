@@ -1,4 +1,4 @@
-"""A section named <name>.Post: the post-processing of the outputs, as `-post`."""
+"""Sections named <name>.Post: output post-processing, as with `-post`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from n2d2py.postprocessing import KINDS, parse_post
 
 
 def post_schema() -> Schema:
-    """The section; its keys are those of all kinds of -post, with a capital letter."""
+    """Return the schema of the section: the keys of all kinds of -post, capitalized."""
     own: dict[str, Key] = {}
     for key in (key for kind in KINDS.values() for key in kind.keys):
         name, default = key.name.capitalize(), None if key.default is REQUIRED else key.default
@@ -21,10 +21,10 @@ def post_schema() -> Schema:
 
 
 def read_post(document: Document) -> str | None:
-    """The section as -post has it; None without one.
+    """Return the section in the syntax of -post; None without a section.
 
     Raises:
-        N2D2Error: E003 a key that its kind does not have, E106 a second section, and those of `Schema.read`.
+        N2D2Error: E003 for a key that the kind does not have, E106 for a second section, and the errors of `Schema.read`.
     """
     sections = [section for section in document.sections if section.name.endswith(".Post")]
     if not sections:
@@ -34,7 +34,7 @@ def read_post(document: Document) -> str | None:
     (section,) = sections
     schema = post_schema()
     values = schema.read(section)
-    given = [key.name for key in schema.keys[1:] if values.given(key.name)]
+    given = [key.name for key in schema.keys[1:] if values.is_given(key.name)]
     text = f"{values['Type']}:{','.join(f'{name.lower()}={section.text(name)}' for name in given)}"
     parse_post(text, section.location)
     return text

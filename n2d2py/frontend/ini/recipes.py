@@ -1,8 +1,7 @@
-"""Training of the layers of an INI: their solvers, and the keys of their quantizers.
+"""Training settings of INI layers: their solvers, and the keys of their quantizers.
 
-Keys of a solver stand in the section of a layer or in its ConfigSection, as `WeightsSolver.LearningRate`; those of `Solvers.`
-hold for
-all parameters of the layer, more exact ones go before them.
+Solver keys are in the section of a layer or in its ConfigSection, for example `WeightsSolver.LearningRate`. Keys of `Solvers.`
+apply to all parameters of the layer; more specific keys win.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ _ADAM = (
     Key("Epsilon", Kind.FLOAT, minimum=0),
     Key("Clamping", Kind.STRING),
 )
-"""Keys that each solver reads; `SolverSettings` has the defaults, except for the learning rate, which depends on the solver."""
+"""Keys of each solver. `SolverSettings` has the defaults, except for the learning rate, which depends on the solver."""
 _SOLVERS = {"SGD": _SGD, "Adam": _ADAM}
 _COUNTS = ("MaxIterations", "WarmUpDuration", "LearningRateStepSize")
-"""Counts that INIs compute by a division: N2D2 drops the fraction."""
+"""Counts that INIs may compute by a division. N2D2 drops the fraction."""
 _STEPS = ("StepDecay", "ExponentialDecay", "InvTDecay")
 _POLICY_KEYS = {
     "MinDecay": ("CosineDecay",),
@@ -60,7 +59,7 @@ _POLICY_KEYS = {
     "LearningRateStepSize": (*_STEPS, "CosineDecay"),
     "LearningRateDecay": (*_STEPS, "InvDecay"),
 }
-"""The policies that read a key of SGD; the other policies ignore it."""
+"""Policies that use a key of SGD; other policies ignore it."""
 
 _PREFIXES = {
     "weights": ("Solvers", "WeightsSolver"),
@@ -69,14 +68,14 @@ _PREFIXES = {
     "QWeight": ("QWeightSolver", "QWeight.Solver"),
     "QAct": ("QActSolver", "QAct.Solver"),
 }
-"""Role of a parameter -> the names that its solver has in an INI, the more exact one last."""
+"""Solver names in an INI by parameter role, the most specific one last."""
 
 _OTHER_SOLVER = Ignored("", "keys of another solver", "belongs to another type of solver", "remove them, or name that solver")
 _OTHER_POLICY = Ignored(
     "", "keys of another LearningRatePolicy", "belongs to another policy", "remove them, or name a policy that reads them"
 )
 _BACK_PROPAGATE = Key("BackPropagate", Kind.BOOL, True)
-_COMPUTED = (
+_TRAINING_KEYS = (
     *(f"{prefix}*" for names in _PREFIXES.values() for prefix in names),
     "QWeight.*InitStepSize",
     "QAct.*InitStepSize",
@@ -91,14 +90,13 @@ _COMPUTED = (
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """A solver of N2D2, SGD or Adam (`kind`), with its keys.
+    """An SGD or Adam solver of N2D2 (`kind`), with its keys.
 
     `iteration_size` counts batches, `learning_rate_step_size` samples. `warm_up_duration` counts `learning_rate_step_size`, and
-    so does
-    `max_iterations` with CosineDecay; with PolyDecay it counts steps of `iteration_size` batches.
+    so does `max_iterations` with CosineDecay; with PolyDecay it counts steps of `iteration_size` batches.
 
     Attributes:
-        decay: of the weights; `min_decay`: CosineDecay, the least share of the rate.
+        decay: weight decay; `min_decay`: with CosineDecay, the lowest fraction of the rate.
         clamping: (lowest, largest) value of the parameter, or None.
     """
 
@@ -127,14 +125,14 @@ _FIELDS = {field.name.replace("_", ""): field.name for field in fields(SolverSet
 
 @dataclass(frozen=True, eq=False)
 class LayerRecipe:
-    """Training of a layer.
+    """Training settings of a layer.
 
     Attributes:
-        values: of its section.
-        connected: bool (O, C), the inputs that each output reads, where only the weights of these are stored; else None.
+        values: typed values of its section.
+        connected: bool (O, C), the inputs of each output, if only connected weights are stored; else None.
         solvers: by role: weights, bias, scale, QWeight, QAct.
         learns: its parameters and statistics change.
-        back_propagates: the layers before it get gradients.
+        back_propagates: gradients flow to the layers before it.
     """
 
     values: Values
@@ -149,8 +147,8 @@ class LayerRecipe:
         return "Type" in self.values and self.values["Type"] == "TargetBias"
 
 
-def refuse_untaught(values: Values) -> None:
-    """Raise E124 for quantizers of weights that are not supported: Prune, and asymmetric ones."""
+def refuse_unsupported_quantizers(values: Values) -> None:
+    """Raise E124 for unsupported weight quantizers: Prune, and asymmetric ones."""
     for key, refused in (("QWeight", "Prune"), ("QWeight.QuantMode", "Asymmetric")):
         if values[key] == refused:
             what = f"{key}={refused} is not supported, as it changes the result"
@@ -158,20 +156,20 @@ def refuse_untaught(values: Values) -> None:
 
 
 def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns: bool = True) -> LayerRecipe:
-    """The recipe of the layer in a section.
+    """Return the recipe of the layer in a section.
 
     Raises:
-        N2D2Error: E109, E122 values of a solver that cannot be read, E124 what is not trained here.
+        N2D2Error: E109 or E122 for unreadable solver values, E124 for settings that cannot be trained.
     """
     section = values.section
     if "QWeight" in values:
-        refuse_untaught(values)
+        refuse_unsupported_quantizers(values)
     for key, plain in (("WeightsExportFormat", ("OCHW", "OC")), ("WeightsExportFlip", (False,)), ("OutputsRemap", ("",))):
         if key in values and values[key] not in plain:
             what = f"{key}={values[key]} is not supported in training, which stores weights by output channel"
             raise values.fail("E124", what, "remove it", key)
     merged = merge_config(section, section.document, model)
-    solvers = {role: _solver(merged, section, names) for role, names in _PREFIXES.items()}
+    solvers = {role: _read_solver(merged, section, names) for role, names in _PREFIXES.items()}
     return LayerRecipe(values, connected, solvers, learns, _back_propagates(merged, section))
 
 
@@ -185,18 +183,18 @@ def _back_propagates(*sections: Section | MergedSection) -> bool:
     return True
 
 
-def computed_keys(ignored: IgnoredKeys) -> None:
-    """Strikes the keys that training computes off the list of those without effect."""
-    ignored.strike(TRAINING.kind, lambda name: any(fnmatchcase(name, pattern) for pattern in _COMPUTED))
+def unignore_training_keys(ignored: IgnoredKeys) -> None:
+    """Remove the keys that training uses from the list of keys without effect."""
+    ignored.remove(TRAINING.kind, lambda name: any(fnmatchcase(name, pattern) for pattern in _TRAINING_KEYS))
 
 
-def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: tuple[str, ...]) -> SolverSettings:
+def _read_solver(merged: MergedSection, section: Section | MergedSection, prefixes: tuple[str, ...]) -> SolverSettings:
     kind, given = "SGD", {}
     for prefix in prefixes:
         for source in (merged, section):
             for name in source.keys():
                 if name == prefix:
-                    kind = _type(name, source)
+                    kind = _solver_type(name, source)
                 elif name.startswith(prefix + "."):
                     given[name.removeprefix(prefix + ".")] = name, source
     keys = {key.name: key for key in _SOLVERS[kind]}
@@ -211,7 +209,7 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
             found[_FIELDS[bare.lower()]] = int(value) if bare in _COUNTS else value
         elif any(bare == key.name for known in _SOLVERS.values() for key in known):
             section.document.ignored.add(_OTHER_SOLVER, name, where)
-        elif section.document.first_time((where.file, where.line, name, "solver")):
+        elif section.document.is_first_time((where.file, where.line, name, "solver")):
             like = nearest(bare, list(keys))
             what = f"key '{name}' is unknown for the solver {kind}; it is ignored"
             remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
@@ -223,13 +221,13 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
                 name, source = given[bare]
                 section.document.ignored.add(_OTHER_POLICY, name, source.where(name))
     if clamping := found.get("clamping"):
-        found["clamping"] = _range(clamping, *given["Clamping"])
+        found["clamping"] = _read_range(clamping, *given["Clamping"])
     else:
         found["clamping"] = None
     return SolverSettings(**found)
 
 
-def _type(name: str, source: Section | MergedSection) -> str:
+def _solver_type(name: str, source: Section | MergedSection) -> str:
     # N2D2 names the classes of its solvers after where they run: SGDSolver_Frame and the like
     text = source.text(name).split("_")[0].removesuffix("Solver")
     if text not in _SOLVERS:
@@ -238,7 +236,7 @@ def _type(name: str, source: Section | MergedSection) -> str:
     return text
 
 
-def _range(text: str, name: str, source: Section | MergedSection) -> tuple[float, float]:
+def _read_range(text: str, name: str, source: Section | MergedSection) -> tuple[float, float]:
     low, _colon, high = text.partition(":")
     try:
         found = float(low), float(high)

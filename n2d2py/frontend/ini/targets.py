@@ -1,4 +1,4 @@
-"""Target sections: what is scored, and how."""
+"""Target sections: which outputs are scored, and by which rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SCORING = tuple(
         ("BatchPacked", "tells that a file holds a single stimulus", "remove it", ("1", "true")),
     )
 )
-"""Keys that change scores and what is learned, but no result of the network: refused by -test and -learn alone."""
+"""Keys that change scores and training targets, but not the network results. Only -test and -learn refuse them."""
 
 _TEXTS = """
 Type: Kind of evaluation. -test supports TargetScore and TargetCompare, the mean squared error between the layer output and
@@ -58,13 +58,15 @@ TARGET = Schema(
     ),
     accepted=(
         *_SCORING,
-        *Ignored("", "keys of images and logs of targets", "belongs to N2D2's images and logs", "remove them").of(
+        *Ignored("", "keys of images and logs of targets", "belongs to N2D2's images and logs", "remove them").for_keys(
             *"""
             NoDisplayLabel EstimatedLabelsValueDisplay ImageLogFormat ConfusionRangeMin ConfusionRangeMax
             ConfusionQuantSteps LogDistrib LogError CreateMissingLabels
             """.split()
         ),
-        *Ignored("", "keys of targets of boxes", "is for the detection of objects", "remove them; boxes are not scored").of(
+        *Ignored(
+            "", "keys of targets of boxes", "is for the detection of objects", "remove them; boxes are not scored"
+        ).for_keys(
             *"""
             MinSize MinOverlap FilterMin* FilterMax* MergeMaxHDist MergeMaxVDist ScoreTopN GenerateLabelsROIs
             GenerateAnchors NbAnchors NbIter NbClass TargetType RP Anchor
@@ -78,22 +80,22 @@ TARGET = Schema(
 _COMPARED = Ignored("", "keys of TargetCompare in other targets", "is for TargetCompare", "remove them, or set its Type")
 
 
-def _layers(name: str, graph: Graph) -> dict[str, str]:
-    """Tensor by name of the layer that a target names, or of those that its * and ? match."""
+def _target_layers(name: str, graph: Graph) -> dict[str, str]:
+    """Return layer names by tensor for the layer of a target, or for those that its * and ? match."""
     tensor = graph.resolve(name)
     if tensor is not None:
         return {name: tensor}
     return {node.name: node.output for node in graph.nodes if not node.helper and wildcard_match(name, node.name)}
 
 
-def _target(name: str, tensor: str, section: Section, values: Values | None, document: Document) -> ScoreTarget:
+def _read_target(name: str, tensor: str, section: Section, values: Values | None, document: Document) -> ScoreTarget:
     if values is None:
         return ScoreTarget(name, tensor, location=section.location)
     kind = values["Type"].strip()
     for key in () if kind == "TargetCompare" else ("DataPath", "Matching", "TargetFormat", "TargetTranspose"):
-        if values.given(key):
+        if values.is_given(key):
             document.ignored.add(_COMPARED, key, values.where(key))
-    stored = _stored(values, document) if kind == "TargetCompare" else None
+    stored = _stored_reference(values, document) if kind == "TargetCompare" else None
     return ScoreTarget(
         name,
         tensor,
@@ -107,32 +109,32 @@ def _target(name: str, tensor: str, section: Section, values: Values | None, doc
         stored,
         values["TargetValue"],
         values["DefaultValue"],
-        _unscored(section),
+        _unscored_error(section),
     )
 
 
-def _unscored(section: Section) -> N2D2Error | None:
-    """Return the error for a key that changes the score of a target, for whoever scores it."""
+def _unscored_error(section: Section) -> N2D2Error | None:
+    """Return the error for a key that changes the score of a target, to be raised when it is scored."""
     for entry in _SCORING:
-        if section.has(entry.pattern) and not entry.passes(section.text(entry.pattern)):
+        if section.has(entry.pattern) and not entry.is_same_behaviour(section.text(entry.pattern)):
             return entry.error(entry.pattern, section.where(entry.pattern))
     return None
 
 
-def _stored(values: Values, document: Document) -> tuple[Path, str, str, bool]:
-    """Reference of a TargetCompare."""
+def _stored_reference(values: Values, document: Document) -> tuple[Path, str, str, bool]:
+    """Return the reference of a TargetCompare."""
     path = resolve_path(values["DataPath"], document.folder) or Path(values["DataPath"])
     return path, values["Matching"], values["TargetFormat"], values["TargetTranspose"]
 
 
 def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[ScoreTarget]:
-    """The targets of a document; their layers become the network outputs.
+    """Return the targets of a document. Their layers become the network outputs.
 
-    Without any, the graph's outputs (or its last layer) are scored, with a notice. When only `describing`, the layers
-    are all that is read of them.
+    Without a target, the graph outputs (or the last layer) are scored, with a notice. If `describing`, only layer names are
+    read.
 
     Raises:
-        N2D2Error: E219 a target of an unknown layer; the warning W219 when `describing`.
+        N2D2Error: E219 for a target of an unknown layer; the warning W219 if `describing`.
     """
     targets, errors = [], []
     known = [name for node in graph.nodes for name in node.source]
@@ -141,7 +143,7 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
         if not dot:
             continue
         values = None if describing else TARGET.read(section)
-        found = _layers(layer, graph)
+        found = _target_layers(layer, graph)
         if not describing and any(tensor in graph.inputs for tensor in found.values()):
             errors.append(
                 N2D2Error("E219", f"the target's layer '{layer}' is an input", where=section.location, remedy="name a layer")
@@ -155,7 +157,7 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
             else:
                 errors.append(N2D2Error("E219", what, where=section.location, remedy=remedy))
         for name, tensor in found.items():
-            targets.append(_target(f"{name}.Target{suffix}", tensor, section, values, document))
+            targets.append(_read_target(f"{name}.Target{suffix}", tensor, section, values, document))
     ErrorList.raise_if(errors)
     if not targets:
         if not graph.outputs:

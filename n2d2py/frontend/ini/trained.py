@@ -1,8 +1,7 @@
-"""Keys of quantization-aware training (QAT): what the quantizers of a trained network are, in the sections of its layers.
+"""Keys of quantization-aware training (QAT) in layer sections: the quantizers that a network was trained with.
 
-QWeight stands in sections of layers with weights, QAct in those of layers with an activation, which it replaces. Elsewhere they
-are
-refused: without them the network would be another one.
+QWeight belongs to layers with weights; QAct belongs to layers with an activation and replaces it. Both keys are refused
+elsewhere: ignoring them would change the network.
 """
 
 from __future__ import annotations
@@ -25,38 +24,42 @@ _QAT = Ignored(
     changes=True,
 )
 _NAMES = ("QWeight*", "QAct*", "QBias*")
-QUANTIZED_ELSEWHERE = _QAT.of(*_NAMES)
-"""These keys in sections that hold no layers: refused."""
+QUANTIZED_ELSEWHERE = _QAT.for_keys(*_NAMES)
+"""QAT keys in sections other than layers: refused."""
 QUANTIZED_TRAINING = tuple(replace(each, changes=False) for each in QUANTIZED_ELSEWHERE)
-"""These keys in sections of layers: `check_trained_keys` refuses what the layer does not have, but in descriptions."""
-_OLDER = replace(_QAT, remedy="use QAct and QWeight; remove the keys only if the weights were trained without them")
-QUANTIZED_ACTIVATION = _OLDER.of("ActivationFunction.Quantization*", "ActivationFunction.Log2Rounding*")
+"""QAT keys in layer sections. `check_trained_keys` refuses those that do not apply to the layer, except with -describe."""
+_QAT_BEFORE = replace(_QAT, remedy="use QAct and QWeight; remove the keys only if the weights were trained without them")
+QUANTIZED_ACTIVATION = _QAT_BEFORE.for_keys("ActivationFunction.Quantization*", "ActivationFunction.Log2Rounding*")
 
 
-def _steps(value: int) -> None:
+def _check_range(value: int) -> None:
     if value not in RANGES:
         what = f"{value} steps do not match a number of bits"
         raise Unreadable(what, f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122")
 
 
-def _positive(value: float) -> None:
+def _check_sign(value: float) -> None:
     if value <= 0:
         raise Unreadable(f"{value:g} is not above 0", "give a value above 0", "E122")
 
 
-QUANTIZER_SOLVERS = TRAINING.of("QWeightSolver*", "QWeight.Solver*", "QActSolver*", "QAct.Solver*")
+QUANTIZER_SOLVERS = TRAINING.for_keys("QWeightSolver*", "QWeight.Solver*", "QActSolver*", "QAct.Solver*")
 """Solvers of quantizers, in the section of a layer or in its ConfigSection."""
-_SOLVERS = QUANTIZER_SOLVERS + TRAINING.of(
+_SOLVERS = QUANTIZER_SOLVERS + TRAINING.for_keys(
     *"""
     QWeight.Pruning* QWeight.Threshold QWeight.Delta QWeight.StartThreshold QWeight.StepSizeThreshold
     QWeight.GammaThreshold
     """.split()
 )
-_INITIAL_STEP = "LSQ: training takes its first step from the first batch"
 
 
-def _first_step(name: str) -> Key:
-    return Key(name, Kind.BOOL, True, _INITIAL_STEP, ignored=TRAINING)
+def _range_key(name: str, values: str) -> Key:
+    doc = f"Number of steps of the {values}: 1, 3, 7, 15, ... 255 for 1 to 8 bits."
+    return Key(name, Kind.UINT, 255, doc, check=_check_range)
+
+
+def _step_key(name: str) -> Key:
+    return Key(name, Kind.BOOL, True, "LSQ: training takes its first step from the first batch", ignored=TRAINING)
 
 
 _TEXTS = """
@@ -68,13 +71,13 @@ QWeight.ApplyScaling: SAT: 1 for weights that were divided by sqrt(NbOutputs * v
 _WEIGHT_KEYS = keys(
     _TEXTS,
     Key("QWeight", Kind.ENUM, "", "Quantizer used to train the weights. Empty: none.", ("SAT", "LSQ", "Prune", "")),
-    Key("QWeight.Range", Kind.UINT, 255, "Number of steps of the weights: 1, 3, 7, 15, ... 255 for 1 to 8 bits.", check=_steps),
+    _range_key("QWeight.Range", "weights"),
     Key("QWeight.QuantMode", Kind.ENUM, "Default", choices=("Default", "Integer", "Symmetric", "Asymmetric", "FullRange")),
     Key("QWeight.Mode", Kind.ENUM, "Default", choices=("Default", "Integer"), ignored=TRAINING),
-    Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_positive),
+    Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_check_sign),
     Key("QWeight.PerChannel", Kind.BOOL, False, "LSQ: one step size per output. Extension of n2d2py."),
-    _first_step("QWeight.SetOptInitStepSize"),
-    _first_step("QWeight.StepOptInitStepSize"),
+    _step_key("QWeight.SetOptInitStepSize"),
+    _step_key("QWeight.StepOptInitStepSize"),
     Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only scaled to [-1, 1]."),
     Key("QWeight.ApplyScaling", Kind.BOOL, False),
 )
@@ -86,40 +89,40 @@ _ACTIVATION_KEYS = (
         "Quantizer used to train the output, which replaces a rectifier. Empty: none.",
         ("SAT", "LSQ", ""),
     ),
-    Key("QAct.Range", Kind.UINT, 255, "Number of steps of the output: 1, 3, 7, 15, ... 255 for 1 to 8 bits.", check=_steps),
-    Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: clipping value, if the weights contain none.", check=_positive),
-    Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_positive),
-    _first_step("QAct.SetOptInitStepSize"),
-    _first_step("QAct.StepOptInitStepSize"),
+    _range_key("QAct.Range", "output"),
+    Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: clipping value, if the weights contain none.", check=_check_sign),
+    Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_check_sign),
+    _step_key("QAct.SetOptInitStepSize"),
+    _step_key("QAct.StepOptInitStepSize"),
 )
-_OF_OTHERS = {
+_UNUSED_KEYS = {
     "SAT": ("QWeight.StepSize", "QWeight.PerChannel", "QAct.StepSize"),
     "LSQ": ("QWeight.QuantMode", "QWeight.ApplyQuantization", "QWeight.ApplyScaling", "QAct.Alpha"),
 }
-"""The keys that have no effect with a quantizer."""
+"""Keys without effect, by quantizer."""
 
 
-def _with(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
-    """The schema with its own keys instead of the entry for all of that pattern."""
+def _with_keys(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
+    """Return the schema with these keys rather than the entry for `pattern`."""
     kept = tuple(entry for entry in schema.accepted if entry.pattern != pattern)
     return replace(schema.extended(*keys), accepted=(*_SOLVERS, *kept))
 
 
 def with_trained_weights(schema: Schema) -> Schema:
-    """A layer's schema with the keys of QWeight."""
-    return _with(schema, _WEIGHT_KEYS, "QWeight*")
+    """Return a layer schema with the keys of QWeight."""
+    return _with_keys(schema, _WEIGHT_KEYS, "QWeight*")
 
 
 def with_trained_activation(schema: Schema) -> Schema:
-    """A layer's schema with the keys of QAct."""
-    return _with(schema, _ACTIVATION_KEYS, "QAct*")
+    """Return a layer schema with the keys of QAct."""
+    return _with_keys(schema, _ACTIVATION_KEYS, "QAct*")
 
 
 def check_trained_keys(section: Section, schema: Schema) -> None:
-    """Refuse keys of QAT in the section of a layer that has no such thing.
+    """Refuse QAT keys that do not apply to the layer of a section.
 
     Raises:
-        N2D2Error: E242 with all names of such keys.
+        N2D2Error: E242 with all names of these keys.
     """
     entries = [entry for entry in schema.accepted if entry in QUANTIZED_TRAINING]
     names = [name for name in section.keys() if any(wildcard_match(entry.pattern, name) for entry in entries)]
@@ -135,8 +138,8 @@ def check_trained_keys(section: Section, schema: Schema) -> None:
         )
 
 
-def warn_of_other_quantizers(values: Values) -> None:
-    """W422 for keys, other than their defaults, of a quantizer that a layer does not have: of SAT with LSQ, or without any."""
+def warn_about_unused_quantizer_keys(values: Values) -> None:
+    """Warn W422 for keys, if not at their defaults, of a quantizer that a layer lacks: of SAT with LSQ, or without any."""
     for kind, known in (("QWeight", _WEIGHT_KEYS), ("QAct", _ACTIVATION_KEYS)):
         if kind not in values:
             continue
@@ -144,7 +147,7 @@ def warn_of_other_quantizers(values: Values) -> None:
         names = [
             key.name
             for key in known
-            if not key.ignored and values[key.name] != key.default and (not used or key.name in _OF_OTHERS.get(used, ()))
+            if not key.ignored and values[key.name] != key.default and (not used or key.name in _UNUSED_KEYS.get(used, ()))
         ]
         if names:
             log.warning(
@@ -158,7 +161,7 @@ def warn_of_other_quantizers(values: Values) -> None:
 
 
 def has_quantized_training(document: Document) -> bool:
-    """True if layers of a document have quantizers that they were trained with."""
+    """True if a layer of the document was trained with quantizers."""
     return any(
         section.used and section.has(key) and section.text(key).strip()
         for section in document.sections
@@ -167,10 +170,10 @@ def has_quantized_training(document: Document) -> bool:
 
 
 def refuse_quantized_training(document: Document) -> None:
-    """Refuse keys of QAT outside of sections, and those of early versions of N2D2 in any section, used or not.
+    """Refuse QAT keys outside of sections, and those of early versions of N2D2 in any section, used or not.
 
     Raises:
-        N2D2Error: E242 with all names of keys, one for each kind of them.
+        N2D2Error: E242 with all names of keys, one error for each kind.
     """
     errors = []
     for entry in (*QUANTIZED_ELSEWHERE, *QUANTIZED_ACTIVATION):

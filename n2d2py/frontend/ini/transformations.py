@@ -1,4 +1,4 @@
-"""[section] Type=Transformation: transformations of stimuli as layers: functions of single values, crops, turns."""
+"""[section] Type=Transformation: transformations as layers: point-wise functions, crops, flips, reshapes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 
 _FILTERS = {"Erode": (-1,), "Dilate": (1,), "Opening": (-1, 1), "Closing": (1, -1)}
-"""Morphological filters: minima (-1) and maxima (1) over a window."""
+"""Morphological filters: minimum (-1) or maximum (1) over a window."""
 _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
 
 _TRANSFORMATION = LAYER.extended(
@@ -72,19 +72,19 @@ _TRANSFORMATION = LAYER.extended(
 
 @ini("Transformation", _TRANSFORMATION)
 # ---- transformations ----------------------------------------------------------------------------
-def _transformation(context: LayerContext) -> None:
+def _build_transformation(context: LayerContext) -> None:
     name = context.values["Transformation"].removesuffix("Transformation")
     if name not in _TRANSFORMATIONS:
         what = f"Transformation={context.values['Transformation']} cannot be a layer"
         remedy = "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS)
         raise context.fail("E234", what, remedy, "Transformation")
     as_images(context)
-    _TRANSFORMATIONS[name](context, context.joined())
+    _TRANSFORMATIONS[name](context, context.concat_inputs())
     require_channels(context, context.name)
 
 
-def _given(context: LayerContext, *names: str) -> list:
-    """The values of keys that this transformation needs."""
+def _require_values(context: LayerContext, *names: str) -> list:
+    """Return the values of required keys."""
     for name in names:
         if context.values[name] in (None, ()):
             what = f"Transformation={context.values['Transformation']} requires {name}"
@@ -94,7 +94,7 @@ def _given(context: LayerContext, *names: str) -> list:
 
 def _range_affine(context: LayerContext, tensor: str) -> None:
     values, count = context.values, channels(context.graph.shape(tensor))
-    _given(context, "FirstOperator", "FirstValue")
+    _require_values(context, "FirstOperator", "FirstValue")
     gain, shift = np.ones(count), np.zeros(count)
     for which in ("First", "Second"):
         operands: Sequence[float] = values[f"{which}Value"]
@@ -113,7 +113,7 @@ def _range_affine(context: LayerContext, tensor: str) -> None:
 
 
 def _range_clipping(context: LayerContext, tensor: str) -> None:
-    low, high = _given(context, "RangeMin", "RangeMax")
+    low, high = _require_values(context, "RangeMin", "RangeMax")
     if low >= high:
         raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
     count = channels(context.graph.shape(tensor))
@@ -126,7 +126,7 @@ def _range_clipping(context: LayerContext, tensor: str) -> None:
 
 
 def _threshold_transformation(context: LayerContext, tensor: str) -> None:
-    (threshold,) = _given(context, "Threshold")
+    (threshold,) = _require_values(context, "Threshold")
     values = context.values
     _check_operation(context, OPERATIONS)
     context.add(Activation(threshold_function(values["Operation"], threshold, values["MaxValue"])), [tensor])
@@ -139,31 +139,31 @@ def _check_operation(context: LayerContext, known: Iterable[str]) -> None:
 
 
 def _morphology(context: LayerContext, tensor: str) -> None:
-    """Maxima over a window around each position, and minima as those of -x."""
-    (size,) = _given(context, "Size")
+    """Add a maximum over a window around each position; a minimum is computed as the maximum of -x."""
+    (size,) = _require_values(context, "Size")
     _check_operation(context, _FILTERS)
     before, count = size // 2, channels(context.graph.shape(tensor))
     pool = Pool("Max", (size, size), pads=(before, before, size - 1 - before, size - 1 - before))
     negative = {"weights": np.full(count, -1, np.float32), "bias": np.zeros(count, np.float32)}
     for step, sign in enumerate(_FILTERS[context.values["Operation"]]):
         if sign < 0:
-            tensor = context.helper(f"negative{step}", Affine(), [tensor], negative)
+            tensor = context.add_helper(f"negative{step}", Affine(), [tensor], negative)
         for again in range(context.values["NbIterations"]):
-            tensor = context.helper(f"maximum{step}_{again}", pool, [tensor])
+            tensor = context.add_helper(f"maximum{step}_{again}", pool, [tensor])
         if sign < 0:
-            tensor = context.helper(f"minimum{step}", Affine(), [tensor], negative)
+            tensor = context.add_helper(f"minimum{step}", Affine(), [tensor], negative)
     context.add(Identity(), [tensor])
 
 
 def _rescale(context: LayerContext, tensor: str) -> None:
-    width, height = _given(context, "Width", "Height")
+    width, height = _require_values(context, "Width", "Height")
     if min(width, height) < 1:
         raise context.fail("E234", f"the size {width}x{height} is empty", "give at least 1", "Width")
     context.add(Resize((height, width), "Bilinear", "HalfPixel"), [tensor])
 
 
 def _pad_crop(context: LayerContext, tensor: str) -> None:
-    width, height = _given(context, "Width", "Height")
+    width, height = _require_values(context, "Width", "Height")
     h, w = context.graph.shape(tensor)[2:]
     down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
     if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
@@ -174,7 +174,7 @@ def _pad_crop(context: LayerContext, tensor: str) -> None:
 
 
 def _slice(context: LayerContext, tensor: str) -> None:
-    width, height = _given(context, "Width", "Height")
+    width, height = _require_values(context, "Width", "Height")
     x, y = context.values["OffsetX"], context.values["OffsetY"]
     h, w = context.graph.shape(tensor)[2:]
     width, height = width or w - x, height or h - y
@@ -192,10 +192,10 @@ def _flip(context: LayerContext, tensor: str) -> None:
 
 
 _GRAY = (0.114, 0.587, 0.299)
-"""Of blue, green and red, as OpenCV weighs them."""
+"""Weights of blue, green and red, as in OpenCV."""
 
 
-def _three_channels(context: LayerContext, tensor: str, key: str) -> None:
+def _require_three_channels(context: LayerContext, tensor: str, key: str) -> None:
     count = channels(context.graph.shape(tensor))
     if count != 3:
         what = f"{key}={context.values[key]} requires 3 channels, but the input has {count}"
@@ -207,7 +207,7 @@ def _color_space(context: LayerContext, tensor: str) -> None:
     if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
         what = f"ColorSpace={space} is not supported in a layer"
         raise context.fail("E234", what, "use RGB, or convert the stimuli in [sp.Transformation]", "Transformation")
-    _three_channels(context, tensor, "ColorSpace")
+    _require_three_channels(context, tensor, "ColorSpace")
     context.add(Identity() if space == "BGR" else IndexSelect(((2, 1, 0), None, None)), [tensor])
 
 
@@ -216,7 +216,7 @@ def _channel_extraction(context: LayerContext, tensor: str) -> None:
     if name not in ("Blue", "Green", "Red", "Gray"):
         remedy = "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]"
         raise context.fail("E234", f"CSChannel={name} is not supported in a layer", remedy, "Transformation")
-    _three_channels(context, tensor, "CSChannel")
+    _require_three_channels(context, tensor, "CSChannel")
     if name != "Gray":
         context.add(IndexSelect(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])
         return
@@ -224,8 +224,8 @@ def _channel_extraction(context: LayerContext, tensor: str) -> None:
     context.add(Conv(), [tensor], {"weights": weights, "bias": np.zeros(1, np.float32)})
 
 
-def _reshaped(context: LayerContext, tensor: str) -> None:
-    (rows,) = _given(context, "NbRows")
+def _reshape(context: LayerContext, tensor: str) -> None:
+    (rows,) = _require_values(context, "NbRows")
     _, count, h, w = context.graph.shape(tensor)
     columns = context.values["NbCols"] or h * w // max(rows, 1)
     if rows * columns != h * w:
@@ -245,5 +245,5 @@ _TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
     "Flip": _flip,
     "ColorSpace": _color_space,
     "ChannelExtraction": _channel_extraction,
-    "Reshape": _reshaped,
+    "Reshape": _reshape,
 }

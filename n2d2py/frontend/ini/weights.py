@@ -1,4 +1,4 @@
-"""Stored weights (`-w`): N2D2's .syntxt folders (two files for a layer, or one), .npz files, folders of .npy."""
+"""Stored weights (`-w`): N2D2's .syntxt folders (one or two files per layer), .npz files, folders of .npy files."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from n2d2py.files import DamagedArray, marked_file_name, plain_file_name, read_n
 from n2d2py.frontend.ini.recipes import LayerRecipe
 
 ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
-"""Name in the files -> role of a parameter in the graph."""
+"""Parameter roles in the graph by name in the files."""
 QUANTIZED_WEIGHTS = ("quant_weights", "quant_weights_quant")
 """N2D2's names of quantized weights, without and with ApplyScaling."""
 _LONGEST_NAME = 230
-"""Bytes of a file's name before its ending, beyond which no file system has it."""
+"""Limit of a file name without suffix, in bytes, as in common file systems."""
 
 
 class WeightStore:
     """Arrays by layer and name ("weights", "biases", "scales", "means", "variances").
 
-    `initial` collects the layers that kept initial values. `path` is a folder, an .npz file, or None for nothing.
-    With `ignore_missing` an absent array is a notice and the layer keeps its initial values; else it is E421.
-    `recipes` collects how the layers are trained; where it is not None, they are built with their real weights, without
-    quantizers.
+    `initial` collects the layers that keep initial values. `path` is a folder, an .npz file, or None for no weights. With
+    `ignore_missing`, a missing array is a notice and the layer keeps its initial values; else it is E421. `recipes` collects
+    the training settings of layers. If it is not None, layers are built with real weights, without quantizers.
     """
 
     def __init__(self, path: Path | None, *, ignore_missing: bool = False):
@@ -49,17 +48,17 @@ class WeightStore:
         rows: Sequence[int] = (),
         order: Sequence[int] = (),
     ) -> np.ndarray:
-        """The stored array in the shape of `initial`, or `initial` when nothing is to be loaded.
+        """Return the stored array in the shape of `initial`, or `initial` if no weights are loaded.
 
-        `rows`: how many weights each output of the layer has. Instead of <layer>_weights and <layer>_biases there may
-        be one file <layer>.syntxt, with the weights of each output followed by its bias. `order`: which axis of `initial`
-        each axis of the stored array is; its values are given in the order in which they are stored.
+        `rows`: number of weights of each output. Instead of <layer>_weights and <layer>_biases there may be one file
+        <layer>.syntxt, with the weights of each output followed by its bias. `order`: axis of `initial` for each axis of the
+        stored array. The returned values are in stored order.
 
         Raises:
-            N2D2Error: E421 absent, E422 unreadable or not numbers, E423 another number of values, or an array of
-                another shape (but for axes of 1), E424 values that are not finite.
+            N2D2Error: E421 missing, E422 unreadable or not numbers, E423 a wrong number of values or a wrong shape (axes of 1
+                aside), E424 values that are not finite.
         """
-        found = self._find(layer, name) or self._of_one_file(layer, name, rows)
+        found = self._find(layer, name) or self._find_in_layer_file(layer, name, rows)
         if found is None and self.path is None:
             self.initial.append(layer)
             return initial
@@ -91,11 +90,11 @@ class WeightStore:
             raise N2D2Error("E424", f"{source} contains NaN or infinity", where=where, remedy="check the training")
         return array.astype(np.float32).reshape(initial.shape)
 
-    def _of_one_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
-        """The weights or biases of <layer>.syntxt; without biases where the file holds weights only."""
+    def _find_in_layer_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
+        """Return the weights or biases of <layer>.syntxt; no biases if the file has only weights."""
         if self.path is None or name not in ("weights", "biases"):
             return None
-        places = (self.path / f"{stem}.syntxt" for stem in _stems(layer))
+        places = (self.path / f"{stem}.syntxt" for stem in _file_stems(layer))
         file = next((file for file in places if file.is_file()), None)
         if file is None:
             return None
@@ -113,8 +112,8 @@ class WeightStore:
         is_bias[np.cumsum(np.array(rows) + 1) - 1] = True
         return values[is_bias if name == "biases" else ~is_bias], str(file)
 
-    def keep(self, layer: str, name: str, array: np.ndarray) -> None:
-        """Let `array`, of a file that brings its own weights, stand for what is not stored of that layer."""
+    def set_default(self, layer: str, name: str, array: np.ndarray) -> None:
+        """Use `array`, from a file with its own weights, unless an array is stored for that layer."""
         if not any(self.has(layer, each) for each in (name, *QUANTIZED_WEIGHTS)):
             self._arrays[f"{layer}_{name}"] = array
 
@@ -128,7 +127,7 @@ class WeightStore:
             return self._arrays[key], f"{self.path}:{key}"
         if self.path is None or not self.path.is_dir():
             return None
-        for stem in _stems(layer):
+        for stem in _file_stems(layer):
             for ending in (".npy", ".syntxt"):
                 file = self.path / f"{stem}_{name}{ending}"
                 if file.is_file():
@@ -136,8 +135,8 @@ class WeightStore:
         return None
 
 
-def _stems(layer: str) -> Iterator[str]:
-    """A layer's name as files have it: marked first, which no other layer's file is called."""
+def _file_stems(layer: str) -> Iterator[str]:
+    """Yield the file names of a layer: first the marked one, which is unique to it."""
     yield marked_file_name(layer)
     plain = plain_file_name(layer)
     if len(plain.encode()) < _LONGEST_NAME:
@@ -145,7 +144,7 @@ def _stems(layer: str) -> Iterator[str]:
 
 
 def _is_text(source: str) -> bool:
-    """True if an array is of a file that holds numbers without a shape."""
+    """True if an array is of a file with numbers but no shape."""
     return source.endswith(".syntxt")
 
 
@@ -168,7 +167,7 @@ _READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def _read(file: Path, form: str) -> Any:
-    """Content of a file in one of the forms: an array, or arrays by name; E422 for one that cannot be read."""
+    """Return the content of a file in one of the forms: an array, or arrays by name; E422 if it is unreadable."""
     reader, remedy = _READERS[form]
     try:
         return reader(file)
@@ -177,10 +176,10 @@ def _read(file: Path, form: str) -> Any:
 
 
 def open_weights(option: str | None, *, has_validation: bool, folder: Path, ignore_missing: bool) -> WeightStore:
-    """Meaning of `-w`: /dev/null for nothing, a folder or file; absent: weights_validation or weights, if there.
+    """Return the weights of `-w`: /dev/null for none, a folder or file; without -w, weights_validation or weights if present.
 
     Raises:
-        N2D2Error: E420 when the path does not exist.
+        N2D2Error: E420 if the path does not exist.
     """
     if option == "/dev/null":
         return WeightStore(None)

@@ -52,7 +52,7 @@ def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int
 
 @ini("ElemWise", _SCHEMA)
 def _build(context: LayerContext) -> None:
-    values, tensors = context.values, context.aligned()
+    values, tensors = context.values, context.align_ranks()
     count = channels(context.shapes[0])
     if values["NbOutputs"] != count:
         what = f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels"
@@ -90,4 +90,4 @@ def _scale_input(
         role: np.broadcast_to(np.array(given, np.float32), count).copy()
         for role, given in (("weights", weights), ("bias", used))
     }
-    return context.helper(f"coefficients{index}", Affine(), [tensor], params)
+    return context.add_helper(f"coefficients{index}", Affine(), [tensor], params)

@@ -110,7 +110,7 @@ _SCHEMA = LAYER.extended(
 
 @ini("Normalize", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
-    tensor = context.joined()
+    tensor = context.concat_inputs()
     size, is_l1 = require_channels(context, tensor), context.values["Norm"] == "L1"
     context.add(lp_normalize(size, 1) if is_l1 else Normalize(size, SMALLEST_SQUARE, False, summed=True), [tensor])
 

@@ -58,7 +58,7 @@ def _build(context: LayerContext) -> None:
         _check_size(context, outputs * count, MAX_CONNECTIONS)
         mapping = np.ones((outputs, count), bool)
     if mapping is None or (outputs == count and np.array_equal(mapping, np.eye(count, dtype=bool))):
-        context.add(op, [context.joined()], activation=read_activation(values))
+        context.add(op, [context.concat_inputs()], activation=read_activation(values))
     else:
         _add_mapped(context, op, mapping)
 
@@ -85,7 +85,7 @@ def _add_mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
         raise context.fail("E215", what, "correct the Mapping keys", "NbOutputs")
     _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    rows, tensor, activation = mapping[first[order]], context.joined(), read_activation(context.values)
+    rows, tensor, activation = mapping[first[order]], context.concat_inputs(), read_activation(context.values)
     if len(rows) == len(mapping):
         _add_pool(context, op, mapping, tensor, activation, None)
         return
@@ -101,7 +101,7 @@ def _add_pool(
     def last(op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         if suffix is None:
             return context.add(op, inputs, params, activation).output
-        name = context.helper(suffix, op, inputs, params)
+        name = context.add_helper(suffix, op, inputs, params)
         context.graph.nodes[-1].activation = activation
         return name
 
@@ -119,20 +119,20 @@ def _add_pool(
     chosen = np.where(chosen < count, chosen, chosen[:, :1])  # rows with fewer channels repeat their first one
     ways = chosen.T
     if len(ways) == 1:
-        return last(op, [context.helper("channels", _select_channels(ways[0]), [tensor])])
-    pooled = context.helper("pooled", op, [tensor])
+        return last(op, [context.add_helper("channels", _select_channels(ways[0]), [tensor])])
+    pooled = context.add_helper("pooled", op, [tensor])
     if len(ways) <= _MAX_OPERANDS:
-        parts = [context.helper(f"channels{index}", _select_channels(way), [pooled]) for index, way in enumerate(ways)]
+        parts = [context.add_helper(f"channels{index}", _select_channels(way), [pooled]) for index, way in enumerate(ways)]
         return last(ElemWise("Max"), parts)
     while True:  # all in one tensor, halved until one is left
         half = -(-len(ways) // 2)
         parts = [
-            context.helper(f"channels{len(ways)}_{index}", _select_channels(part.reshape(-1)), [pooled])
+            context.add_helper(f"channels{len(ways)}_{index}", _select_channels(part.reshape(-1)), [pooled])
             for index, part in enumerate((ways[:half], ways[-half:]))
         ]
         if half == 1:
             return last(ElemWise("Max"), parts)
-        pooled = context.helper(f"maximum{half}", ElemWise("Max"), parts)
+        pooled = context.add_helper(f"maximum{half}", ElemWise("Max"), parts)
         ways = np.arange(half * len(mapping)).reshape(half, len(mapping))
 
 

@@ -37,7 +37,7 @@ def _build(context: LayerContext) -> None:
     values = context.values
     as_images(context)
     size = (values["OutputHeight"], values["OutputWidth"])
-    tensor = context.joined()
+    tensor = context.concat_inputs()
     require_channels(context, tensor)
     if values["Mode"] == "NearestNeighbor":
         op = Resize(size)

@@ -1,4 +1,4 @@
-"""Batches of stimuli for a training: held in memory, read by threads, or by processes of PyTorch's DataLoader."""
+"""Batches of training samples: cached in memory, or read by threads or by processes of PyTorch's DataLoader."""
 
 # PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -18,35 +18,37 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 
-_HELD = 1 << 30
-"""Bytes of stimuli up to which they are read once and held."""
+_CACHE_BYTES = 1 << 30
+"""Samples up to this size are read once and cached."""
 
 
 class Source:
-    """Stimuli by positions; read once where they fit into memory and nothing is drawn."""
+    """Samples by position; cached if they fit into memory and do not differ between epochs."""
 
-    def __init__(self, stimuli: Stimuli, drawn: Callable[[int], Stimuli] | None = None, workers: int = 0):
-        """`drawn` gives the stimuli of an epoch, where those differ; `workers` processes read those, 0: threads of this one."""
+    def __init__(self, stimuli: Stimuli, epoch_stimuli: Callable[[int], Stimuli] | None = None, workers: int = 0):
+        """`epoch_stimuli` returns the samples of an epoch, if they differ; `workers` processes read them, 0: threads of this
+        process."""
         self.stimuli = stimuli
-        self._drawn = drawn
+        self._epoch_stimuli = epoch_stimuli
         self._workers = workers
         self._held: tuple[np.ndarray, np.ndarray] | None = None
-        if drawn is None and len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _HELD:
+        if epoch_stimuli is None and len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _CACHE_BYTES:
             batches = log.progress(stimuli.batches(256), "reading", total=-(-len(stimuli) // 256), unit="batch")
             self._held = np.concatenate([x for x, _, _ in batches]), _labels(stimuli, np.arange(len(stimuli)))
 
     def batches(self, parts: Sequence[np.ndarray], epoch: int = 0) -> Iterator[tuple[Tensor, np.ndarray]]:
-        """(x float32 (n, *shape), labels) at the positions of each part, as an epoch learns them; labels (n,), or (n, H, W) of pixels.
+        """Yield (x float32 (n, *shape), labels) at the positions of each part, for an epoch; labels (n,), or (n, H, W) for
+        pixels.
 
-        All parts but the last have one size: reading continues while a batch is learned.
+        All parts but the last have equal size. The next batches are read while one is trained on.
 
         Raises:
-            N2D2Error: what reading a stimulus raises, E434 when a process that reads dies.
+            N2D2Error: errors of reading a sample, and E434 if a reading process dies.
         """
         if self._held is not None:
             held, labels = self._held
             return ((torch.from_numpy(held[part]), labels[part]) for part in parts)
-        stimuli = self.stimuli if self._drawn is None else self._drawn(epoch)
+        stimuli = self.stimuli if self._epoch_stimuli is None else self._epoch_stimuli(epoch)
         if not parts:
             return iter(())
         if self._workers:
@@ -57,14 +59,14 @@ class Source:
 
 
 def _labels(stimuli: Stimuli, positions: np.ndarray) -> np.ndarray:
-    """The labels at positions: ids (n,), or (n, H, W) where each pixel has one."""
+    """Return the labels at positions: ids (n,), or (n, H, W) if each pixel has one."""
     if stimuli.label_map is None:
         return stimuli.labels[positions]
     return np.stack([stimuli.label_map(int(position)).astype(np.int32) for position in positions])
 
 
 class _Batches(Dataset):
-    """Whole batches of stimuli with labels, or what reading one raised: an error with a code does not pass PyTorch's own way whole."""
+    """Dataset of whole batches with labels. An error with a code is an item too, since PyTorch does not pass it on intact."""
 
     def __init__(self, stimuli: Stimuli):
         self._stimuli = stimuli
@@ -83,7 +85,7 @@ def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: i
         _Batches(stimuli),
         batch_sampler=[part.tolist() for part in parts],
         num_workers=workers,
-        collate_fn=_as_it_is,
+        collate_fn=_identity,
         multiprocessing_context="fork",
     )
     found = iter(loader)
@@ -98,5 +100,5 @@ def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: i
         yield batch[0], batch[1].numpy()
 
 
-def _as_it_is(batch: Any) -> Any:
+def _identity(batch: Any) -> Any:
     return batch

@@ -1,12 +1,10 @@
 """Stimuli of networks with several inputs: an .npz with an array for each, or a folder with a file for each.
 
-| given | holds |
-|---|---|
-| FILE.npz | an array (N, ...) under the name of each input, and label ids under y if any |
-| FOLDER with INPUT.npy files | an array (N, ...) in a file named after each input, and y.npy if any |
-| FOLDER with .npz files | a file for each stimulus: an array (...) under the name of each input |
+| given | content | |---|---| | FILE.npz | an array (N, ...) under the name of each input, and label ids under y if any | |
+FOLDER with INPUT.npy files | an array (N, ...) in a file named after each input, and y.npy if any | | FOLDER with .npz files |
+a file for each stimulus: an array (...) under the name of each input |
 
-In file names, characters of inputs' names other than letters, digits, - and . may be written as _.
+In file names, characters of input names other than letters, digits, - and . may be written as _.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from n2d2py.data.arrays import check_integers, check_type, open_npy, open_npz, plain
+from n2d2py.data.arrays import check_integers, check_type, open_npy, open_npz, to_sample_type
 from n2d2py.data.database.numpy_file import label_ids
 from n2d2py.data.input_data import InputData, open_data
-from n2d2py.data.preprocessing import scaled_bytes
+from n2d2py.data.preprocessing import scale_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
@@ -31,25 +29,24 @@ from n2d2py.graph.port import FilePort, plain_port
 
 _REMEDY = "give a .npz with an array for each input, or a folder with a file INPUT.npy for each"
 Inputs = Mapping[str, tuple[int, ...]]
-_Real = Callable[[str, np.ndarray], np.ndarray]
-"""The real numbers of what is stored for an input, by its name."""
+_ToReal = Callable[[str, np.ndarray], np.ndarray]
+"""Function from the name and the stored values of an input to its real values."""
 
 
-def open_several(
+def open_multi_input(
     source: InputData | Path | str,
     inputs: Inputs,
     input_range: tuple[float, float] = (0.0, 1.0),
     integers: Collection[str] = (),
     ports: Mapping[str, FilePort] = MappingProxyType({}),
 ) -> Stimuli:
-    """The stimuli for `inputs` (name -> shape without stimuli), each as one vector of all inputs in order.
+    """Return the stimuli for `inputs` (name -> shape of a stimulus), each as one vector of all inputs in order.
 
-    Bytes are scaled to the input range, as for one input, except those of the inputs of `integers`; everything else is taken
-    unchanged.
-    `ports`: the inputs as the file has them; those of integers take these.
+    Bytes are scaled to the input range, as for one input, except for the inputs in `integers`; all other values stay unchanged.
+    `ports`: inputs as declared by the file; their integer types are used.
 
     Raises:
-        N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 nothing there, E418 not finite.
+        N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 no data, E418 not finite.
     """
 
     ports = {name: ports.get(name) or plain_port((1, *shape)) for name, shape in inputs.items()}
@@ -60,15 +57,15 @@ def open_several(
             check_integers(part, kind, name)
             return kind.dequantize(part)
         if part.dtype == np.uint8 and name not in integers:
-            return scaled_bytes(plain(part), input_range)
-        return plain(part).astype(np.float32)
+            return scale_bytes(to_sample_type(part), input_range)
+        return to_sample_type(part).astype(np.float32)
 
     given = open_data(source)
     path = given.path
     if given.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
     if given.arrays is not None or (path.suffix == ".npz" and path.is_file()):
-        return _stacked(replace(given, labels=None).read(), given, inputs, ports, real)
+        return _stack_samples(replace(given, labels=None).read(), given, inputs, ports, real)
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} does not contain an array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
@@ -77,7 +74,7 @@ def open_several(
         if missing:
             raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
         labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-        return _stacked({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, ports, real)
+        return _stack_samples({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, ports, real)
     singles = sorted(path.glob("*.npz"))
     if not singles:
         raise N2D2Error("E416", f"{path} contains neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
@@ -86,10 +83,10 @@ def open_several(
         arrays = open_npz(singles[index])
         parts = []
         for name, shape in inputs.items():
-            part = _given(arrays, name, singles[index])
+            part = _input_array(arrays, name, singles[index])
             part = part if part.ndim and len(part) == 1 and part.shape[1:] == ports[name].sample else part[None]
-            parts.append(_samples(part, name, shape, ports[name], singles[index])[0])
-        return _joined(parts, inputs, singles[index].name, real)
+            parts.append(_check_samples(part, name, shape, ports[name], singles[index])[0])
+        return _concat_inputs(parts, inputs, singles[index].name, real)
 
     load(0)
     labels = np.full(len(singles), -1) if given.labels is None else label_ids(given.labels, np.empty((len(singles), 1)), path)
@@ -97,7 +94,7 @@ def open_several(
 
 
 def array_files(folder: Path, inputs: Iterable[str]) -> dict[str, Path]:
-    """Where a folder holds the array of each input, by its name."""
+    """Return the array file of each input in a folder, by input name."""
     return {name: folder / f"{_file_name(name)}.npy" for name in inputs}
 
 
@@ -109,7 +106,7 @@ def _shape(inputs: Inputs) -> tuple[int, ...]:
     return (sum(prod(shape) for shape in inputs.values()),)
 
 
-def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarray:
+def _input_array(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarray:
     if name not in arrays:
         what = f"{path} contains no array '{name}', only {', '.join(arrays)}"
         raise N2D2Error("E414", what, remedy="store an array under the name of each input")
@@ -117,12 +114,12 @@ def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarra
     return arrays[name]
 
 
-def _stacked(
-    arrays: Mapping[str, np.ndarray], source: InputData, inputs: Inputs, ports: Mapping[str, FilePort], real: _Real
+def _stack_samples(
+    arrays: Mapping[str, np.ndarray], source: InputData, inputs: Inputs, ports: Mapping[str, FilePort], real: _ToReal
 ) -> Stimuli:
-    """Arrays with an axis of stimuli in front; y has the labels, unless an input is called so."""
+    """Return arrays with a leading axis of stimuli; y has the labels, unless an input has this name."""
     path = source.path
-    given = [_samples(_given(arrays, name, path), name, shape, ports[name], path) for name, shape in inputs.items()]
+    given = [_check_samples(_input_array(arrays, name, path), name, shape, ports[name], path) for name, shape in inputs.items()]
     count = len(given[0])
     for array, name in zip(given, inputs, strict=True):
         if len(array) != count:
@@ -140,12 +137,12 @@ def _stacked(
         [f"{path.name}[{index}]" for index in range(count)],
         labels.reshape(-1),
         _shape(inputs),
-        lambda index: _joined([array[index] for array in given], inputs, f"stimulus {index} of {path.name}", real),
+        lambda index: _concat_inputs([array[index] for array in given], inputs, f"stimulus {index} of {path.name}", real),
     )
 
 
-def _samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePort, path: Path) -> np.ndarray:
-    """An array in the axes of the file as samples of the network's input; one of a vector may have any axes."""
+def _check_samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePort, path: Path) -> np.ndarray:
+    """Return an array in the file's axes as samples of the network input; samples of a vector input may have any axes."""
     found = port.samples(array, (1, *shape))
     if found is None and array.ndim and len(port.dims) == 2 and prod(array.shape[1:]) == prod(shape):
         found = array.reshape(len(array), *shape)
@@ -158,7 +155,7 @@ def _samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePor
     return found
 
 
-def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, real: _Real) -> np.ndarray:
+def _concat_inputs(parts: list[np.ndarray], inputs: Inputs, title: str, real: _ToReal) -> np.ndarray:
     vectors = []
     for part, name in zip(parts, inputs, strict=True):
         vectors.append(real(name, part).reshape(-1))

@@ -1,4 +1,4 @@
-"""Plots of a score: confusion matrix, figures by class, rate over the stimuli, segmented images."""
+"""Plots of a score: confusion matrix, metrics by class, running rate, segmented images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_LABEL = (0, 0, 0)
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of matplotlib without a display, and its axes.
+    """Return a matplotlib figure that needs no display, and its axes.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -54,7 +54,7 @@ def draw_confusion(score: Score, path: Path) -> None:
 
 @plain_text()
 def confusion_figure(score: Score) -> Figure:
-    """The confusion matrix: shares of each label, colours by share^0.45 so that rare errors show.
+    """Return the plot of the confusion matrix as shares of each label, with colours by share^0.45 to make rare errors visible.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -90,7 +90,7 @@ def confusion_figure(score: Score) -> Figure:
 
 @plain_text()
 def draw_class_scores(score: Score, path: Path) -> None:
-    """Write a PNG with sensitivity, precision and IU of each class.
+    """Write a PNG of the sensitivity, precision and IU of each class.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -111,7 +111,7 @@ def draw_class_scores(score: Score, path: Path) -> None:
 
 @plain_text()
 def draw_curve(rates: np.ndarray, what: str, path: Path) -> None:
-    """Write a PNG of percents over the number of stimuli.
+    """Write a PNG of percentages over the number of samples.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -126,14 +126,14 @@ def draw_curve(rates: np.ndarray, what: str, path: Path) -> None:
 
 
 def palette(classes: int, hue: float = 0) -> np.ndarray:
-    """Colours of the outputs, uint8 (K + 1, 3) red, green, blue: hues evenly spread from the angle `hue` (degrees);
-    the last one, black, is that of no label."""
+    """Return colours of the outputs, uint8 (K + 1, 3) red, green, blue: evenly spaced hues from `hue` (degrees); black for no
+    label."""
     colours = [hsv_to_rgb((hue / 360 + k / classes) % 1, 1.0, 1.0 if k % 2 == 0 else 0.7) for k in range(classes)]
     return np.rint(255 * np.array([*colours, _NO_LABEL])).astype(np.uint8)
 
 
 def write_segmentation(pixels: Pixels, folder: Path, hue: float = 0) -> None:
-    """Write <index>_estimated.png and, where there are labels, <index>_label.png of the first stimuli."""
+    """Write <index>_estimated.png and, with labels, <index>_label.png of the first samples."""
     from PIL import Image
 
     colours = palette(len(pixels.confusion), hue)
