@@ -1,4 +1,4 @@
-"""Network files of other frameworks, by their endings, and models of other frameworks in memory."""
+"""Models of other frameworks: files by extension, and models in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.model import load_tflite
 
 Source = Path | onnx.ModelProto
-"""A network: its file, or ONNX in memory."""
+"""A network: its file, or an ONNX model in memory."""
 
 
 def load_model(
@@ -31,9 +31,10 @@ def load_model(
     encodings: Path | None = None,
     cut: Cut = WHOLE,
 ) -> OnnxModel:
-    """The model of an ONNX or TFLite file, or of ONNX in memory; what `load_onnx` and `load_tflite` raise.
+    """Return the model of an ONNX or TFLite file, or of ONNX in memory; errors as `load_onnx` and `load_tflite`.
 
-    `cut` names tensors that become inputs and outputs. `encodings`, of an ONNX file alone, is a file of AIMET that says how its tensors are quantized.
+    `cut` names tensors that become inputs and outputs. `encodings` is an AIMET file with quantization parameters, for ONNX
+    only.
 
     Raises:
         N2D2Error: E315 encodings of a TFLite file.
@@ -47,10 +48,11 @@ def load_model(
 
 
 def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
-    """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module` with example inputs.
+    """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module` with example
+    inputs.
 
     Args:
-        example_inputs: a tensor or a tuple of tensors with batch 1; only of a module, which is exported in evaluation mode.
+        example_inputs: a tensor or a tuple of tensors with batch 1; only for a module, which is exported in evaluation mode.
 
     Raises:
         N2D2Error: E008 another type, example inputs that are missing or have no effect, a module that torch.onnx cannot export.
@@ -73,7 +75,7 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
 
 
 def _exported(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
-    """A module as torch.onnx exports it: by its new exporter where onnxscript is installed."""
+    """Export a module by torch.onnx, with its new exporter if onnxscript is installed."""
     inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     training, file, is_new = module.training, io.BytesIO(), find_spec("onnxscript") is not None
     try:

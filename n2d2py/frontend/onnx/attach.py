@@ -34,9 +34,10 @@ def attach_onnx(
 ) -> list[str]:
     """Add the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
-    Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
-    decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully connected
-    layer gives, is taken for an image of one pixel and such an image for a vector; an image of one line or column for a sequence. `encodings` is a file of AIMET, `cut` names its ends.
+    Returns the tensors with its outputs, which become outputs of `graph`. The sizes of the parents win. A size that differs
+    from the file is a warning unless `ignore_input_size`. A vector (output of a fully connected layer) also serves as a 1x1
+    image and vice versa; an image of one row or column serves as a sequence. `encodings` is an AIMET file; `cut` names the ends
+    of the imported part.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
@@ -62,15 +63,15 @@ def attach_onnx(
 
 
 def used_twice(name: str, where: Location) -> N2D2Error:
-    """Error for a layer of the INI with the name of one of the file."""
+    """Return the error for an INI layer with the same name as a layer of the file."""
     what = f"layer name '{name}' is used by both the INI and the ONNX graph"
     return N2D2Error("E312", what, where=where, remedy="rename the section")
 
 
 def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
-    """The parent in the rank that is declared: an image of one pixel as a vector and back, one of a line as a sequence (C, L).
+    """Return the parent in the declared rank: a 1x1 image as a vector and back, a one-row image as a sequence (C, L).
 
-    The parent itself where it is neither, or fits.
+    Other parents are returned unchanged.
     """
     shape = graph.shape(parent)
     single = all(size in (None, 1) for size in (*shape[2:], *declared[2:]))
@@ -92,7 +93,7 @@ def _fit(
     where: Location | None,
     provided: bool,
 ) -> Shape:
-    """The parent's shape, checked against the declared one; `provided`: it is an input of the network."""
+    """Return the parent's shape, checked against the declared one; `provided`: it is an input of the network."""
     given, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
         raise N2D2Error(

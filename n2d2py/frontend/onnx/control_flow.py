@@ -1,4 +1,4 @@
-"""Loops whose number of steps is known, step after step, and sequences as the list of their tensors."""
+"""Unrolling of loops with a known number of steps, and sequences as lists of tensors."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SEQUENCES = (
     *("SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement"),
 )
 _MOST_STEPS = 1024
-"""Steps of a loop, whose layers all become layers of the network."""
+"""Largest number of steps of a loop; each adds its layers to the network."""
 _UNKNOWN = "its number of steps is computed at run time"
 
 
 def unrolled(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
-    """The nodes of all steps of a Loop or a Scan; each is to be imported before the next one is asked for.
+    """Yield the nodes of all steps of a Loop or a Scan; the caller imports each before it requests the next.
 
     Raises:
-        Unsupported: where the number of steps depends on the inputs of the network.
+        Unsupported: the number of steps depends on the inputs of the network.
     """
     with refusing_misfits():
         yield from (_loop if parts.proto.op_type == "Loop" else _scan)(parts, parts.attribute("body"), tensors)
@@ -87,7 +87,7 @@ def _scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onn
 
 
 def _ends(parts: Parts, states: Sequence[str], made: Sequence[tuple[list[str], int]]) -> list[onnx.NodeProto]:
-    """The nodes that give the outputs of a loop: the last states, and what the steps made along new axes."""
+    """Add the nodes of a loop's outputs: the last states, and the step results stacked along new axes; return all nodes."""
     for out, name in enumerate(states):
         if parts.proto.output[out]:
             parts.add("Identity", name, out=out)
@@ -102,7 +102,7 @@ def _check_steps(steps: int | np.ndarray) -> None:
 
 
 def body_nodes(body: onnx.GraphProto, names: dict[str, str], tensors: Tensors) -> Iterator[onnx.NodeProto]:
-    """The nodes of an inner graph with names of their own; `names` (what the graph calls a tensor: what it is called outside) gets its results."""
+    """Yield the nodes of a subgraph under new names; `names` maps inner to outer names, and gets the results."""
     for tensor in body.initializer:
         tensors.constants[tensor.name] = to_array(tensor, tensors.model.path)
     read = tensors_read(body)
@@ -119,7 +119,7 @@ def _name_results(node: onnx.NodeProto, names: dict[str, str], tensors: Tensors)
 
 
 def _called(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tensors) -> onnx.NodeProto:
-    """A copy with other names of tensors, in the graphs inside it too."""
+    """Return a copy with renamed tensors, also in its subgraphs."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.input[:] = [names.get(name, name) for name in node.input]
@@ -135,7 +135,7 @@ def _called(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tensors) ->
 
 
 def _stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
-    """Add what joins tensors along a new axis; it gives output `out`."""
+    """Add nodes that stack tensors along a new axis, as output `out`."""
     if not names:
         raise Unsupported("it has no steps, so that one of its results is empty")
     if not parts.proto.output[out]:
@@ -149,10 +149,10 @@ def _stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
 
 
 def follow_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
-    """Add the nodes that stand for one on sequences; `sequences` has the tensors of each by name, and gets its result.
+    """Add the nodes that replace a sequence operator; `sequences` has the tensors of each by name, and gets its result.
 
     Raises:
-        Unsupported: for positions that depend on the inputs of the network.
+        Unsupported: a position depends on the inputs of the network.
     """
     kind, result, name = parts.proto.op_type, parts.proto.output[0], next(iter(parts.inputs), "")
     found = list(sequences.get(name, []))
@@ -174,7 +174,7 @@ def follow_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
 
 
 def _changed(parts: Parts, kind: str, found: list[str]) -> list[str]:
-    """The tensors of a sequence that an operator makes of those of its input."""
+    """Return the tensors of a sequence after an operator on it."""
     if kind == "SplitToSequence":
         return _split(parts)
     if kind == "SequenceConstruct":
@@ -187,7 +187,7 @@ def _changed(parts: Parts, kind: str, found: list[str]) -> list[str]:
 
 
 def _position(parts: Parts, index: int, count: int) -> int:
-    """The position of one of `count` tensors, the last one where input `index` is left out."""
+    """Return a position among `count` tensors; the last one if input `index` is absent."""
     given = parts.integer(index, "position")
     at = -1 if given is None else given
     if not -count <= at < count:
@@ -196,7 +196,7 @@ def _position(parts: Parts, index: int, count: int) -> int:
 
 
 def _split(parts: Parts) -> list[str]:
-    """The parts of SplitToSequence: of given lengths, of one length but for the last, or of 1."""
+    """Add the parts of SplitToSequence: of given lengths, of one length (the last may be shorter), or of 1."""
     x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.values(1, "list of lengths")
     length = parts.dims(0)[axis]
     if given is None and not parts.attribute("keepdims", 1):

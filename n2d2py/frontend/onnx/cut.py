@@ -1,4 +1,4 @@
-"""A part of an ONNX model: from tensors that become inputs to tensors that become outputs."""
+"""Extraction of a part of an ONNX model between given input and output tensors."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from n2d2py.frontend.onnx.skeleton import inner_graphs, skeleton
 
 @dataclass(frozen=True)
 class Cut:
-    """Tensors by name that become the inputs and the outputs of a model; empty for those of the model itself."""
+    """Names of the tensors that become the inputs and outputs of a model; empty for the model's own."""
 
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, inputs: str | Sequence[str] | None, outputs: str | Sequence[str] | None) -> Cut:
-        """Of names, or texts with commas between them."""
+        """Return the cut for names, or for comma-separated strings."""
         texts = (each.split(",") if isinstance(each, str) else each or () for each in (inputs, outputs))
         return cls(*(tuple(name.strip() for name in names) for names in texts))
 
     def apply(self, proto: onnx.ModelProto, path: str) -> None:
-        """Replace the ends of a model, and remove what no output depends on.
+        """Replace the inputs and outputs of a model, and remove dead code.
 
-        An input of the model that the outputs need in addition to the new inputs remains.
+        A model input that the outputs still need remains.
 
         Raises:
-            N2D2Error: E305 a tensor that the model does not have, one that is given twice or without effect, or whose shape is not known.
+            N2D2Error: E305 an unknown tensor, a duplicate, one without effect, or one of unknown shape.
         """
         if not (self.inputs or self.outputs):
             return
@@ -66,7 +66,7 @@ class Cut:
                     raise _wrong(path, f"{option} names '{name}' twice", "name it once")
 
     def _read(self, outputs: tuple[str, ...], made: dict[str, onnx.NodeProto]) -> set[str]:
-        """The tensors that the outputs depend on, up to the inputs."""
+        """Return the tensors that the outputs depend on, up to the inputs."""
         read, pending = set(), list(outputs)
         while pending:
             name = pending.pop()
@@ -84,7 +84,7 @@ WHOLE = Cut()
 
 
 def _names(node: onnx.NodeProto) -> Iterator[str]:
-    """The tensors that a node reads, those of its inner graphs among them."""
+    """Yield the tensors that a node reads, including those of its subgraphs."""
     yield from node.input
     for inner in inner_graphs(node):
         yield from (value.name for value in inner.output)
@@ -93,7 +93,7 @@ def _names(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _types(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Types of the tensors, by inference where the file does not declare them."""
+    """Return tensor types by name, inferred if the file does not declare them."""
     try:
         graph = onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError):

@@ -1,10 +1,10 @@
-"""Networks whose scales are computed at run time (ONNX Runtime's `quantize_dynamic`) as the real ones that they stand for.
+"""Conversion of dynamically quantized networks (ONNX Runtime's `quantize_dynamic`) to float networks.
 
     q, s, z = DynamicQuantizeLinear(x);  MatMulInteger(q, w, z, zw)   =>  s = 1;  MatMul(x, w - zw)
     the same with ConvInteger                                         =>  Conv
     DynamicQuantizeLSTM                                               =>  LSTM, its weights restored
 
-What multiplies the integer sums by both scales then multiplies by that of the weights, which the passes fold into them.
+The product of the accumulator and both scales then only applies the weight scale, which the passes fold into the weights.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _REAL = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 
 
 def restore_dynamic(model: OnnxModel, scales: bool) -> bool:
-    """Replace, in the nodes of `model`, LSTMs quantized dynamically and, with `scales`, all other scales of run time; whether there
-    were any."""
+    """Replace dynamically quantized LSTMs in `model` and, with `scales`, all other run-time scales; return whether there were
+    any."""
     graph = model.proto.graph
     nodes = [_lstm(node, model) if node.op_type == "DynamicQuantizeLSTM" else node for node in graph.node]
     changed = any(node is not old for node, old in zip(nodes, graph.node, strict=True))
@@ -43,7 +43,7 @@ def restore_dynamic(model: OnnxModel, scales: bool) -> bool:
 
 
 def _dynamic(graph: onnx.GraphProto, nodes: list[onnx.NodeProto], model: OnnxModel) -> dict[str, onnx.NodeProto]:
-    """The roundings, by what they give, that only sums of products with constants or with one another read."""
+    """Return, by result, the dynamic quantizers whose only consumers are products with constants or with each other."""
     found = {node.output[0]: node for node in nodes if node.op_type == "DynamicQuantizeLinear"}
     outputs, constants = {value.name for value in graph.output}, model.constants
     while True:
@@ -66,12 +66,12 @@ def _dynamic(graph: onnx.GraphProto, nodes: list[onnx.NodeProto], model: OnnxMod
 
 
 def _zeros(node: onnx.NodeProto) -> list[str]:
-    """The zero points of both factors, "" for none."""
+    """Return the zero points of both factors, "" for none."""
     return [*node.input[2:], "", ""][:2]
 
 
 def _real(node: onnx.NodeProto, model: OnnxModel, renamed: dict[str, str]) -> onnx.NodeProto:
-    """Return the MatMul or Conv of real numbers that replaces one of integers."""
+    """Return the float MatMul or Conv that replaces an integer one."""
     zeros, inputs = _zeros(node), []
     for index, name in enumerate(node.input[:2]):
         if name in renamed:
@@ -88,7 +88,7 @@ def _real(node: onnx.NodeProto, model: OnnxModel, renamed: dict[str, str]) -> on
 
 
 def _lstm(node: onnx.NodeProto, model: OnnxModel) -> onnx.NodeProto:
-    """An LSTM with the weights that the bytes of DynamicQuantizeLSTM, transposed, stand for; itself where they are not constants."""
+    """Return an LSTM with the dequantized weights of a DynamicQuantizeLSTM; the node itself if they are not constant."""
     inputs = [*node.input, *[""] * 12][:12]
     if not all(name in model.constants for name in (inputs[1], inputs[2], *inputs[8:])):
         return node

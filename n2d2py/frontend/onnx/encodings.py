@@ -1,8 +1,8 @@
-"""AIMET's .encodings next to an ONNX file: a quantizer for each tensor, put into the model as QONNX's operator Quant.
+"""AIMET .encodings next to an ONNX file: the quantizer of each tensor becomes a QONNX Quant node.
 
-The formats are those that aimet-onnx writes: 0.6.1 (an entry for each channel), 1.0.0 (lists), 2.0.0 (the words of
-QuantizeLinear). In the first two y = s (clamp(rint(x / s) - o, 0, 2^bits - 1) + o) with an offset o of at most 0; in the last
-y = s (clamp(rint(x / s) + z, limits of the type) - z).
+The formats are those of aimet-onnx: 0.6.1 (an entry for each channel), 1.0.0 (lists), 2.0.0 (the terms of QuantizeLinear). The
+first two are y = s (clamp(rint(x / s) - o, 0, 2^bits - 1) + o) with an offset o of at most 0. The last is y = s (clamp(rint(x /
+s) + z, limits of the type) - z).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Encoding:
-    """Quantization of a tensor.
+    """Quantization parameters of a tensor.
 
     Attributes:
-        bits: of an integer, 1 to 32.
+        bits: integer width, 1 to 32.
         scale: float32 (1,) or one for each channel.
         zero: the zero points, whole numbers, of the same shape.
-        signed: whether the integers are.
-        axis: that of the channels; None where the format leaves it to the layer that reads them.
+        signed: True for signed integers.
+        axis: channel axis; None if the format leaves it to the consumer.
     """
 
     bits: int
@@ -46,14 +46,14 @@ class Encoding:
 
 
 class _Wrong(ValueError):
-    """Why an entry cannot be used, as a clause."""
+    """An unusable entry; the message is a clause with the reason."""
 
 
 def read_encodings(path: Path) -> dict[str, Encoding]:
-    """The encodings of a file by the names of tensors; tensors in floating point are left out.
+    """Return the encodings of a file by tensor name, without floating-point tensors.
 
     Raises:
-        N2D2Error: E315 a file that cannot be read, is damaged, or asks for what is not supported (blocks of weights).
+        N2D2Error: E315 an unreadable or damaged file, or an unsupported feature (block quantization).
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -77,10 +77,10 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
 
 
 def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
-    """Put a Quant after each tensor of `proto` that the encodings in `path` name; the model is changed.
+    """Insert a Quant after each tensor of `proto` that the encodings in `path` name, in place.
 
     Raises:
-        N2D2Error: E315 as `read_encodings`, and where the channels of an encoding do not fit the tensor.
+        N2D2Error: E315 as `read_encodings`, and if the channels of an encoding do not fit the tensor.
     """
     encodings, graph = read_encodings(path), proto.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
@@ -120,7 +120,7 @@ _Place = tuple[onnx.NodeProto, int]
 
 
 class _Quantizers:
-    """The nodes and constants that are added to a model."""
+    """The nodes and constants to add to a model."""
 
     def __init__(self, path: Path, taken: set[str]):
         self.path = path
@@ -129,7 +129,7 @@ class _Quantizers:
         self._taken = taken
 
     def behind_node(self, name: str, encoding: Encoding, written: _Place) -> None:
-        """The quantized tensor takes over the name: readers and outputs stay unchanged."""
+        """Give the quantized tensor the original name, so that consumers and outputs are unchanged."""
         if encoding.scale.size > 1:
             raise self._misfit(name, encoding, "the result of a layer")
         real = self._fresh(f"{name}_real")
@@ -140,7 +140,7 @@ class _Quantizers:
     def behind_constant(
         self, name: str, encoding: Encoding, axis: int | None, weights: onnx.TensorProto | None, places: list[_Place]
     ) -> None:
-        """Readers of an input or a constant read its quantizer."""
+        """Redirect the consumers of an input or a constant to its quantizer."""
         if not places:
             return
         shape: tuple[int, ...] = ()
@@ -156,7 +156,7 @@ class _Quantizers:
         self.nodes.setdefault("", []).append(self._quant(name, quantized, encoding, shape))
 
     def add_to(self, graph: onnx.GraphProto) -> None:
-        """Put all into the model, each node after the one whose output it reads."""
+        """Add all nodes and constants to the model; each node follows its producer."""
         order = list(self.nodes.get("", []))
         for node in graph.node:
             order.append(node)
@@ -198,7 +198,7 @@ class _Quantizers:
 
 
 def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:
-    """The readers of weights, by the axis along which each has its channels."""
+    """Group the consumers of weights by their channel axis."""
     found: dict[int | None, list[_Place]] = {}
     for node, position in places:
         axis = _channel_axis(node, position, weights) if encoding.axis is None else encoding.axis
@@ -211,7 +211,7 @@ def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding
 
 
 def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto) -> int:
-    """The axis of the output channels of an operand."""
+    """Return the axis of the output channels of an operand."""
     if position == 1:
         if node.op_type == "MatMul":
             return len(weights.dims) - 1
@@ -224,7 +224,7 @@ def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto
 
 
 def _entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
-    """(tensor, entry) of all versions of the format."""
+    """Yield (tensor, entry) for all versions of the format."""
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
         raise _wrong(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
     groups = (
@@ -243,7 +243,7 @@ def _entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
 
 
 def _encoding(entry: Any) -> Encoding | None:
-    """Content of an entry; None for a tensor in floating point."""
+    """Return the encoding of an entry; None for a floating-point tensor."""
     if isinstance(entry, list):
         return _listed_channels(entry)
     if "output_dtype" in entry:
@@ -257,7 +257,7 @@ def _encoding(entry: Any) -> Encoding | None:
 
 
 def _listed_channels(entries: list) -> Encoding | None:
-    """Of 0.6.1: an entry for the tensor, or for each channel."""
+    """Return the encoding of format 0.6.1: one entry for the tensor, or one for each channel."""
     if not entries or any(str(each["dtype"]).lower() != "int" for each in entries):
         if entries and all(str(each["dtype"]).lower() == "float" for each in entries):
             return None
@@ -271,7 +271,7 @@ def _listed_channels(entries: list) -> Encoding | None:
 
 
 def _from_offsets(bits: Any, scale: np.ndarray, offset: np.ndarray, symmetric: bool) -> Encoding:
-    """Integers from 0 that an offset moves; those of symmetric tensors are signed around 0."""
+    """Return the encoding for unsigned integers with an offset; symmetric tensors become signed with zero point 0."""
     bits = _bits(bits)
     middle = 2 ** (bits - 1)
     signed = bool(symmetric) and bool(np.all(offset == -middle))

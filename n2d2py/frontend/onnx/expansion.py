@@ -1,4 +1,4 @@
-"""Replaces operators without converter by their definition in ONNX, where the standard gives one."""
+"""Replacement of operators without converter by their function body in the ONNX standard."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.trial import limited
 
 _ROUNDS = 4
-"""Definitions refer to other operators with definitions."""
+"""Largest number of passes: a function body may contain other operators with function bodies."""
 
 
 def expand_functions(model: OnnxModel) -> None:
-    """Inline the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
+    """Inline the function bodies of operators without converter, such as Attention or Shrink."""
     for number in range(_ROUNDS):
         nodes = [node for node in model.proto.graph.node if _is_expandable(node, model.opset)]
         if not nodes:
@@ -41,13 +41,13 @@ def expand_functions(model: OnnxModel) -> None:
 
 
 def _tell_types(graph: onnx.GraphProto) -> None:
-    """Write the types of constants where definitions are looked for that depend on types."""
+    """Declare the types of constants for functions whose body depends on types."""
     for tensor in graph.initializer:
         graph.value_info.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
 
 
 def _spell_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:
-    """Write attributes that a node leaves at their defaults: where a definition refers to one, inlining leaves nothing in its place."""
+    """Write default attributes explicitly: inlining drops a reference to an absent attribute."""
     for node in nodes:
         given = {attribute.name for attribute in node.attribute}
         for name, attribute in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():

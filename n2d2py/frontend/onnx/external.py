@@ -1,4 +1,4 @@
-"""Tensors that an ONNX model keeps in separate files."""
+"""External tensor data of an ONNX model, stored in separate files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PACKED: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 
 def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
-    """Read the external tensors of the model at `path` into `proto`, from regular files in its folder only.
+    """Read the external tensors of the model at `path` into `proto`, only from regular files in its folder.
 
     Raises:
-        N2D2Error: E304 for a file outside the folder, absent, unreadable or too short.
+        N2D2Error: E304 for a file that is outside the folder, absent, unreadable or too short.
     """
     errors = []
     for tensor in _external(proto):
@@ -32,11 +32,7 @@ def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
 
 
 def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
-    """Refuse external tensors of a model that is in no file, whose folder is not known.
-
-    Raises:
-        N2D2Error: E304.
-    """
+    """Raise E304 for external tensors of an in-memory model, whose folder is unknown."""
     for tensor in _external(proto):
         what = f"the data of {_name(tensor)} are external, but the folder of the model is unknown"
         remedy = "give the path of the model, or load it with onnx.load"
@@ -44,7 +40,7 @@ def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
 
 
 def _external(proto: onnx.ModelProto) -> Iterator[TensorProto]:
-    """The external tensors of the graph, of the graphs within it and of the functions."""
+    """Yield the external tensors of the graph, its subgraphs and the functions."""
     found = [_tensors(proto.graph), *(_of_nodes(function.node) for function in proto.functions)]
     return (tensor for tensors in found for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
 
@@ -90,7 +86,7 @@ def _load(tensor: TensorProto, path: Path) -> None:
 
 
 def _target(location: str, tensor: TensorProto, path: Path) -> Path:
-    """The file of a relative path below the model's folder, links followed."""
+    """Return the file of a relative path below the model's folder, with resolved links."""
     folder = path.resolve().parent
     try:
         target = (folder / location).resolve()
@@ -103,7 +99,7 @@ def _target(location: str, tensor: TensorProto, path: Path) -> Path:
 
 
 def _bytes_needed(tensor: TensorProto, path: Path) -> int:
-    """Bytes of the values of a tensor by its shape and type."""
+    """Return the size in bytes of a tensor's values, from its shape and type."""
     count = prod(max(0, size) for size in tensor.dims)
     try:
         bits = _PACKED.get(tensor.data_type) or 8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize

@@ -1,4 +1,4 @@
-"""Evaluates nodes whose inputs are all known, with the reference implementation of the onnx package."""
+"""Constant folding with the reference implementation of the onnx package."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from onnx import helper
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
 SHAPE_READERS = ("Shape", "Size")
-"""Operators whose result depends on the shape of their input only."""
+"""Operators whose result depends only on the shape of their input."""
 SHAPE_ARITHMETIC = (
     *SHAPE_READERS,
     *"Constant ConstantOfShape Equal Expand Gather Greater If Less Not Range Slice Split Where".split(),
 )
-"""Operators that exporters use to compute shapes; they need no converter where that succeeds."""
+"""Operators that exporters use to compute shapes; they need no converter if they are folded."""
 
 _MOST_ELEMENTS = 1 << 26
-"""Elements of a constant that is computed: 256 MiB of float32."""
+"""Largest folded constant in elements: 256 MiB of float32."""
 _ROOM = 1 << 25
-"""Largest growth of a small file by constants computed from others: 128 MiB of float32."""
+"""Total size in elements of the constants folded for a small file: 128 MiB of float32."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
 
 def is_foldable(proto: onnx.NodeProto) -> bool:
-    """True if the result is the same in every run, the node has no inner graphs and belongs to no quantized network."""
+    """True if the node is deterministic, has no subgraphs and is not part of a quantized network."""
     return (
         proto.domain in ("", "ai.onnx")
         and proto.op_type not in (*_RANDOM, *_QUANTIZED)
@@ -37,26 +37,27 @@ def is_foldable(proto: onnx.NodeProto) -> bool:
 
 
 def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
-    """The reference implementation takes the maximum over other axes unless the input has four."""
+    """Return the maximum over all spatial axes; the reference implementation is only correct for rank 4."""
     return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
 def _axis(proto: onnx.NodeProto) -> int:
-    """The axis of a Gather or a GatherElements, their only attribute."""
+    """Return the axis attribute of a Gather or a GatherElements."""
     return next((attribute.i for attribute in proto.attribute), 0)
 
 
 def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The reference implementation refuses axes of more than 64 elements, and indices of fewer lines than the data."""
+    """Return GatherElements; the reference implementation refuses axes above 64 elements, and fewer index rows than data rows.
+    Return GatherElements; the reference implementation refuses axes above 64 elements, and fewer index rows than data rows."""
     axis = _axis(proto) % data.ndim
     lines = tuple(slice(None) if each == axis else slice(size) for each, size in enumerate(indices.shape))
     return np.take_along_axis(data[lines], indices, axis)
 
 
 _OF_AXES = ("Softmax", "LogSoftmax", "Hardmax")
-"""Operators that took the axes from one on together before a version, which the reference implementation does not know."""
+"""Operators that flattened the axes from `axis` on before a version, unlike the reference implementation."""
 _OF_ONE_AXIS = 13
-"""That version."""
+"""The first version that uses a single axis."""
 
 
 def _over_axes(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
@@ -66,11 +67,11 @@ def _over_axes(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
 
 
 _CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
-"""Cases that the reference implementation gets wrong."""
+"""Replacements of incorrect reference implementations."""
 
 
 def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:
-    """Refuse constants that would fill the memory, before they are made; `room` for all of them together."""
+    """Raise Unsupported for constants that would exhaust the memory; `room` limits their total."""
     given = [np.asarray(value) for value in values if value is not None]
     count = 0
     try:
@@ -113,7 +114,7 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
 
 
 def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarray | None]) -> list[float]:
-    """The scales of a Resize or an Upsample, whichever of scales and sizes is given."""
+    """Return the scales of a Resize or an Upsample, from its scales or its sizes."""
     given = [value for value in values if value is not None][-1].reshape(-1).tolist()
     if len(values) < 4 or values[3] is None:
         return given
@@ -122,17 +123,17 @@ def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarr
 
 
 def room_of(constants: Mapping[str, np.ndarray]) -> int:
-    """Elements that all constants computed from those of a file may have together."""
+    """Return the number of elements that all constants folded from those of a file may have together."""
     return _ROOM + 4 * sum(array.size for array in constants.values())
 
 
 def evaluate(
     proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = _MOST_ELEMENTS
 ) -> list[np.ndarray]:
-    """The outputs of a node for input values (None: absent), of at most `room` elements where that is known before.
+    """Return the outputs of a node for input values (None: absent), limited to `room` elements.
 
     Raises:
-        Unsupported: when the node cannot be evaluated.
+        Unsupported: the node cannot be evaluated.
     """
     from onnx.reference import ReferenceEvaluator
 

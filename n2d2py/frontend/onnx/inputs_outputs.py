@@ -1,4 +1,4 @@
-"""Inputs and outputs of a model, and the order of axes of its images."""
+"""Declaration of a model's inputs and outputs, and the layout of its images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", 
 
 
 def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
-    """The inputs that reach, through element-wise nodes only, nothing but transpositions NHWC -> NCHW."""
+    """Return the inputs that reach only NHWC -> NCHW transpositions, through element-wise nodes."""
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.node:
         for name in node.input:
@@ -49,12 +49,12 @@ def _to_nchw(node: onnx.NodeProto) -> bool:
 
 
 def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
-    """Declares the model's inputs: images, sequences and vectors in their shape, others as arrays.
+    """Declare the model's inputs: images, sequences and vectors in their shape, others as arrays.
 
     `input_shapes` replaces declared shapes (batch 1 included).
 
     Raises:
-        N2D2Error: E305 a size that is not known.
+        N2D2Error: E305 an unknown size.
     """
     transposed = nhwc_inputs(builder.model.proto.graph)
     states = {name for name, _ in builder.model.states}
@@ -97,7 +97,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
 
 
 def _picture(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
-    """Axes at which an input (1, C, H, W) has the channels, height and width of images: a file in other axes than its layers expect.
+    """Return the axes of channels, height and width of an image input (1, C, H, W) whose file layout differs from the layers'.
 
     `is_translated`: a .tflite file, whose last axis is C here.
     """
@@ -120,7 +120,7 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
 
 
 def _open_sizes(builder: Builder, value: OnnxInput, dims: Iterable[int | None]) -> N2D2Error:
-    """The error of an input of which sizes are not known, with the option for all inputs like it."""
+    """Return the error for an input of unknown size, with the option that sets all sizes of this kind."""
 
     def text(sizes: Iterable[int | None]) -> str:
         return "x".join("?" if size is None else str(size) for size in sizes)
@@ -148,10 +148,10 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
 
 
 def set_outputs(builder: Builder) -> None:
-    """Declares the model's outputs, a separate tensor for each.
+    """Declare the model's outputs, a separate tensor for each.
 
     Raises:
-        N2D2Error: E311 an output without layer, or one that is listed twice.
+        N2D2Error: E311 an output without layer, or a duplicate.
     """
     if not builder.model.outputs:
         remedy = "declare the results of the model as outputs"
@@ -175,7 +175,10 @@ def set_outputs(builder: Builder) -> None:
 
 
 def _output_port(builder: Builder, name: str) -> FilePort:
-    """An output in the axes of the file, the type without its scale; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
+    """Return an output in the file's axes and its type without scale.
+
+    Its batch axis is the one of open size, else the first one if it has size 1.
+    """
     dims = (
         builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
     )
@@ -194,7 +197,7 @@ def _output_port(builder: Builder, name: str) -> FilePort:
 
 
 def _separate(builder: Builder) -> None:
-    """Puts an Identity before each output whose tensor is an input of the network or another of its outputs."""
+    """Insert an Identity before each output whose tensor is also an input of the network or another output."""
     graph, names = builder.graph, builder.model.outputs
     shared = list(graph.outputs)
     for at, (name, tensor) in enumerate(zip(names, shared, strict=True)):
@@ -209,7 +212,7 @@ def _separate(builder: Builder) -> None:
 
 
 def _constant_output(builder: Builder, name: str) -> str:
-    """A layer that gives a constant, whatever its input is."""
+    """Add a layer that outputs a constant, independent of its input."""
     value, first = builder.value(name), builder.array(builder.model.inputs[0].name)
     op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
     one = builder.fresh(f"{name}_first")
@@ -222,7 +225,7 @@ def _constant_output(builder: Builder, name: str) -> str:
 
 
 def _output(builder: Builder, name: str) -> str:
-    """The tensor of an output: of its ONNX shape where it is an image or a sequence, else, and of a state, the elements in order."""
+    """Return the tensor of an output: an image or a sequence in its ONNX shape; others, and states, as row-major elements."""
     if any(name == output for _, output in builder.model.states):
         return builder.array(name)
     dims = builder.dims_of(name)
@@ -240,7 +243,7 @@ def _output(builder: Builder, name: str) -> str:
 
 
 def _rename(builder: Builder, old: str, new: str) -> None:
-    """Calls a tensor and its layer by another name."""
+    """Rename a tensor and its layer."""
     graph = builder.graph
     tensor = graph.tensors.pop(old)
     graph.tensors[new] = Tensor(new, tensor.shape, tensor.kind)

@@ -1,4 +1,4 @@
-"""Reads and checks an ONNX file: protobuf, opset, external data, initializers, inputs."""
+"""Reading and checks of an ONNX file: protobuf, opset, external data, initializers, inputs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_struc
 from n2d2py.graph.shapes import MAX_TENSOR
 
 MIN_OPSET = 7
-"""The first opset with today's broadcasting rules."""
+"""The first opset with the current broadcasting rules."""
 MAX_OPSET = 28
 """The newest opset whose operators were checked against the converters."""
 
 _MOST_BYTES = 2**31
 _MOST_NODES = 20_000
-"""Nodes with inlined functions; large networks of today have a few thousand."""
+"""Largest number of nodes after function inlining; current large networks have a few thousand."""
 _DEEPEST = 50
-"""Functions that call each other."""
+"""Largest nesting depth of function calls."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _BYTES = (TensorProto.UINT8, TensorProto.INT8)
 _IMAGES = (*_BYTES, TensorProto.UINT16, TensorProto.INT16)
@@ -45,7 +45,7 @@ _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 class OnnxInput:
     """A data input: its name, its shape with batch 1 (None: unknown size) and its element type.
 
-    `dims` is the declared shape; `kind` is that of the graph's tensor, "" for real numbers.
+    `dims` is the declared shape. `kind` is the kind of the graph's tensor, "" for real numbers.
     """
 
     name: str
@@ -56,14 +56,14 @@ class OnnxInput:
 
     @property
     def is_open(self) -> bool:
-        """True if a size other than the batch is not known."""
+        """True if a size other than the batch is unknown."""
         return None in self.shape[1:] or (len(self.dims) == 1 and None in self.dims)
 
     def sized(self, sizes: Sequence[int], where: Location) -> OnnxInput:
-        """The input with these sizes after the batch (all of them where it has one axis).
+        """Return the input with these sizes after the batch axis; an input with one axis gets all of them.
 
         Raises:
-            N2D2Error: E305 where they are not as many as the input has, or one differs from what the file says.
+            N2D2Error: E305 wrong number of sizes, or a size that differs from the file.
         """
         first = 0 if len(self.dims) < 2 else 1
         declared, text = self.dims[first:], "x".join(map(str, sizes))
@@ -84,14 +84,14 @@ class OnnxModel:
         proto: the model; its initializers are in `constants`.
         opset: version of the default operator set.
         inputs: the data inputs (graph inputs without initializer), in order.
-        batch: the static batch size that the file declares; None when it is symbolic.
+        batch: static batch size of the file; None if it is symbolic.
         constants: the initializers by name.
         ignored: nodes to skip, named by their first outputs.
-        load_weights: False where the layers get initial values instead of the stored weights.
-        seed: of those initial values.
-        places: what stands for the names of tensors in messages, for a model that was translated.
-        stored: the integers of inputs that a translated file stores, where the model has their real numbers.
-        states: inputs and the outputs that they are in the next call, the last ones of both.
+        load_weights: False if layers get initial values instead of the stored weights.
+        seed: random seed of the initial values.
+        places: location shown in messages instead of a tensor name, for a translated model.
+        stored: integer types of inputs that a translated file stores as integers; the model has real numbers there.
+        states: (input, output) pairs of states, which are the last inputs and outputs.
     """
 
     path: str
@@ -109,16 +109,16 @@ class OnnxModel:
 
     @property
     def fed(self) -> list[OnnxInput]:
-        """The inputs that are not states."""
+        """Return the inputs that are not states."""
         return self.inputs[: len(self.inputs) - len(self.states)]
 
     @property
     def outputs(self) -> list[str]:
-        """Names of the graph outputs."""
+        """Return the names of the graph outputs."""
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Give an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
+        """Set the sizes after the batch axis that the file leaves open; a shape that starts with 1 also sets a free batch to 1.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.
@@ -133,7 +133,7 @@ class OnnxModel:
         self.inputs[at] = self.inputs[at].sized(sizes, self.place())
 
     def integer_type(self, value: OnnxInput) -> NumType | None:
-        """The integers of an input that the file declares as such, and the real numbers that they stand for; None for other inputs."""
+        """Return the integer type (with scale and zero point) of an input that the file declares as integers; else None."""
         if value.name in self.stored or value.element_type not in _IMAGES or value.kind:
             return self.stored.get(value.name)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.element_type)
@@ -146,7 +146,7 @@ class OnnxModel:
         return NumType(8 * dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
 
     def _grid(self, node: onnx.NodeProto) -> tuple[float, int] | None:
-        """(scale, zero point) of the integers that an operator reads first; None where it has not one of each."""
+        """Return the (scale, zero point) of an operator's first input; None unless they are constant scalars."""
         found = [self.constants.get(name) for name in node.input[1:3]]
         if any(one is None or one.size != 1 for one in found):
             return None
@@ -154,7 +154,7 @@ class OnnxModel:
         return float(np.float32(numbers[0])), int(numbers[1]) if len(numbers) > 1 else 0
 
     def place(self, section: str | None = None) -> Location:
-        """A place in this file for messages."""
+        """Return a location in this file for messages."""
         return Location(self.path, None, self.places.get(section, section) if section else section)
 
 
@@ -168,15 +168,15 @@ def load_onnx(
     encodings: Path | None = None,
     cut: Cut = WHOLE,
 ) -> OnnxModel:
-    """The model in the file `path` (or a model in memory), checked and with its functions inlined.
+    """Return the model in the file `path` (or a model in memory), checked and with inlined functions.
 
-    `ignore` names nodes to skip by their first outputs. With `ignore_init` the layers get initial values
-    from `seed` instead of the stored weights. `input_names` reorders the data inputs.
-    `encodings` is a file of AIMET that says how its tensors are quantized; `cut` names the tensors that become inputs and outputs.
+    `ignore` names nodes to skip by their first outputs. With `ignore_init`, layers get initial values from `seed` instead of
+    the stored weights. `input_names` reorders the data inputs. `encodings` is an AIMET file with quantization parameters. `cut`
+    names the tensors that become inputs and outputs.
 
     Raises:
-        N2D2Error: E301 unreadable file, E302 not a valid model, E303 opset, E304 external data,
-            E305 inputs that cannot be used, E314 nodes that are not as their operators are defined, E315 encodings.
+        N2D2Error: E301 unreadable file, E302 invalid model, E303 opset, E304 external data, E305 unusable inputs,
+            E314 nodes that violate their operator definition, E315 encodings.
     """
     if isinstance(path, onnx.ModelProto):
         name, proto = str(path.graph.name or "model"), onnx.ModelProto()
@@ -212,10 +212,10 @@ def load_onnx(
 
 
 def to_array(tensor: TensorProto, path: str) -> np.ndarray:
-    """The values of a tensor, read-only.
+    """Return the values of a tensor, read-only.
 
     Raises:
-        N2D2Error: E302 when the stored bytes do not fit its shape.
+        N2D2Error: E302 the stored bytes do not fit the shape.
     """
     try:
         array = numpy_helper.to_array(tensor)
@@ -293,7 +293,7 @@ def _opset(proto: onnx.ModelProto, path: str) -> int:
 
 
 def _check(proto: onnx.ModelProto, path: str) -> None:
-    """The structural check of the onnx package; unknown operators pass, the import lists them all."""
+    """Run the structural checker of the onnx package; it accepts unknown operators, which the import reports together."""
     _fill_sparse(proto, path)
     try:
         onnx.checker.check_model(skeleton(proto))
@@ -307,7 +307,7 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
 
 
 def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
-    """Replaces sparse initializers by dense ones, whose other elements are 0."""
+    """Replace sparse initializers by dense ones."""
     for sparse in proto.graph.sparse_initializer:
         name, dims = sparse.values.name, tuple(sparse.dims)
         if not 0 < prod(dims) <= MAX_TENSOR or min(dims) < 0:
@@ -324,7 +324,7 @@ def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
 
 
 def _check_names(proto: onnx.ModelProto, path: str) -> None:
-    """Every tensor has one writer; the structural check stops before this where it tolerates something else."""
+    """Raise E302 unless each tensor has one producer; the structural checker may stop before this check."""
     initializers = {tensor.name for tensor in proto.graph.initializer}
     written = [value.name for value in proto.graph.input if value.name not in initializers]
     written += [tensor.name for tensor in proto.graph.initializer]
@@ -337,7 +337,7 @@ def _check_names(proto: onnx.ModelProto, path: str) -> None:
 
 
 def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
-    """Nodes of the model when its functions are inlined, counted without doing so."""
+    """Count the nodes that the model has after function inlining, without inlining."""
     bodies = {(function.domain, function.name): function.node for function in proto.functions}
     counts: dict[tuple[str, str], int] = {}
 
@@ -405,8 +405,11 @@ def _inputs(
 
 
 def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
-    """The kind of an input; bytes that are converted first are real numbers, as images are, and real numbers that are converted are the
-    integers that they become: ids, which have to be exact."""
+    """Return the kind of an input.
+
+    Bytes that are converted first are real numbers (images). Real numbers that are converted first are integers (ids), which
+    must be exact.
+    """
     if element_type in _FLOATS:
         return _made_of(graph, name)
     if element_type in _IMAGES:
@@ -420,7 +423,7 @@ def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
 
 
 def _made_of(graph: onnx.GraphProto, name: str) -> str:
-    """The kind of integers that all readers of an input of real numbers turn it into; none where they differ, or where a branch reads it."""
+    """Return the integer kind to which all consumers cast a float input; "" if they differ or a branch reads it."""
     readers = [node for node in graph.node if name in node.input]
     inner = any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute)
     if inner or not all(node.op_type == "Cast" for node in readers) or name in {one.name for one in graph.output}:

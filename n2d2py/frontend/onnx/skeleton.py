@@ -1,4 +1,4 @@
-"""A model without its heavy constants, for what looks at its structure alone."""
+"""Copy of a model without its large constants, for structural analysis."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     import onnx
 
 _HEAVY = 1 << 16
-"""Bytes of a constant that no shape is made of."""
+"""Size in bytes above which a constant cannot determine shapes."""
 
 
 def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which large initializers are inputs of their shape and type: nothing of their size is copied."""
+    """Return a copy of the model in which large initializers become inputs of their shape and type, without copying them."""
     import onnx  # late: operators of an INI need the rest of this module only
     from onnx import helper
 
@@ -40,12 +40,12 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def inner_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """Return the graphs that are attributes of a node."""
+    """Return the subgraphs in the attributes of a node."""
     return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else []), *one.graphs)]
 
 
 def _copy(target: Any, name: str, value: Any) -> None:
-    """One field of a message."""
+    """Copy one field of a message."""
     if hasattr(value, "MergeFrom"):
         getattr(target, name).MergeFrom(value)
     else:

@@ -1,8 +1,8 @@
-"""Inputs of an ONNX model that are not data: states, which are outputs of the call before, and inputs with a fixed value.
+"""Inputs of an ONNX model that are not data: recurrent states, and inputs with a fixed value.
 
-A streaming network reads the state that its last call gave and gives the next one. Such a pair of an input and an output is named
-(`States=INPUT:OUTPUT`), or found by its names: both say the same thing of a state ("h", "cache", ...), the output that it is the next one
-("hn", "stateN", "cache_out", ...), and their shapes agree.
+A streaming network reads the state of its last call and returns the next one. `States=INPUT:OUTPUT` names such a pair.
+Otherwise names decide: both contain the same word for the state ("h", "cache", ...), the output marks it as new ("hn",
+"stateN", "cache_out", ...), and the shapes agree.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from n2d2py.operators.reshape import Reshape
 Pair = tuple[str, str]
 
 _OLD = frozenset("0 in input past prev previous prior old last initial init".split())
-"""Words that the name of a state before a call may have in addition to that of the state."""
+"""Words that may accompany the name of a state before a call."""
 _NEW = frozenset("n out output new next present current cur o t".split())
-"""Words that the name of a state after a call has."""
+"""Words that mark the name of a state after a call."""
 _STATES = frozenset(
     """
     h c hx cx hidden cell state states cache caches buf buffer mem memory carry context ctx rnn lstm gru
     """.split()
 )
-"""Name of a state."""
+"""Usual names of a state."""
 
 
 def fix_inputs(model: OnnxModel, text: str) -> None:
     """Make inputs constants: `text` is NAME:VALUE,NAME:VALUE,...
 
     Raises:
-        N2D2Error: E316 a name that is not an input, a value that is not a number of its type.
+        N2D2Error: E316 a name that is not an input, or a value that does not fit its type.
     """
     for name, value in _named(model, text, "Constants", "sr:16000"):
         found = next((one for one in model.inputs if one.name == name), None)
@@ -61,12 +61,12 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
 
 
 def take_states(model: OnnxModel, text: str) -> None:
-    """Find the states of a model and move them after its other inputs and outputs, in the same order.
+    """Find the states of a model, and move them after its other inputs and outputs, in the same order.
 
-    `text` is INPUT:OUTPUT,..., "none", or empty where names tell.
+    `text` is INPUT:OUTPUT,..., "none", or empty to match by name.
 
     Raises:
-        N2D2Error: E316 a name that is not an input or output, one that is named twice, nothing but states.
+        N2D2Error: E316 a name that is not an input or output, a duplicate name, or a model with no input but states.
     """
     asked = text.strip()
     if model.states:  # the file says them
@@ -98,7 +98,7 @@ def take_states(model: OnnxModel, text: str) -> None:
 
 
 def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
-    """Raise E316 where a state does not have as many elements before a call as after it; `sizes` by input and output."""
+    """Raise E316 if the sizes of a state before and after a call differ; `sizes` by input and output."""
     for name, output in model.states:
         if sizes[name] != sizes[output]:
             raise _wrong(
@@ -109,8 +109,7 @@ def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
 
 
 def keep_images(graph: Graph) -> None:
-    """States that are images where they are read and where they are made stay so: as rows of numbers, in which they were declared, each call
-    would turn them twice."""
+    """Keep states as images if their consumers and producers use images; this saves two layout conversions in each call."""
     for kept, becoming in zip(graph.kept, graph.becoming, strict=True):
         readers, maker = graph.consumers(kept), graph.producer(becoming)
         if maker is None or not readers or not all(isinstance(node.op, Reshape) for node in (*readers, maker)):
@@ -159,7 +158,7 @@ def _named(model: OnnxModel, text: str, key: str, example: str) -> list[Pair]:
 
 
 def _found(model: OnnxModel) -> list[Pair]:
-    """The pairs that names make plain: one output for one input, of shapes that agree."""
+    """Return the pairs that names determine uniquely: one output for one input, of matching shapes."""
     given = {one.name: _meaning(one.name, _OLD) for one in model.inputs if not one.kind}
     made = {name: _meaning(name, _NEW) for name in model.outputs}
     shapes = {one.name: tuple(_declared(one)) for one in model.proto.graph.output}
@@ -174,14 +173,14 @@ def _found(model: OnnxModel) -> list[Pair]:
 
 
 def _meaning(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]:
-    """The words of a name without `marks`, and whether it has one of them."""
+    """Return the words of a name without `marks`, and whether it contains a mark."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
     split = [part for word in words for part in (tuple(word) if word in ("hn", "cn") else (word,))]
     return frozenset(split) - marks, bool(marks.intersection(split))
 
 
 def _agree(first: tuple[int | None, ...], second: tuple[int | None, ...]) -> bool:
-    """True if two shapes are the same where they are known; a shape of no axes is not known."""
+    """True if two shapes agree in their known sizes; a shape without axes is unknown."""
     return not second or (
         len(first) == len(second) and all(a is None or b is None or a == b for a, b in zip(first, second, strict=True))
     )
@@ -192,7 +191,7 @@ def _declared(value) -> list[int | None]:
 
 
 def _sized(value: OnnxInput, output: tuple[int | None, ...]) -> OnnxInput:
-    """The input with the sizes of its output where it leaves them open, else 1: one sequence."""
+    """Return the input with open sizes from its output, else 1 (one sequence)."""
     others = output if len(output) == len(value.dims) else (None,) * len(value.dims)
     dims = tuple(size or other or 1 for size, other in zip(value.dims, others, strict=True))
     return OnnxInput(value.name, (1, *dims[1:]), value.element_type, dims, value.kind)

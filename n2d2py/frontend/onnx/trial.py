@@ -1,4 +1,4 @@
-"""A first run, in another process with limits, of what the onnx package may not come back from on a crafted file."""
+"""Trial runs in a resource-limited subprocess, for calls of the onnx package that may hang or crash on a crafted file."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _BYTES = 4 << 30
 
 
 def check_ends(call: Callable[[], object], what: str, where: Location) -> None:
-    """Run `call` in a copy of this process, whose results and exceptions are lost; not where processes cannot be copied.
+    """Run `call` in a forked process, which discards results and exceptions; skipped on platforms without fork.
 
     Raises:
-        N2D2Error: E317 where it takes longer than 10 seconds or more than 4 GiB, or ends the process.
+        N2D2Error: E317 the call exceeds 10 seconds or 4 GiB, or ends the process.
     """
     if hasattr(os, "fork"):
         _run_apart(call, what, where)
 
 
 def limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> onnx.ModelProto:
-    """Return the model that `call` gives in a copy of this process; where there is none, or it has failed, what `call` gives here.
+    """Return the model that `call` returns in a forked process; without fork or after an exception, call it here.
 
     Raises:
         N2D2Error: as `check_ends`.
@@ -52,7 +52,7 @@ def limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> 
 
 
 def _run_apart(call: Callable[[], object], what: str, where: Location) -> None:
-    """Run `call` in a copy of this process; raise E317 where it does not come back within the limits."""
+    """Run `call` in a forked process; raise E317 if it does not finish within the limits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads: the copy has none, and needs none
         child = os.fork()

@@ -1,4 +1,4 @@
-"""Compares each node of a model with the definition of its operator: types and shapes."""
+"""Check of each node's types and shapes against its operator definition."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from n2d2py.graph.graph import check_size
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
-"""An input that is given, and its declaration."""
+"""An input that is present, and its declaration."""
 _SHAPING = 1 << 12
-"""Elements of the largest constant that the shape of a result depends on."""
+"""Largest number of elements of a constant that determines a result shape."""
 _SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
-"""Inputs that hold one value, which the rules of shapes do not look at."""
+"""Inputs with a single value, which shape inference does not check."""
 _WILD = 1 << 24
-"""Numbers beyond it make no sense in shapes."""
+"""Largest plausible number in shapes."""
 _CLAMPED = ("Slice",)
-"""Operators whose shape rule clamps any number: exporters write the largest integer for "to the end", in every layer."""
+"""Operators whose shape inference clamps any number: exporters write the largest integer for "to the end"."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
 
 
 class Validator:
-    """Checks types and shapes at the nodes of one model, with what `tensors` knows of their inputs.
+    """Checker of node types and shapes; `tensors` describes the inputs of each node.
 
-    `shapes` holds those of the results of all nodes that were checked, where they are known (batch 1).
+    `shapes` has the known result shapes of all checked nodes (batch 1).
     """
 
     def __init__(self, tensors: Tensors):
@@ -42,15 +42,14 @@ class Validator:
         self.shapes: dict[str, Shape] = {}
 
     def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
-        """Compare types and shapes with the definition of the operator.
+        """Check types and shapes against the operator definition.
 
         Returns:
-            What is wrong with types or shapes (E314), or None; the converter may say it better.
+            The type or shape error (E314), or None; the converter may have a better message.
 
         Raises:
-            N2D2Error: E314 where one value is wanted, or where numbers make no sense; E240 for a result beyond what a
-                tensor may have.
-            Unsupported: for such a constant.
+            N2D2Error: E314 for several values where one is required, or implausible numbers; E240 for a result above the size limit.
+            Unsupported: for a constant above that limit.
         """
         node = onnx.NodeProto()
         node.CopyFrom(proto)
@@ -72,7 +71,8 @@ class Validator:
 
     # ---- types ----------------------------------------------------------------------------
     def _wrong_types(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
-        """Constants, and tensors of fixed types, have types that the operator takes, the same where they must be."""
+        """Return the error if the types of constants and typed tensors violate the declaration, or differ where they must
+        agree."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
             kind, allowed = self._type(name), _allowed(parameter)
@@ -93,7 +93,7 @@ class Validator:
         return None
 
     def _type(self, name: str) -> str | None:
-        """The type of an ONNX tensor as the standard calls it; None for real numbers of the network, and where unknown."""
+        """Return the ONNX type name of a tensor; None if it is unknown, or for a real tensor of the network."""
         tensors = self._tensors
         if name in tensors.constants:
             dtype = tensors.constants[name].dtype
@@ -103,14 +103,14 @@ class Validator:
         return (tensors.kind_of(name) or None) if tensors.is_tensor(name) else None
 
     def _is_real(self, name: str) -> bool:
-        """True if a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
+        """True if an untyped tensor of the network has real numbers that are not dequantized integers of the file."""
         tensors = self._tensors
         of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in tensors.model.inputs)
         return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
     def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
-        """Infer the shapes of the results; the widths of types play no part."""
+        """Infer the shapes of the results, independent of type widths."""
         tensors = self._tensors
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}
@@ -169,7 +169,7 @@ class Validator:
 
 
 def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_Parameter]:
-    """The inputs that are given, with their declarations; the last declaration may stand for several."""
+    """Yield the inputs that are present, with their declarations; the last declaration may be variadic."""
     declared = schema.inputs
     for index, name in enumerate(proto.input):
         if name:
@@ -177,17 +177,17 @@ def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_
 
 
 def _is_wild(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
-    """True if an attribute or a constant is so large that a converter could loop or fill the memory over it."""
+    """True if an attribute or a constant is so large that a converter could loop or exhaust the memory."""
     attributes = (number for a in node.attribute for number in (a.i, *a.ints))
     constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
     return any(abs(number) > _WILD for numbers in (attributes, constants) for number in numbers)
 
 
 def _allowed(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
-    """The types of elements of a parameter, sorted: float of tensor(float) or seq(tensor(float))."""
+    """Return the element types of a parameter, sorted: float of tensor(float) or seq(tensor(float))."""
     return sorted({text.rpartition("(")[2].rstrip(")") for text in parameter.types})
 
 
 def _class(kind: str) -> str:
-    """Numbers, whole numbers, truth values and texts do not replace each other; other widths do."""
+    """Return the class of a type; number, integer, Boolean and string are not interchangeable, other widths are."""
     return _CLASSES.get(kind) or ("i" if "int" in kind else "f")

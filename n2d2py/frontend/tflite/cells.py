@@ -1,7 +1,7 @@
-"""The LSTM, GRU or RNN that the body of a WHILE computes in single operators, recognized by its formula.
+"""Recognition of an LSTM, GRU or RNN in the body of a WHILE, by its formula.
 
-Tensors of the body become sums of products: matrices times the input of a step, states, and functions of other such sums. However a
-converter splits, joins or orders the gates, the same cell gives the same sums.
+Tensors of the body become sums of products: matrices times the step's input, states, and functions of other sums. The sums of a
+cell do not depend on how a converter splits, joins or orders the gates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from n2d2py.frontend.tflite.flatbuffer import FlatTable
 from n2d2py.frontend.tflite.known_values import compute_values
 
 RECURRENT_LOOP = "RECURRENT_LOOP"
-"""The operator that stands for all steps of a cell, whose inputs are x (steps, batch, size) and the first states."""
+"""Operator for all steps of a cell; its inputs are x (steps, batch, size) and the initial states."""
 _FUNCTIONS = {"LOGISTIC", "TANH", "RELU"}
 
 
@@ -31,7 +31,7 @@ class _Factor:
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """Matrices (size, ...) by what they multiply, and a bias of `size` elements."""
+    """Matrices (size, ...) by the factor that they multiply, and a bias of `size` elements."""
 
     terms: dict[_Factor, np.ndarray]
     bias: np.ndarray
@@ -46,18 +46,18 @@ class _Sum:
         return _Sum(terms, self.bias + sign * other.bias)
 
     def factors(self) -> list[_Factor]:
-        """The terms without a matrix; none where the sum has others too."""
+        """Return the factors if none has a matrix; else no factors."""
         alone = all(term.shape[0] == term.shape[1] and np.array_equal(term, np.eye(len(term))) for term in self.terms.values())
         return list(self.terms) if alone and not self.bias.any() else []
 
     def only(self, kind: str) -> _Factor | None:
-        """The only term, where it has no matrix and is of a kind."""
+        """Return the only factor, if it has no matrix and is of a kind; else None."""
         found = self.factors()
         return found[0] if len(found) == 1 and found[0].kind == kind else None
 
 
 def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
-    """The cell that a graph computes of its inputs, which are the variables of a loop; None for anything else."""
+    """Return the cell that a loop body computes from its inputs, the loop variables; None for anything else."""
     sums = _sums(body)
     changed = {at: sums[out] for at, out in enumerate(body.outputs) if out in sums and body.inputs[at] in sums}
     for h, total in changed.items():
@@ -69,7 +69,7 @@ def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
 
 
 def _sums(body: TfliteFile) -> dict[int, _Sum]:
-    """The sums of a graph by tensor, where it has them."""
+    """Return the sums of a graph by tensor index."""
     found: dict[int, _Sum] = {}
     for variable, at in enumerate(body.inputs):
         tensor = body.tensors[at]
@@ -90,7 +90,7 @@ def _of(factor: _Factor, size: int) -> _Sum:
 
 
 def _made(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
-    """The sums that an operator makes, none where it does something else."""
+    """Return the sums that an operator computes; none for other functions."""
     code, options = operator.code, operator.options
     x, *rest = [found.get(at) for at in operator.inputs] or [None]
     tensors, size = [body.tensors[at] for at in operator.inputs if at >= 0], body.tensors[operator.outputs[0]].shape[-1:]
@@ -140,7 +140,7 @@ def _split(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -
 
 
 def _fits(left: _Sum, right: _Sum, size: int) -> bool:
-    """True if both have the size of the result, or are constants that are repeated."""
+    """True if both have the size of the result, or are broadcast constants."""
     return all(len(each.bias) == size or not each.terms for each in (left, right))
 
 
@@ -150,7 +150,7 @@ def _number(options: FlatTable | None, slot: int, kind: str = "<i") -> int:
 
 # ---- formulas -----------------------------------------------------------------------------------
 def _pair(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
-    """A function (LOGISTIC, TANH) and what a product multiplies it with."""
+    """Return a function (LOGISTIC, TANH) and the other factor of its product."""
     for mine, other in (factor.of, factor.of[::-1]) if factor is not None and factor.kind == "MUL" else ():
         found = mine.only(first)
         if found is not None:
@@ -159,7 +159,7 @@ def _pair(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
 
 
 def _lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None:
-    """h' = sigmoid(o) tanh(c'), c' = sigmoid(f) c + sigmoid(i) tanh(g)."""
+    """Match h' = sigmoid(o) tanh(c'), c' = sigmoid(f) c + sigmoid(i) tanh(g)."""
     out, parts = _pair(total.only("MUL"), "LOGISTIC"), [_pair(factor, "LOGISTIC") for factor in cell.factors()]
     if out is None or len(parts) != 2 or None in parts:
         return None
@@ -175,7 +175,7 @@ def _lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None:
 
 
 def _gru(h: int, total: _Sum) -> RecurrentCell | None:
-    """h' = z h + (1 - z) tanh(n), z = sigmoid(...), n = W x + r (R h + b) or W x + R (r h), r = sigmoid(...)."""
+    """Match h' = z h + (1 - z) tanh(n), z = sigmoid(...), n = W x + r (R h + b) or W x + R (r h), r = sigmoid(...)."""
     products = [factor for factor in total.factors() if factor.kind == "MUL"]
     for kept, new in (products, products[::-1]) if len(products) == 2 else ():
         first, second = _pair(kept, "LOGISTIC"), _pair(new, "TANH")
@@ -218,7 +218,7 @@ def _cell(
     recurrent_bias: np.ndarray | None = None,
     activation: str = "Tanh",
 ) -> RecurrentCell | None:
-    """The cell whose gates add nothing but the input of a step and the state `h`, which the sums `recurrent` read."""
+    """Return the cell if its gates read only the step's input and the state `h`, which the sums `recurrent` read."""
     read = {factor for gate in (*gates, *recurrent) for factor in gate.terms}
     inputs, states = ([factor for factor in read if factor.kind == kind] for kind in ("GATHER", "STATE"))
     if len(inputs) != 1 or len(states) != 1 or len(read) != 2 or states[0].variables != (h,):

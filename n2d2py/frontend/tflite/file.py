@@ -1,4 +1,4 @@
-"""A .tflite file as tensors and operators, checked."""
+"""Tensors and operators of a .tflite file, checked."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_TABLES = 100_000
 _MOST_DIMENSIONS = 8
 _MOST_ELEMENTS = 2**31
 CALLS = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,)}
-"""By operator the slots of its options that name the graphs that it runs."""
+"""Option slots with the subgraphs that an operator runs, by operator."""
 _WITHOUT_RESULT = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE"})
 
 
 class RefusedOperator(Exception):
-    """An operator cannot be translated; the text says why."""
+    """An operator cannot be translated; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class TfliteTensor:
     Attributes:
         name: its name, made unique.
         shape: in the order of the file (N, H, W, C).
-        dtype: of what is stored, float32 for what cannot be used.
-        scale, zero_point: of stored integers, one or one for each index of `axis`; both empty without.
-        values: of a constant; 4 bits are unpacked to int8.
-        refusal: why it cannot be used, "" where it can.
+        dtype: stored type; float32 if the tensor is unusable.
+        scale, zero_point: quantization of stored integers, one or one for each index of `axis`; empty if not quantized.
+        values: values of a constant; 4-bit values are unpacked to int8.
+        refusal: the reason why the tensor is unusable, or "".
         is_open: True if the file leaves a size open, for which `shape` has a default.
     """
 
@@ -57,14 +57,14 @@ class TfliteTensor:
 
     @property
     def is_quantized(self) -> bool:
-        """True if its integers stand for real numbers."""
+        """True if its integers have a scale."""
         return self.scale.size > 0 and self.dtype.kind in "iu"
 
     def real_values(self) -> np.ndarray:
-        """The real numbers of a constant, float32.
+        """Return the dequantized values of a constant, float32.
 
         Raises:
-            RefusedOperator: for a tensor that is computed.
+            RefusedOperator: the tensor is computed.
         """
         if self.values is None:
             raise RefusedOperator(f"'{self.name}' is computed at run time")
@@ -82,11 +82,11 @@ class RecurrentCell:
 
     Attributes:
         kind: LSTM, GRU or RNN of ONNX.
-        x, counter: the loop's variables that the input of a step is read from, and its position.
-        h, c: those of its states; c is -1 without one.
+        x, counter: loop variables of the input sequence and of the position in it.
+        h, c: loop variables of the hidden and cell state; c is -1 without one.
         weights, recurrent, biases: one for each gate in ONNX's order, (gates, hidden, size), (gates, hidden, hidden), (gates, hidden).
-        recurrent_bias: of the last gate of a GRU, next to its recurrent weights; None where the reset gate comes before the product.
-        activation: of an RNN.
+        recurrent_bias: of the last gate of a GRU with the reset gate after the product; None if it is before the product.
+        activation: activation of an RNN.
     """
 
     kind: str
@@ -103,9 +103,9 @@ class RecurrentCell:
 
 @dataclass(frozen=True)
 class TfliteOperator:
-    """An operator: its position and name, the indexes of its tensors (-1: left out), its options; the bytes of a custom one are `given`.
+    """An operator: its position and name, the indexes of its tensors (-1: absent), its options.
 
-    `cell`: of a loop that is a recurrent layer.
+    `given`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes.
     """
 
     index: int
@@ -119,19 +119,19 @@ class TfliteOperator:
 
     @property
     def input(self) -> int:
-        """The only input.
+        """Return the only input.
 
         Raises:
-            RefusedOperator: where there are others, or none.
+            RefusedOperator: there are several, or none.
         """
         return self._only(self.inputs)
 
     @property
     def output(self) -> int:
-        """The only output.
+        """Return the only output.
 
         Raises:
-            RefusedOperator: where there are others, or none.
+            RefusedOperator: there are several, or none.
         """
         return self._only(self.outputs)
 
@@ -142,17 +142,17 @@ class TfliteOperator:
         return only
 
     def has_other_ends(self) -> RefusedOperator:
-        """Error for an operator with a wrong number of inputs or outputs."""
+        """Return the error for a wrong number of inputs or outputs."""
         return RefusedOperator(f"it has {len(self.inputs)} inputs and {len(self.outputs)} outputs")
 
 
 @dataclass(frozen=True)
 class TfliteFile:
-    """A graph of a file, and what it needs of others.
+    """A subgraph of a file, and the data it needs of others.
 
     Attributes:
-        initial: by name the values of its variables before the first call.
-        graphs: those that WHILE, IF and CALL run, by their indexes.
+        initial: initial values of its variables, by name.
+        graphs: the subgraphs that WHILE, IF and CALL run, by index.
     """
 
     path: str
@@ -164,16 +164,16 @@ class TfliteFile:
     graphs: Mapping[int, TfliteFile] = field(default_factory=dict)
 
     def place(self, operator: TfliteOperator) -> Location:
-        """An operator, for messages."""
+        """Return the location of an operator for messages."""
         return Location(self.path, None, self.label(operator))
 
     def label(self, operator: TfliteOperator) -> str:
-        """The index of an operator, its name and that of its result, or of the variable that it writes."""
+        """Return the index and name of an operator, and the name of its result or of the variable that it assigns."""
         at = (*operator.outputs, *operator.inputs)[:1]
         return " ".join([str(operator.index), operator.code, *(self.tensors[index].name for index in at if index >= 0)])
 
     def variables(self) -> dict[int, str]:
-        """The names of variables, by the index of a tensor that stands for one."""
+        """Return the names of variables, by the index of their handle tensors."""
         return {
             operator.outputs[0]: operator.options.text(1)
             for operator in self.operators
@@ -181,7 +181,7 @@ class TfliteFile:
         }
 
     def called(self) -> set[int]:
-        """The indexes of the graphs that its operators run."""
+        """Return the indexes of the subgraphs that its operators run."""
         return {
             operator.options.integer(slot)
             for operator in self.operators
@@ -191,10 +191,10 @@ class TfliteFile:
 
 
 def read_tflite(path: Path) -> TfliteFile:
-    """The tensors and operators of a file.
+    """Return the tensors and operators of a file.
 
     Raises:
-        N2D2Error: E301 unreadable, E302 damaged or no .tflite file, E310 graphs of no use to the first one.
+        N2D2Error: E301 unreadable, E302 damaged or not a .tflite file, E310 subgraphs that the main graph does not use.
     """
     name = str(path)
     try:
@@ -216,7 +216,7 @@ def read_tflite(path: Path) -> TfliteFile:
 
 
 def damaged(path: str, damage: DamagedFile) -> N2D2Error:
-    """E302 for what was found when a table of the file was read."""
+    """Return E302 for damage found while a table was read."""
     return _invalid(path, f"the file is damaged or truncated ({damage})")
 
 
@@ -259,7 +259,7 @@ def _refused_graphs(path: str, count: int) -> N2D2Error:
 
 
 def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
-    """Values that a graph that runs once assigns to variables, by their names."""
+    """Return the values that a run-once subgraph assigns to variables, by name."""
     names, found = graph.variables(), {}
     for operator in graph.operators:
         known = operator.code == "ASSIGN_VARIABLE" and len(operator.inputs) == 2 and operator.inputs[0] in names
@@ -274,7 +274,7 @@ def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Parts that graphs of a file share."""
+    """Tables that all subgraphs of a file share."""
 
     data: bytes
     path: str
@@ -282,7 +282,7 @@ class _Reader:
     codes: list[tuple[str, bool]]
 
     def graph(self, graph: FlatTable) -> TfliteFile:
-        """One graph."""
+        """Return one subgraph."""
         tensors: list[TfliteTensor] = []
         names: set[str] = set()
         for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
@@ -311,7 +311,7 @@ class _Reader:
 
 
 def _code(entry: FlatTable) -> tuple[str, bool]:
-    """(name of an operator, whether it is a custom one)."""
+    """Return (name of an operator, whether it is custom)."""
     number = max(entry.integer(0, "<b"), entry.integer(3))
     if number == CUSTOM:
         return entry.text(1) or "CUSTOM", True
@@ -319,7 +319,7 @@ def _code(entry: FlatTable) -> tuple[str, bool]:
 
 
 def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], inputs: tuple[int, ...]) -> None:
-    """Every tensor is written once, before it is read."""
+    """Raise an error unless every tensor is written once, before it is read."""
     known = set(inputs)
     if len(known) < len(inputs):
         raise DamagedFile("an input is listed twice")
@@ -381,7 +381,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
 
 
 def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:
-    """The bytes of a buffer: in its table, or after the tables of a large file."""
+    """Return the bytes of a buffer, from its table or, in a large file, after the tables."""
     offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
     if offset <= 1:
         return buffer.vector(0, "u1")

@@ -1,4 +1,4 @@
-"""Values of operators of a .tflite file whose inputs are constants: counters, shapes, positions."""
+"""Constant folding of .tflite operators: counters, shapes, positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_ELEMENTS = 2**20
 
 
 def compute_values(operator: TfliteOperator, made: TfliteTensor, values: Sequence[np.ndarray]) -> np.ndarray | None:
-    """The values of the result `made` for those of the inputs; None where they are not computed."""
+    """Return the values of the result `made` for the given input values; None if they are not computed."""
     function = _FUNCTIONS.get(operator.code)
     try:
         return None if function is None else function(operator.options, made, *values)
@@ -66,7 +66,7 @@ def _gathered(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, at: 
 def _element_wise(
     function: Callable[..., np.ndarray], options: FlatTable | None, made: TfliteTensor, *values: Any
 ) -> np.ndarray | None:
-    """A function of elements without a fused activation."""
+    """Return an element-wise function; None with a fused activation."""
     return None if made.dtype.kind == "f" else function(*values)
 
 
@@ -106,4 +106,4 @@ _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
     "RANGE": _range,
     "FILL": _filled,
 }
-"""By operator the values of its result, of its options, its tensor, the values of its inputs; None: not computed."""
+"""Functions of options, result tensor and input values, by operator; they return the result's values, or None."""

@@ -1,4 +1,4 @@
-"""Shared by translations of operators: their options, the check of what they join, results of a node."""
+"""Helpers for operator translations: options, checks of inputs and outputs, results of a node."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0
 
 
 def option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int = 0) -> int:
-    """An integer of the options."""
+    """Return an integer option."""
     return default if operator.options is None else operator.options.integer(slot, kind, default)
 
 
 def flag(operator: TfliteOperator, slot: int, default: bool = False) -> bool:
-    """A truth value of the options."""
+    """Return a Boolean option."""
     return default if operator.options is None else operator.options.flag(slot, default)
 
 
 def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
-    """The limits of the fused activation."""
+    """Return the limits of the fused activation."""
     number = option(operator, slot, "<b")
     name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
     if name == "NONE":
@@ -37,7 +37,7 @@ def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
 
 
 def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
-    """Refuse an operator with too few inputs, or another number of outputs."""
+    """Raise RefusedOperator for too few inputs, or another number of outputs."""
     if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
         raise operator.has_other_ends()
 
@@ -50,7 +50,7 @@ def layer(
     limits: tuple[float, float] | None,
     **attributes: Any,
 ) -> None:
-    """A node of ONNX that gives the result, with the limits of a fused activation; inputs of None are left out."""
+    """Add an ONNX node that produces the result, with the limits of a fused activation; inputs of None are dropped."""
     given = [name for name in inputs if name is not None]
     t.result(operator.output, lambda name: t.emit(kind, given, name, **attributes), limits)
 
@@ -58,7 +58,7 @@ def layer(
 def slices(
     t: Translation, operator: TfliteOperator, begins: list[int], ends: list[int], steps: list[int], drop: set[int]
 ) -> None:
-    """Slices of every axis of the file; the axes `drop` disappear."""
+    """Add slices of every axis of the file; the axes `drop` are removed."""
     shape = t.tensor(operator.inputs[0]).shape
     taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
     full = tuple(map(len, taken))

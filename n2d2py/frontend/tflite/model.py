@@ -1,4 +1,4 @@
-"""Reads a .tflite file for the import of ONNX."""
+"""Loading of a .tflite file for the ONNX import."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from n2d2py.frontend.tflite.translation import Translation
 def load_tflite(
     path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1, cut: Cut = WHOLE
 ) -> OnnxModel:
-    """The model in a .tflite file as ONNX with its own scales and zero points; images are N, C, H, W.
+    """Return the model of a .tflite file as ONNX with the file's scales and zero points; images are N, C, H, W.
 
     `ignore`, `ignore_init`, `seed` and `cut` are those of `load_onnx`.
 
     Raises:
-        N2D2Error: E301 unreadable file, E302 not a valid model, E305 inputs that cannot be used, E310 (one for each kind)
+        N2D2Error: E301 unreadable file, E302 invalid model, E305 unusable inputs, E310 (one for each kind)
             operators that cannot be translated.
     """
     file = read_tflite(Path(path))
@@ -62,7 +62,7 @@ def load_tflite(
 
 
 def _stored(file: TfliteFile) -> dict[str, NumType]:
-    """The integers of the inputs that store bytes."""
+    """Return the integer types of the inputs that are stored as integers."""
     found = {}
     for tensor in (file.tensors[index] for index in file.inputs):
         if tensor.is_quantized and tensor.dtype.kind in "iu":

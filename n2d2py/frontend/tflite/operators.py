@@ -1,4 +1,4 @@
-"""The operators of TFLite as ONNX operators on N, C, H, W, by their names."""
+"""TFLite operators as ONNX operators on N, C, H, W, by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from n2d2py.graph.shapes import Shape
 
 
 def _image(t: Translation, index: int) -> Shape:
-    """The shape of an image."""
+    """Return the shape of an image."""
     shape = t.tensor(index).shape
     if len(shape) != 4:
         raise RefusedOperator(f"its input has rank {len(shape)}, not 4")
@@ -34,7 +34,7 @@ def _padding(operator: TfliteOperator) -> int:
 def _windows(
     padding: int, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """(sizes of the result, pads as ONNX has them) of windows on an image."""
+    """Return (result sizes, ONNX pads) of windows on an image."""
     if min(*kernel, *stride, *dilation) < 1:
         raise RefusedOperator(f"its kernel {kernel}, stride {stride} or dilation {dilation} is below 1")
     if padding not in (SAME, VALID):
@@ -50,7 +50,7 @@ def _windows(
 
 
 def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weights: TfliteTensor) -> str | None:
-    """The bias of a layer as real numbers, in the scale of its sums."""
+    """Return the dequantized bias of a layer, in the scale of its accumulators."""
     if len(operator.inputs) <= at or operator.inputs[at] < 0:
         return None
     tensor, source = t.tensor(operator.inputs[at]), t.tensor(operator.inputs[0])
@@ -73,7 +73,7 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
 
 
 def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
-    """Refuse real weights after integers; integer weights after real numbers (dynamic range) are taken as real ones."""
+    """Refuse float weights after integers; integer weights after floats (dynamic range) are dequantized."""
     if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, but its weights are float")
 
@@ -131,7 +131,8 @@ def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
-    """MediaPipe's transposed convolution with a bias: the numbers of its padding (1: SAME, 2: VALID), stride along lines and from line to line."""
+    """Translate MediaPipe's transposed convolution with bias: options padding (1: SAME, 2: VALID), horizontal and vertical
+    stride."""
     need_ends(operator, 3)
     if len(operator.given) < 12:
         raise RefusedOperator(f"its options of {len(operator.given)} bytes are damaged")
@@ -142,7 +143,7 @@ def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
 def _turned_conv(
     t: Translation, operator: TfliteOperator, padding: int, stride: tuple[int, int], limits: tuple[float, float] | None
 ) -> None:
-    """A transposed convolution: its inputs are a tensor, weights and perhaps a bias."""
+    """Translate a transposed convolution: its inputs are a tensor, weights and an optional bias."""
     source, weights = operator.inputs[0], t.tensor(operator.inputs[1])
     shape = _image(t, source)
     if len(weights.shape) != 4 or 0 in weights.shape or weights.shape[3] != shape[3]:
@@ -302,7 +303,7 @@ def _softmax(t: Translation, operator: TfliteOperator) -> None:
 
 # ---- moves --------------------------------------------------------------------------------------
 def _reshape(t: Translation, operator: TfliteOperator) -> None:
-    """RESHAPE, SQUEEZE, EXPAND_DIMS: the shape that the result is declared in."""
+    """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result."""
     need_ends(operator, 1)
     source = t.tensor(operator.inputs[0])
     if source.values is not None:
@@ -457,7 +458,7 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
-    """ONNX's orders of channels are TFLite's: the position in the block before the channel (DCR)."""
+    """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
     need_ends(operator, 1)
     shape, block = _image(t, operator.input), option(operator, 0)
     if block < 1:
@@ -470,7 +471,7 @@ def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _convert(t: Translation, operator: TfliteOperator) -> None:
-    """QUANTIZE, DEQUANTIZE and DENSIFY: the real numbers of the input, in the type of the result."""
+    """Translate QUANTIZE, DEQUANTIZE and DENSIFY: the input's real values, in the type of the result."""
     source = t.tensor(operator.input)
     t.expect(operator.output, source.shape)
     if operator.code == "DENSIFY" and source.values is None:
@@ -491,7 +492,7 @@ def _assign_variable(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _nothing(t: Translation, operator: TfliteOperator) -> None:
-    """VAR_HANDLE and CALL_ONCE: `TfliteFile` has what they say."""
+    """Skip VAR_HANDLE and CALL_ONCE: `TfliteFile` has their content."""
 
 
 LOWERINGS: dict[str, Lowering] = {
@@ -537,4 +538,4 @@ CUSTOM_LOWERINGS: dict[str, Lowering] = {
     "Convolution2DTransposeBias": _mediapipe_conv,
     "TFLite_Detection_PostProcess": detections,
 }
-"""The same of custom operators."""
+"""Translations of custom operators by name."""

@@ -1,4 +1,4 @@
-"""Operators that are translated for real numbers alone: comparisons, arithmetic, what joins and repeats arrays."""
+"""Operators that are only translated in floating point: comparisons, arithmetic, stacking and repetition of arrays."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
 from n2d2py.graph.shapes import Shape
 
 _LENGTH = 1e-6
-"""The least length that L2_NORMALIZATION divides by."""
+"""Smallest divisor of L2_NORMALIZATION."""
 _COMPARISONS = ("Equal", "Not", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
 
 def _shapes(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
-    """The shapes of the inputs."""
+    """Return the shapes of the inputs."""
     need_ends(operator, inputs, len(operator.outputs))
     return [t.tensor(index).shape for index in operator.inputs[:inputs]]
 
 
 def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
-    """A function of `count` operands, which repeat where they have one element."""
+    """Translate an element-wise function of `count` operands with broadcasting."""
     shapes = _shapes(t, operator, count)
     if operator.code == "SELECT" and len(set(shapes)) > 1 and prod(shapes[0]) > 1:
         raise RefusedOperator("its condition and its inputs must have the same shape")
@@ -57,7 +57,7 @@ def _cast(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
-    """Arrays side by side along an axis of their own."""
+    """Stack arrays along a new axis."""
     (shape,) = _shapes(t, operator, 1)
     if any(t.tensor(index).shape != shape for index in operator.inputs):
         raise RefusedOperator("its inputs must have the same shape")
@@ -94,7 +94,7 @@ def _reverse(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _repeated(t: Translation, operator: TfliteOperator) -> None:
-    """TILE: how often each axis; BROADCAST_TO: the shape."""
+    """Translate TILE (repetitions of each axis) and BROADCAST_TO (shape)."""
     (shape, _) = _shapes(t, operator, 2)
     counts = t.numbers(operator.inputs[1], "sizes")
     if operator.code == "BROADCAST_TO":
@@ -117,7 +117,7 @@ def _repeated(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _gather(t: Translation, operator: TfliteOperator) -> None:
-    """The rows, columns or channels of constant numbers."""
+    """Gather rows, columns or channels at constant indices."""
     (shape, _) = _shapes(t, operator, 2)
     chosen = t.tensor(operator.inputs[1])
     indexes, axis = t.numbers(operator.inputs[1], "indices"), option(operator, 0)
@@ -137,7 +137,7 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _products(t: Translation, operator: TfliteOperator) -> None:
-    """BATCH_MATMUL: the last two axes of the file are lines and columns."""
+    """Translate BATCH_MATMUL, whose last two axes of the file are rows and columns."""
     shapes = _shapes(t, operator, 2)
     rank = len(shapes[0])
     if not 2 <= rank == len(shapes[1]):
@@ -174,7 +174,7 @@ def _axis(t: Translation, operator: TfliteOperator) -> int:
 
 
 def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
-    """ARG_MAX, ARG_MIN: positions of the file's type of integers."""
+    """Translate ARG_MAX and ARG_MIN, with the index type of the file."""
     (shape, _) = _shapes(t, operator, 2)
     axis, made = _axis(t, operator), t.tensor(operator.output)
     place = moved_axis(axis, len(shape))
@@ -211,7 +211,7 @@ _BROADCAST = {
     "GREATER=Greater GREATER_EQUAL=GreaterOrEqual LOGICAL_AND=And LOGICAL_OR=Or",
     3: "SELECT=Where SELECT_V2=Where",
 }
-"""By number of operands the operators of elements, each with its ONNX operator."""
+"""ONNX operators of element-wise operators, by number of operands."""
 REAL_LOWERINGS: dict[str, Lowering] = {
     **{
         code: partial(_broadcast, kind, operands)
@@ -230,4 +230,4 @@ REAL_LOWERINGS: dict[str, Lowering] = {
     "ARG_MIN": partial(_arg, "ArgMin"),
     "CUMSUM": _running_sum,
 }
-"""Translations of operators of real numbers by name."""
+"""Translations of float operators by name."""

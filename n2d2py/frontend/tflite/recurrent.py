@@ -1,4 +1,4 @@
-"""LSTM and RNN of TFLite, over the steps of sequences that begin with zeros, as those of ONNX."""
+"""TFLite's LSTM and RNN over sequences with zero initial states, as ONNX operators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _has(operator: TfliteOperator, at: int) -> bool:
 def _rows(
     t: Translation, operator: TfliteOperator, places: tuple[int, ...], axes: int, signs: tuple[int, ...] = (1,) * 4
 ) -> np.ndarray:
-    """The constants of one shape with so many axes at some inputs, one after the other, as (1, rows, ...)."""
+    """Return the constants of one shape and rank at some inputs, concatenated as (1, rows, ...)."""
     parts = [sign * t.real_values(operator.inputs[at]) for at, sign in zip(places, signs, strict=False)]
     shapes = {part.shape for part in parts}
     if len(shapes) > 1 or parts[0].ndim != axes:
@@ -53,7 +53,8 @@ def _layer(
     peepholes: np.ndarray | None = None,
     **attributes: object,
 ) -> tuple[str, int]:
-    """The states of a layer, and their size, over (batch, steps, size), or (steps, batch, size) if time is the `major` axis, in the same order.
+    """Add a recurrent layer; return its hidden states, (batch, steps, size) or (steps, batch, size) with `major`, and their
+    size.
 
     `constants`: weights, recurrent weights and biases, as (1, rows, ...).
     """
@@ -73,7 +74,8 @@ def _layer(
 
 
 def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Inputs: x; weights of i, f, c, o; of states; peepholes of i, f, o; biases of i, f, c, o; projection and its bias; states h, c; norms."""
+    """Add an LSTM. Inputs: x; weights of i, f, c, o; recurrent weights; peepholes of i, f, o; biases of i, f, c, o; projection
+    and its bias; states h, c; norms."""
     if _has(operator, 16) or _has(operator, 17):
         raise RefusedOperator("a projection of the states is not supported")
     if any(_has(operator, at) for at in range(20, 24)):
@@ -100,14 +102,14 @@ def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str 
 
 
 def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Inputs: x; weights; those of states; biases; states."""
+    """Add an RNN. Inputs: x; weights; recurrent weights; biases; states."""
     _begins_with_zeros(t, operator, 4)
     constants = [_rows(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
     return _layer(t, operator, "RNN", constants, major, direction=direction, activations=[_activation(operator, 1)])
 
 
 def _loop(t: Translation, operator: TfliteOperator) -> None:
-    """All steps of a loop: its inputs are x (steps, batch, size) and the first states, its results all h and the last c."""
+    """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = operator.cell, operator.outputs[0], operator.outputs[1:]
     if cell is None:
         raise operator.has_other_ends()
@@ -142,7 +144,7 @@ def _activation(operator: TfliteOperator, slot: int) -> str:
 def _sequence(
     cell: Callable[..., tuple[str, int]], counts: range, time_major: tuple[int, bool], t: Translation, operator: TfliteOperator
 ) -> None:
-    """A layer over a sequence; `counts`: numbers of inputs, `time_major`: the slot of this option, and its default."""
+    """Translate a layer over a sequence; `counts`: numbers of inputs, `time_major`: slot and default of this option."""
     if len(operator.inputs) not in counts or len(operator.outputs) != 1:
         raise operator.has_other_ends()
     _declare(t, operator, operator.output, [cell(t, operator, flag(operator, *time_major))])
@@ -156,10 +158,10 @@ def _both_ways(
     t: Translation,
     operator: TfliteOperator,
 ) -> None:
-    """Two layers over a sequence, one from its end.
+    """Translate a bidirectional layer over a sequence.
 
-    `parts`: the inputs of each after x, the one that the second reads instead of x if it is present, and the first that is not supported;
-    `merge`: the slot of the option that joins both results.
+    `parts`: for each direction, the inputs after x, the input that replaces x if present, and the first unsupported input;
+    `merge`: the slot of the option that concatenates both results.
     """
     forward, backward, auxiliary, unsupported = parts
     merged, count = flag(operator, merge), len(operator.inputs)
@@ -176,7 +178,7 @@ def _both_ways(
 
 
 def _declare(t: Translation, operator: TfliteOperator, output: int, states: list[tuple[str, int]]) -> None:
-    """A result of states, each with its size, next to each other."""
+    """Declare a result that concatenates states, each with its size."""
     names, sizes = zip(*states, strict=True)
     t.expect(output, (*t.tensor(operator.inputs[0]).shape[:2], sum(sizes)))
     kind, attributes = ("Identity", {}) if len(names) == 1 else ("Concat", {"axis": 2})
@@ -184,7 +186,7 @@ def _declare(t: Translation, operator: TfliteOperator, output: int, states: list
 
 
 def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
-    """Inputs: x (batch, size) of one step; weights; those of states; biases; states, which are kept from call to call."""
+    """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
     if len(operator.inputs) != 5 or len(operator.outputs) != 1:
         raise operator.has_other_ends()
     x, weights, recurrent, bias, state = operator.inputs
@@ -202,9 +204,10 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
-    """Inputs: x (1, inputs); weights of features (F, inputs) and of time (F, steps); biases (F / rank); the last steps of all features.
+    """Add an SVDF. Inputs: x (1, inputs); feature weights (F, inputs) and time weights (F, steps); biases (F / rank); state of
+    the last steps.
 
-    Each call appends the features of x to those that are kept; each output sums `rank` of them over the steps.
+    Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """
     if len(operator.inputs) != 5 or len(operator.outputs) != 1:
         raise operator.has_other_ends()

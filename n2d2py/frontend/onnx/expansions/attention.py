@@ -1,6 +1,6 @@
-"""Attention as ONNX Runtime fuses it (domain com.microsoft), as products and a Softmax.
+"""ONNX Runtime's fused attention (domain com.microsoft) as matrix products and a Softmax.
 
-Their meaning: `docs/ContribOperators.md` of ONNX Runtime. Past keys and values, and relative positions of their own kind are refused.
+Source: `docs/ContribOperators.md` of ONNX Runtime. Past keys and values and separate relative positions are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OTHER_FORM = "export the model without this optimization"
 
 @expands("com.microsoft::Attention")
 def _attention(parts: Parts) -> None:
-    """Self-attention of X (N, S, D) by one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
+    """Add self-attention of X (N, S, D) with one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
     _refuse(parts, (4, 6), "past keys and values")
     width = parts.needed(1, "weights").shape[1]
     sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
@@ -31,7 +31,7 @@ def _attention(parts: Parts) -> None:
 
 @expands("com.microsoft::MultiHeadAttention")
 def _multi_head_attention(parts: Parts) -> None:
-    """Attention of query (N, S, D), key (N, T, D) and value (N, T, V), with a bias for all three."""
+    """Add attention of query (N, S, D), key (N, T, D) and value (N, T, V), with one bias for all three."""
     _refuse(parts, (6, 7), "past keys and values")
     for index in (0, 1, 2):
         if len(parts.dims(index)) != 3:
@@ -49,7 +49,8 @@ def _refuse(parts: Parts, inputs: tuple[int, ...], what: str) -> None:
 
 
 def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
-    """Softmax(scale * Q K' + bias) V for each head; `lengths` are those of Q and K, `mask` is the input that has the mask of the keys."""
+    """Add Softmax(scale * Q K' + bias) V for each head; `lengths` are those of Q and K, `mask` is the index of the key mask
+    input."""
     (query, key, value), (length, others) = names, lengths
     heads = parts.attribute("num_heads")
     if not heads or any(size % heads for size in sizes):
@@ -77,7 +78,7 @@ def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes:
 
 
 def _mask(parts: Parts, index: int, lowest: float, others: int) -> str:
-    """Addend of the scores: zero for keys whose mask (N, T) or (N, S, T) is 1."""
+    """Return an addend of the scores: zero for keys whose mask (N, T) or (N, S, T) is 1."""
     dims = parts.dims(index)
     if len(dims) not in (2, 3) or dims[-1] != others:
         raise Unsupported("a mask of lengths is not supported", "export it with a mask of ones and zeros for each key")
@@ -89,7 +90,7 @@ def _mask(parts: Parts, index: int, lowest: float, others: int) -> str:
 
 @expands("com.microsoft::RotaryEmbedding")
 def _rotary(parts: Parts) -> None:
-    """Turns halves (or, interleaved, pairs) of each head by the angles of its position; X is (N, S, D) or (N, heads, S, size)."""
+    """Rotate halves (or, interleaved, pairs) of each head by its position's angles; X is (N, S, D) or (N, heads, S, size)."""
     dims, cosines, sines = parts.dims(0), parts.needed(2, "cosines"), parts.needed(3, "sines")
     size = 2 * cosines.shape[1]
     if len(dims) not in (3, 4) or parts.attribute("rotary_embedding_dim", 0) not in (0, size):

@@ -1,4 +1,4 @@
-"""Operators that read images at places between the pixels, or write to places, as gathers and weighted sums; Shrink."""
+"""Sampling between pixels and scatter operators as gathers and weighted sums; Shrink."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from n2d2py.frontend.onnx.parts import Parts, expands
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
 _CUBIC = -0.75
-"""The parameter of the cubic convolution that ONNX fixes for GridSample."""
+"""Cubic convolution coefficient that ONNX fixes for GridSample."""
 
 
 class _Real:
-    """A tensor of real numbers under construction, with the operators of Python."""
+    """A float tensor under construction, with Python operators."""
 
     def __init__(self, parts: Parts, name: str):
         self.parts, self.name = parts, name
@@ -46,7 +46,7 @@ class _Real:
         return self.apply("Clip", self.parts.number(low), self.parts.number(high))
 
     def inside(self, low: float, high: float) -> _Real:
-        """1 where the value is from `low` to `high`, else 0."""
+        """Return 1 for values from `low` to `high`, else 0."""
         distance = (self - self.clip(low, high)).apply("Abs")
         return _Real(self.parts, self.parts.number(1)) - distance.apply("Sign")
 
@@ -55,7 +55,7 @@ class _Real:
 
 
 def _reflected(x: _Real, low: float, high: float) -> _Real:
-    """Mirrored at both ends of an axis until it lies between them."""
+    """Reflect positions at both ends of an axis until they lie in the range."""
     span = high - low
     if span <= 0:
         return x.clip(low, low)
@@ -66,7 +66,7 @@ def _reflected(x: _Real, low: float, high: float) -> _Real:
 
 
 def _taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
-    """The places around `x` that its value is made of, with their weights (None: 1)."""
+    """Return the sampling positions around `x` and their weights (None: 1)."""
     if mode == "nearest":
         return [(x.apply("Round"), None)]
     base = x.apply("Floor")
@@ -86,7 +86,7 @@ def _taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
 
 @expands("GridSample")
 def _grid_sample(parts: Parts) -> None:
-    """X (N, C, ...) at the places of a grid (N, ..., axes) from -1 to 1, the last axis first."""
+    """Sample X (N, C, ...) at the positions of a grid (N, ..., axes) in [-1, 1], last axis first."""
     dims, grid = parts.dims(0), parts.dims(1)
     sizes, places = dims[2:], prod(grid[1:-1])
     mode = str(parts.attribute("mode", "linear")).removeprefix("bi")
@@ -111,7 +111,7 @@ def _grid_sample(parts: Parts) -> None:
 
 
 def _inside(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
-    """The taps with places that exist; those that do not weigh nothing with `padding` zeros."""
+    """Return the taps with valid positions; with `padding` zeros, taps outside get weight 0."""
     found = []
     for place, weight in taps:
         if padding == "reflection":
@@ -124,11 +124,12 @@ def _inside(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, end
 
 
 _Taps = list[tuple[_Real, _Real | None]]
-"""Places along an axis with their weights (None: 1)."""
+"""Positions along an axis with their weights (None: 1)."""
 
 
 def _summed(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add") -> str:
-    """The sum, or another combination, over all combinations of the taps of each axis of `flat` (1, C, prod(sizes)), as (1, C, places)."""
+    """Reduce the products of the taps of all axes of `flat` (1, C, prod(sizes)) to (1, C, places), by a sum or another
+    function."""
     total = None
     for combination in product(*per_axis):
         index, weight = None, None
@@ -147,7 +148,7 @@ def _summed(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis
 
 @expands("DeformConv")
 def _deform_conv(parts: Parts) -> None:
-    """A convolution whose kernel reads at offsets (y, x) that differ for each result: a product of gathered values."""
+    """Add a convolution with offsets (y, x) for each result, as a product of gathered values."""
     dims, filters = parts.dims(0), parts.dims(1)
     if len(dims) != 4 or dims[0] != 1:
         raise Unsupported(
@@ -183,7 +184,7 @@ def _deform_conv(parts: Parts) -> None:
 
 @expands("RoiAlign")
 def _roi_align(parts: Parts) -> None:
-    """Each box (x1, y1, x2, y2) of an image as (height, width) means, or maxima, of values between its pixels."""
+    """Pool each box (x1, y1, x2, y2) of an image to (height, width) means or maxima of interpolated values."""
     dims, boxes = parts.dims(0), parts.dims(1)
     mode, ratio = parts.attribute("mode", "avg"), parts.attribute("sampling_ratio", 0)
     if dims[0] != 1 or mode not in ("avg", "max"):
@@ -207,7 +208,7 @@ def _roi_align(parts: Parts) -> None:
 def _aligned(
     parts: Parts, flat: str, boxes: _Real, count: int, size: list[int], samples: list[int], least: float, out: int | None = None
 ) -> str:
-    """Boxes (count, 4) as (count, C, *size), each value of `samples` rows and columns; sides are at least `least`."""
+    """Return the pooled boxes (count, 4) as (count, C, *size) from `samples` rows and columns; sides are at least `least`."""
     dims, mode, per_axis = parts.dims(0), parts.attribute("mode", "avg"), []
     ends = [_Real(parts, column).reshape(count, 1, 1, 1, 1) for column in parts.split(boxes.name, 1, [1] * 4)]
     for axis, (low, high) in enumerate(((ends[1], ends[3]), (ends[0], ends[2]))):
@@ -233,7 +234,7 @@ def _aligned(
 
 @expands("MaxUnpool")
 def _max_unpool(parts: Parts) -> None:
-    """The values of X at their indices in a tensor of zeros."""
+    """Scatter the values of X to their indices in a tensor of zeros."""
     dims, kernel = parts.dims(0), parts.attribute("kernel_shape")
     steps, pads = parts.attribute("strides", [1] * len(kernel)), parts.attribute("pads", [0] * 2 * len(kernel))
     axes = range(len(kernel))
@@ -251,7 +252,7 @@ def _max_unpool(parts: Parts) -> None:
 
 @expands("Col2Im")
 def _col2im(parts: Parts) -> None:
-    """Sums of blocks (N, C * block, L) where they lie in an image: a transposed convolution that only moves."""
+    """Sum blocks (N, C * block, L) at their positions in an image, by a transposed convolution with one-hot weights."""
     image, block = (parts.needed(index, what).tolist() for index, what in ((1, "image shape"), (2, "block shape")))
     rank = len(block)
     steps, holes = parts.attribute("strides", [1] * rank), parts.attribute("dilations", [1] * rank)
@@ -281,7 +282,7 @@ def _col2im(parts: Parts) -> None:
 
 @expands("Shrink")
 def _shrink(parts: Parts) -> None:
-    """Values beyond a limit, moved towards zero by the bias; others are 0."""
+    """Shrink values beyond a limit towards zero by the bias; others are 0."""
     x, zero = parts.inputs[0], parts.number(0.0)
     large = parts.add("Greater", parts.add("Abs", x), parts.number(parts.attribute("lambd", 0.5)))
     moved = parts.add("Mul", parts.add("Sign", x), parts.number(parts.attribute("bias", 0.0)))

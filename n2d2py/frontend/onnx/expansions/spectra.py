@@ -1,4 +1,4 @@
-"""Fourier transforms with constant sizes as convolutions and products with constant matrices: STFT and DFT of ONNX."""
+"""STFT and DFT of constant size as convolutions and products with constant matrices."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from n2d2py.frontend.onnx.parts import Parts, expands
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
 _LARGEST = 1 << 26
-"""Elements of a matrix of a transform; more would outgrow a network."""
+"""Largest number of elements of a transform matrix."""
 
 
 @expands("STFT")
 def _stft(parts: Parts) -> None:
-    """A convolution with windowed cosines and sines: signal (N, samples[, 1]) to (N, frames, bins, 2)."""
+    """Add a convolution with windowed cosines and sines: signal (N, samples[, 1]) to (N, frames, bins, 2)."""
     dims = parts.dims(0)
     step, window = parts.integer(1, "frame step"), parts.values(2, "window")
     length = parts.integer(3, "frame length")
@@ -37,7 +37,7 @@ def _stft(parts: Parts) -> None:
 
 @expands("DFT")
 def _dft(parts: Parts) -> None:
-    """A product with a constant matrix: the axis and the two parts of its numbers become another axis and two parts."""
+    """Add a product with a constant matrix over the transformed axis and the real and imaginary parts."""
     dims, opset = parts.dims(0), parts.opset
     rank, asked = len(dims), parts.integer(1, "length")
     axis = parts.attribute("axis", 1) if opset < 20 else parts.integer(2, "axis")
