@@ -1,4 +1,4 @@
-"""The export EthosU as `-export EthosU` finds it."""
+"""Export target `-export EthosU`."""
 
 from __future__ import annotations
 
@@ -51,34 +51,34 @@ PARAMETERS = Schema(
     ),
 )
 _OF_THE_FILE = {"IntegerIO": True, "Kernels": "Reference"}
-"""Of the .tflite file: the NPU computes the integers of TFLite's reference kernels."""
+"""Parameters of the .tflite file: the NPU computes the results of TFLite's reference kernels."""
 
 
 @dataclass(frozen=True)
 class NpuModel(TfliteModel):
-    """The file, and what Vela makes of it."""
+    """The file and its compiled form."""
 
     compiled: Compiled
 
 
 class EthosUTarget(TfliteTarget):
-    """The network for Arm's Ethos-U, compiled by Vela."""
+    """Target for Arm's Ethos-U, compiled by Vela."""
 
     name = "EthosU"
     parameters = PARAMETERS
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """The configuration file where nothing of it is asked for."""
+        """The configuration file has no effect if no entry of it is selected."""
         asked = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
         return {} if asked else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """With the arithmetic of the reference kernels."""
+        """Return the network with the arithmetic of the reference kernels."""
         return with_reference(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
-        """As for TFLite, and E705 in floating point, E721 without Vela, E802 where it fails."""
+        """Raise the errors of the TFLite target, E705 in floating point, E721 without Vela, E802 if Vela fails."""
         if request.graph.nodes and request.graph.bits != 8:
             text = f"the export EthosU supports 8-bit integers, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
@@ -93,7 +93,7 @@ class EthosUTarget(TfliteTarget):
         return made if made.problems else Prepared.of(made.request, partial(_compiled, made.result, _options(given)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """As for TFLite, with the figures of Vela for the report."""
+        """Return the details of the TFLite target, and Vela's figures for the report."""
         made = prepared.result
         assert isinstance(made, NpuModel)
         found = made.compiled
@@ -102,7 +102,7 @@ class EthosUTarget(TfliteTarget):
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Write the model before and after Vela, its array of C, the program of the NPU, Vela's figures and a README."""
+        """Write the model before and after Vela, its C array, the NPU program, Vela's figures and a README."""
         request, made = prepared.request, prepared.result
         assert isinstance(made, NpuModel)
         self.write_model(prepared, folder)
@@ -131,7 +131,7 @@ def _compiled(made: TfliteModel, options: list[str]) -> NpuModel:
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:
-    """Vela's command line of the export parameters."""
+    """Return Vela's command line for the export parameters."""
     words = ["--accelerator-config", given["Accelerator"], "--optimise", given["VelaOptimise"]]
     if given["VelaSystemConfig"] or given["VelaMemoryMode"]:
         words += ["--config", given["VelaConfig"]]

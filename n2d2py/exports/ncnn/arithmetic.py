@@ -1,4 +1,4 @@
-"""A typed network with the arithmetic of ncnn on x86-64 processors with fused multiply-adds.
+"""Quantized network with the arithmetic of ncnn on x86-64 processors with fused multiply-adds.
 
 =====================  ==============================================================================================
 convolution            v = fma(float32(sum), 1 / (i w), bias), then the activation; i, w: the scales of input and weights that
@@ -28,19 +28,20 @@ _HALF = np.float32(0.5)
 
 
 def with_ncnn(graph: QuantGraph) -> QuantGraph:
-    """The network whose int8 layers compute what ncnn computes."""
+    """Return the network with int8 layers that compute ncnn's results."""
     return replace(graph, nodes=[_layer(graph, node) for node in graph.nodes])
 
 
 def sums_integers(node: Node | QuantNode) -> bool:
-    """True if ncnn can compute a layer in 8-bit integers: of the convolutions of groups, those with one output for each."""
+    """True if ncnn can compute a layer in 8-bit integers; a grouped convolution must be depthwise with one output for each
+    group."""
     if node.op.kind == "Conv":
         return len(node.inputs) == 1 and (node.op.groups == 1 or node.op.groups == len(node.params["weights"]))
     return node.op.kind == "Fc"
 
 
 def inverse(scales: np.ndarray) -> np.ndarray:
-    """1 / scale as float32; 0 stays 0, which ncnn takes for a channel of zeros."""
+    """Return 1 / scale as float32; 0 stays 0, which ncnn interprets as a channel of zeros."""
     return np.divide(1.0, scales, out=np.zeros(len(scales)), where=scales != 0).astype(np.float32)
 
 
@@ -59,7 +60,7 @@ def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
 
 @dataclass(frozen=True, eq=False)
 class AwayRescale(FloatRescale):
-    """float32(real) * factor, a half rounded away from zero."""
+    """float32(real) * factor, ties rounded away from zero."""
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         return _away(self.real(acc, axis), low, high)
@@ -67,11 +68,11 @@ class AwayRescale(FloatRescale):
 
 @dataclass(frozen=True, eq=False)
 class SummedRescale(FloatRescale):
-    """float32(acc - bias) * step + real bias, which is the real result; times `scale`, a half rounded away from zero.
+    """The real result float32(acc - bias) * step + real bias, times `scale`, ties rounded away from zero.
 
     Attributes:
         biases, steps, real_biases: (O), int64 and float32.
-        fused: whether the product is not rounded before the bias is added.
+        fused: True if the product is not rounded before the bias is added.
     """
 
     scale: float

@@ -1,4 +1,4 @@
-"""Functions of single values as layers of ncnn, and the limits of integers as the functions that they stand for."""
+"""Element-wise functions as ncnn layers, and integer limits as clamps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Unary:
     """A layer of one input without weights.
 
     Attributes:
-        fused: as activation of a convolution: its type and its numbers; None where it cannot be one.
+        fused: type and parameters as activation of a convolution; None if it cannot be fused.
     """
 
     type: str
@@ -47,7 +47,7 @@ _PLAIN = {
 
 
 def limited(low: float, high: float) -> list[Unary]:
-    """min(max(x, low), high)."""
+    """Return the layers of min(max(x, low), high)."""
     if low == -inf and high == inf:
         return []
     if low == 0 and high == inf:
@@ -57,9 +57,9 @@ def limited(low: float, high: float) -> list[Unary]:
 
 
 def limits_of(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Unary]:
-    """Limits of the results of an integer layer.
+    """Return the limits of an integer layer's results as layers.
 
-    `saturates`: to the ends of their type too, as what reads them does not.
+    `saturates`: also limit to the ends of their type, since the consumers do not.
     """
     kind = graph.type(node.output)
     low, high = node.clamp or (kind.qmin, kind.qmax)
@@ -71,7 +71,7 @@ def limits_of(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Unary
 
 
 def steps_of(function: FunctionRow) -> list[Unary] | None:
-    """The layers of a function; None where ncnn has none."""
+    """Return the layers of a function; None if ncnn has none."""
     if type(function) is FUNCTIONS.get(function.kind) and function.kind in _PLAIN:
         return [_PLAIN[function.kind]]
     if isinstance(function, Clip):
@@ -96,15 +96,15 @@ def steps_of(function: FunctionRow) -> list[Unary] | None:
 
 
 def scaled(factor: float) -> Unary:
-    """x * factor."""
+    """Return the layer of x * factor."""
     return Unary("BinaryOp", {0: 2, 1: 1, 2: float(factor)})
 
 
 def shifted(offset: float) -> Unary:
-    """x + offset."""
+    """Return the layer of x + offset."""
     return Unary("BinaryOp", {0: 0, 1: 1, 2: float(offset)})
 
 
 def rounded(scale: float) -> list[Unary]:
-    """The multiple of `scale` that is next to x, an even one between two."""
+    """Return the layers that round to a multiple of `scale`, ties to even."""
     return [scaled(1 / scale), Unary("UnaryOp", {0: 18}), scaled(scale)]

@@ -1,4 +1,4 @@
-"""The layers as layers of ncnn, by operator kind: integers in convolutions and fully connected layers, real numbers elsewhere."""
+"""Layers as ncnn layers, by operator kind: integers in convolutions and fully connected layers, floats elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCALES, _REQUANTIZED = 1, 101
 
 
 class NoNcnnForm(Exception):
-    """A layer cannot be written; the text says why."""
+    """A layer cannot be written; the message is the reason."""
 
     def __init__(self, text: str, remedy: str = "use -export CPP, or replace the layer"):
         super().__init__(text)
@@ -33,7 +33,7 @@ class NoNcnnForm(Exception):
 
 @dataclass(frozen=True)
 class NcnnChoices:
-    """Demands of the export parameters: real weights in half precision, and `RoundBlobs`."""
+    """Export parameters: half-precision weights, and `RoundBlobs`."""
 
     half: bool = False
     round_blobs: bool = False
@@ -41,12 +41,12 @@ class NcnnChoices:
 
 @dataclass(frozen=True)
 class RealOrIntegers:
-    """Factors and addends of a weighted layer.
+    """Weights and bias of a layer.
 
     Attributes:
-        weights: integers (O, ...) where `scales` are given, else real numbers.
+        weights: integers (O, ...) with `scales`, else floats.
         bias: (O), float32.
-        scales: (O), float64, of the weights; None for real weights.
+        scales: (O), float64, of the weights; None for float weights.
     """
 
     weights: np.ndarray
@@ -55,21 +55,21 @@ class RealOrIntegers:
 
 
 def dims(shape: Shape) -> dict[int, int]:
-    """The sizes of a blob as parameters of Input, Reshape and MemoryData: width, height, channels."""
+    """Return the sizes of a blob as parameters of Input, Reshape and MemoryData: width, height, channels."""
     return dict(zip({2: (0,), 3: (1, 0), 4: (2, 1, 0)}[len(shape)], shape[1:], strict=True))
 
 
 class NcnnLayers:
-    """Writes layer after layer.
+    """Writer of layers.
 
     Attributes:
-        blobs: by tensor of the network, its blob in the file.
+        blobs: blob of the file for each tensor of the network.
         stored: tensors whose blob has 8-bit integers.
         integer: layers that compute in 8-bit integers.
-        real: weighted layers of an integer network that compute in real numbers.
+        real: weighted layers of an integer network that compute in floating point.
         halves: layers whose weights can be stored in half precision.
-        rounded: blobs that are rounded to the integers of their tensor.
-        unpacked: whether some layer is exact only where channels are not packed.
+        rounded: blobs that are rounded to the scale of their tensor.
+        unpacked: True if some layer is exact only without packed channels.
     """
 
     def __init__(self, graph: QuantGraph, file: NetworkFile, choices: NcnnChoices):
@@ -83,15 +83,15 @@ class NcnnLayers:
         self.unpacked = False
 
     def input(self, name: str) -> None:
-        """Writes an input of the network."""
+        """Write an input of the network."""
         self.blobs[name] = self.file.blob(name)
         self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
 
     def write(self, node: QuantNode) -> None:
-        """Writes a layer.
+        """Write a layer.
 
         Raises:
-            NoNcnnForm: for one that ncnn cannot express.
+            NoNcnnForm: ncnn cannot express it.
         """
         if node.op.kind not in LOWERINGS:
             raise NoNcnnForm(node.op.kind)
@@ -103,7 +103,7 @@ class NcnnLayers:
         LOWERINGS[node.op.kind](self, node)
 
     def outputs(self) -> list[str]:
-        """The blobs of the network's outputs, named as these are."""
+        """Return the blobs of the network's outputs, with the output names."""
         for name in self.graph.outputs:
             blob = self.blobs[name]
             if list(self.blobs.values()).count(blob) > 1:  # of another tensor
@@ -113,14 +113,14 @@ class NcnnLayers:
 
     # ---- what all layers use --------------------------------------------------------------------
     def sources(self, node: QuantNode) -> list[str]:
-        """The blobs that a layer reads."""
+        """Return the blobs that a layer reads."""
         return [self.blobs[name] for name in node.inputs]
 
     def steps(self, node: QuantNode) -> list[Unary]:
-        """The layers after a layer: its activation, or the limits of its integers.
+        """Return the layers that follow a layer: its activation, or its integer limits.
 
         Raises:
-            NoNcnnForm: for a function that ncnn does not have.
+            NoNcnnForm: ncnn does not have the function.
         """
         if node.activation is not None:
             return self.function(node.activation)
@@ -133,10 +133,10 @@ class NcnnLayers:
         return [*limits_of(self.graph, node, real), *rounding]
 
     def function(self, function) -> list[Unary]:
-        """The layers of a function.
+        """Return the layers of a function.
 
         Raises:
-            NoNcnnForm: for one that ncnn does not have.
+            NoNcnnForm: ncnn does not have it.
         """
         found = steps_of(function)
         if found is None:
@@ -152,7 +152,7 @@ class NcnnLayers:
         weights: Iterable[bytes] = (),
         steps: Sequence[Unary] | None = None,
     ) -> None:
-        """Adds a layer whose result, after the steps (by default those of `steps`), is that of the node."""
+        """Add a layer whose result, after the steps (by default those of `steps`), is that of the node."""
         self.chain(node, [(kind, dict(parameters or {}), tuple(weights))], inputs, steps)
 
     def chain(
@@ -162,7 +162,7 @@ class NcnnLayers:
         inputs: Sequence[str] | None = None,
         steps: Sequence[Unary] | None = None,
     ) -> None:
-        """Adds layers (type, parameters, weights), each on the result of the one before, and the steps; an alias where there are none."""
+        """Add a chain of layers (type, parameters, weights), then the steps; without any, add an alias."""
         after = self.steps(node) if steps is None else steps
         every = [*layers, *((step.type, step.parameters, ()) for step in after)]
         current = list(self.sources(node) if inputs is None else inputs)
@@ -176,16 +176,16 @@ class NcnnLayers:
         (self.blobs[node.output],) = current
 
     def between(self, node: QuantNode, kind: str, inputs: Sequence[str], parameters: Mapping[int, Value]) -> str:
-        """Adds a layer before the last of a node; returns its blob."""
+        """Add a layer before the last of a node; return its blob."""
         blob = self.file.blob(f"{node.output}_{kind.lower()}")
         self.file.layer(kind, f"{node.name}_{kind.lower()}", inputs, [blob], parameters)
         return blob
 
     # ---- weighted layers ------------------------------------------------------------------------
     def runs_in_integers(self, node: QuantNode) -> bool:
-        """True if ncnn computes this layer in 8-bit integers; then it rounds and limits what it reads.
+        """True if ncnn computes this layer in 8-bit integers; then it rounds and limits its inputs.
 
-        Of a convolution of groups it has one scale for each group.
+        A grouped convolution has one scale for each group.
         """
         if node.op.kind not in ("Conv", "Fc") or not isinstance(node.form, Weighted):
             return False
@@ -194,10 +194,10 @@ class NcnnLayers:
         return groups == 1 or len(scales) == 1 or bool((_by_group(scales, groups) == scales.reshape(groups, -1).T).all())
 
     def constants(self, node: QuantNode) -> RealOrIntegers:
-        """The constants of a weighted layer.
+        """Return the constants of a weighted layer.
 
         Raises:
-            NoNcnnForm: for integers that ncnn does not have.
+            NoNcnnForm: ncnn does not have integers of this width.
         """
         if self.graph.is_float(node):
             if self.graph.bits > 0:
@@ -222,17 +222,17 @@ class NcnnLayers:
         return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
 
     def real_values(self, weights: np.ndarray) -> np.ndarray:
-        """Weights as float32.
+        """Return weights as float32.
 
         Raises:
-            NoNcnnForm: for those beyond half precision that are to be stored in it.
+            NoNcnnForm: weights beyond the range of requested half precision.
         """
         if self.choices.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
             raise NoNcnnForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
         return weights.astype(np.float32)
 
     def requantizes(self, node: QuantNode) -> bool:
-        """True if the result of a convolution stays in integers: only such convolutions read it."""
+        """True if the result of a convolution stays in integers: its only consumers are integer convolutions."""
         readers = self.graph.consumers(node.output)
         return (
             node.output not in self.graph.outputs
@@ -249,7 +249,7 @@ class NcnnLayers:
         groups: int = 1,
         stays: bool = False,
     ) -> None:
-        """Adds a weighted layer; `stays`: its result may stay in integers. The first step after it becomes its activation."""
+        """Add a weighted layer; `stays`: its result may stay in integers. The first step becomes its activation."""
         steps, scales = self.steps(node), found.scales
         if steps and steps[0].fused is not None:
             number, numbers = steps[0].fused
@@ -275,7 +275,7 @@ class NcnnLayers:
 
 
 def _by_group(scales: np.ndarray, groups: int) -> np.ndarray:
-    """The scale of the first output of each group."""
+    """Return the scale of the first output of each group."""
     return scales.reshape(groups, -1)[:, 0]
 
 
@@ -283,7 +283,7 @@ Lowering = Callable[[NcnnLayers, QuantNode], None]
 
 
 def _window(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> dict[int, Value]:
-    """Parameters that convolutions share; ncnn has the horizontal ones first."""
+    """Return the parameters that convolutions share; ncnn has the horizontal ones first."""
     return {1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0], 3: stride[1], 13: stride[0]}
 
 
@@ -313,7 +313,7 @@ def _fc(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
-    """In real numbers; ncnn has none in integers."""
+    """Write a transposed convolution in floating point; ncnn has no integer one."""
     op, found = node.op, layers.constants(node)
     if min(op.pads[:2]) < 0:
         raise NoNcnnForm("its first pads are negative")
@@ -326,14 +326,14 @@ def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _affine(layers: NcnnLayers, node: QuantNode) -> None:
-    """Gains and shifts of the first axis."""
+    """Write scale and bias along the first axis."""
     found = layers.constants(node)
     gains = found.weights.reshape(-1)
     layers.emit(node, "Scale", {0: len(gains), 1: 1}, None, [real_numbers(gains), real_numbers(found.bias)])
 
 
 def _pool(layers: NcnnLayers, node: QuantNode) -> None:
-    """Windows that begin within the pads only where the tool has them too."""
+    """Write a pool with explicit padding (mode 1), whose windows are the tool's."""
     op = node.op
     if min(op.pads) < 0:
         raise NoNcnnForm("its pads are negative")
@@ -359,7 +359,7 @@ def _pool(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
-    """Two at a time."""
+    """Write an element-wise operator, two inputs at a time."""
     op = node.op
     weights, shifts = op.coefficients(len(node.inputs))
     euclidean = op.operation == "EuclideanSum"
@@ -421,7 +421,7 @@ def _resize(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _padding(layers: NcnnLayers, node: QuantNode) -> None:
-    """A crop, then zeros around it."""
+    """Write a crop, then zero padding."""
     shape, pads = layers.graph.shape(node.inputs[0]), node.op.pads
     top, left, bottom, right = pads
     chained: list[tuple[str, dict[int, Value], tuple[bytes, ...]]] = []
@@ -434,7 +434,7 @@ def _padding(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
-    """Both have the first axis outermost."""
+    """Write a reshape; both layouts have the first axis outermost."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     if tuple(shape) == tuple(out):
         return layers.chain(node, [])
@@ -453,7 +453,7 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
-    """A range of each axis, or a shuffle of channels."""
+    """Write a range of each axis, or a channel shuffle."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
         raise NoNcnnForm("it takes elements of an array in another order")
     axes = [(axis, taken) for axis, taken in enumerate(node.op.indices) if taken is not None]
@@ -466,7 +466,7 @@ def _select(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _shuffled_groups(taken: tuple[int, ...] | None, channels: int) -> int:
-    """Of how many groups of all `channels` a shuffle takes one after the other; 0 for other positions."""
+    """Return the number of groups of a channel shuffle; 0 for other positions."""
     if taken is None or len(taken) != channels:
         return 0
     groups = [count for count in range(2, channels) if channels % count == 0]
@@ -478,7 +478,7 @@ def _shuffle(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
-    """Across channels; ncnn divides by the size."""
+    """Write LRN across channels; ncnn divides by the size."""
     op = node.op
     if op.size % 2 == 0:
         raise NoNcnnForm("a window of an even number of channels")
@@ -486,7 +486,7 @@ def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _same(layers: NcnnLayers, node: QuantNode) -> None:
-    """The input itself, within other limits: blobs between layers are real numbers."""
+    """Reuse the input, clamped to the limits: blobs between layers are floats."""
     layers.chain(node, [])
 
 

@@ -1,4 +1,4 @@
-"""Running an export in ncnn, with the kernels that its users get."""
+"""Runner of an export in ncnn with its standard kernels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import STEP_SLACK, PackageRunner
 
 _STEPS = 8.5 / 255
-"""Of a network that was quantized otherwise than for ncnn, without RoundBlobs: layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
+"""Tolerance for a network not quantized for ncnn, without RoundBlobs: float layers read unrounded values, half a step off,
+which a layer may magnify."""
 _REAL = 1e-3
-"""Convolutions by Winograd's transformation, of the largest magnitude."""
+"""Relative tolerance of Winograd convolutions, of the largest magnitude."""
 
 
 class NcnnRunner(PackageRunner):
-    """The network in ncnn, a stimulus at a time.
+    """Runner of the network in ncnn, one sample at a time.
 
     Attributes:
-        settings: of `net.opt`: float32 and int8 on one core, without packed channels where these are not exact.
+        settings: of `net.opt`: float32 and int8 on one core, without packed channels if these are not exact.
     """
 
     label = "ncnn"
@@ -44,7 +45,7 @@ class NcnnRunner(PackageRunner):
             self.settings = {**self.settings, "use_packing_layout": False}
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs in the types of `graph`."""
+        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         net, wanted = opened(self._folder, self._details, self.settings), list(graph.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
@@ -57,11 +58,11 @@ class NcnnRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """Results of layers for -compare."""
+        """Return the layer results for -compare."""
         return _Layers(self._details, opened(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the files."""
+        """Return the sizes of the files in bytes."""
         return {name: (self._folder / self._details[name]).stat().st_size for name in ("param", "bin")}
 
 
@@ -72,7 +73,7 @@ class _Layers:
         self._details, self._net = details, net
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Real results by tensor, (N, ...), for stored inputs."""
+        """Return the real results by tensor, (N, ...), for stored inputs."""
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
             for name, values in _run(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
@@ -81,7 +82,7 @@ class _Layers:
 
 
 def opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-    """The network by ncnn."""
+    """Return the network loaded by ncnn."""
     net = import_module("ncnn").Net()
     for name, value in settings.items():
         setattr(net.opt, name, value)
@@ -94,7 +95,7 @@ def opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]
 def _run(
     net: Any, details: Mapping[str, Any], sample: tuple[np.ndarray, ...], wanted: list[str], keep: bool = False
 ) -> dict[str, np.ndarray]:
-    """Real numbers of tensors (C, H, W) or (C), for the stored inputs of one stimulus."""
+    """Return the real values of tensors (C, H, W) or (C), for the stored inputs of one sample."""
     library = import_module("ncnn")
     extractor = net.create_extractor()
     extractor.set_light_mode(not keep)

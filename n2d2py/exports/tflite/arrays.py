@@ -1,4 +1,4 @@
-"""Operators on arrays, which are vectors here, as operators of TFLite on tensors with their dimensions."""
+"""Array operators, whose tensors are vectors in the network, as TFLite operators with array dimensions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from n2d2py.operators.arrays.matmul.op import View, positions
 from n2d2py.quant.contract import QUANTIZERS
 
 _MOST_AXES = 4
-"""Axes that every operator with broadcasting takes."""
+"""Largest rank that every operator with broadcasting supports."""
 _UNIT = 127
-"""The integer of a constant factor."""
+"""Integer of a constant factor."""
 
 MAPS = {
     "Abs": ("ABS", "AbsOptions"),
@@ -41,11 +41,11 @@ MAPS = {
     "Sub": ("SUB", "SubOptions"),
     "Tanh": ("TANH", ""),
 }
-"""Functions of arrays: the operator and its table of options."""
+"""Array functions: the operator and its option table."""
 
 
 def shaped(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
-    """A tensor with other dimensions."""
+    """Add a reshape to other dimensions."""
     found = layers.ordered(name, dims, grid)
     values = np.array(dims, np.int32)
     target = layers.file.constant(f"{name}/shape", values)
@@ -54,7 +54,7 @@ def shaped(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: G
 
 
 def turned(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
-    """A tensor of the dimensions `dims` with its axes in another order."""
+    """Add a transposition of a tensor with the dimensions `dims`."""
     found = layers.ordered(name, tuple(dims[axis] for axis in order), grid)
     perm = layers.file.constant(f"{name}/perm", np.array(order))
     layers.file.operator("TRANSPOSE", [index, perm], found, "TransposeOptions")
@@ -62,14 +62,14 @@ def turned(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: 
 
 
 def flat(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
-    """Makes a tensor, in other dimensions, the result of a layer."""
+    """Make a tensor of other dimensions the result of a layer."""
     here = layers.grid(node.output) == grid
     name = node.output if here else f"{node.output}/vector"
     layers.finish(node, shaped(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
 
 
 def gathered(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:
-    """The elements `taken` of a vector, as the tensor (1, elements); lines where they lie in lines."""
+    """Add a gather of the elements `taken` of a vector; of whole rows if possible."""
     line = _line(taken.reshape(-1), size)
     rows = shaped(layers, f"{name}/lines", index, (size // line, line), grid)
     wanted = layers.file.constant(f"{name}/positions", taken.reshape(-1, line)[:, 0] // line)
@@ -79,14 +79,14 @@ def gathered(layers: Layers, name: str, index: int, size: int, taken: np.ndarray
 
 
 def _line(taken: np.ndarray, size: int) -> int:
-    """The length of the longest lines of a vector of `size` elements that are taken as a whole."""
+    """Return the largest row length for which a vector of `size` elements is gathered by whole rows."""
     breaks = np.flatnonzero(np.diff(taken) != 1) + 1
     line = int(np.gcd.reduce(np.concatenate([breaks, [len(taken), size], taken[breaks], taken[:1]])))
     return max(line, 1)
 
 
 def viewed(layers: Layers, name: str, index: int, view: View, dims: tuple[int, ...], grid: Grid) -> int:
-    """The elements that a view names, with the dimensions `dims`."""
+    """Add the elements of a view, with the dimensions `dims`."""
     order = _order(view, dims)
     if order is None:
         taken = gathered(layers, name, index, view[0], positions(view, dims), grid)
@@ -99,7 +99,7 @@ def viewed(layers: Layers, name: str, index: int, view: View, dims: tuple[int, .
 
 
 def _order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The axes in the order in which a vector holds them, None where the view is not a permutation of the whole of it."""
+    """Return the axes in storage order; None if the view is not a permutation of the whole vector."""
     size, first, *steps = view
     order = tuple(sorted(range(len(dims)), key=lambda axis: -steps[axis] if dims[axis] > 1 else -np.inf))
     expected = [prod(dims[axis] for axis in order[place + 1 :]) for place in range(len(order))]
@@ -108,7 +108,7 @@ def _order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def merged(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Dimensions of a result and of its operands, of one rank: neighbouring axes that all operands repeat, or none, are one."""
+    """Return dimensions of a result and its operands, of one rank; neighbouring axes that broadcast alike are merged."""
     full = [(1,) * (len(dims) - len(shape)) + tuple(shape) for shape in shapes]
     columns: list[list[int]] = []
     last = None
@@ -126,7 +126,7 @@ def merged(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[
 
 
 def array_map(layers: Layers, node: QuantNode) -> None:
-    """Of real numbers."""
+    """Write a map in floating point."""
     op, grid = node.op, layers.grid(node.output)
     if grid is not None or op.function not in MAPS or op.result:
         raise NoTfliteForm(f"the function {op.function} of arrays of {layers.graph.type(node.output).name}")
@@ -147,7 +147,7 @@ def array_map(layers: Layers, node: QuantNode) -> None:
 
 
 def concat_rows(layers: Layers, node: QuantNode) -> None:
-    """Of vectors as lines, all in one grid."""
+    """Write a concatenation of vectors as rows, all with one scale."""
     op, grid = node.op, layers.grid(node.output)
     inputs, parts = layers.in_grid(node, grid), []
     lengths = op.lengths([layers.graph.shape(name) for name in node.inputs], node)
@@ -170,7 +170,7 @@ def concat_rows(layers: Layers, node: QuantNode) -> None:
 
 
 def select_elements(layers: Layers, node: QuantNode) -> None:
-    """Chosen elements; those that are filled are taken from a line of the fill value after the others."""
+    """Write a gather of elements; filled elements are read from a row of the fill value after the others."""
     (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), layers.graph.shape(node.inputs[0])[1]
     taken, filled = node.op.positions()
     if not node.op.fills:
@@ -191,7 +191,7 @@ def select_elements(layers: Layers, node: QuantNode) -> None:
 
 
 def _constant_line(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
-    """The fill value, `length` times."""
+    """Return a row of `length` fill values."""
     kind, name = layers.graph.type(node.inputs[0]), f"{node.name}/fill"
     value = node.op.stored_fill(kind)
     if grid is None:
@@ -201,7 +201,7 @@ def _constant_line(layers: Layers, node: QuantNode, length: int, grid: Grid) -> 
 
 
 def array_matmul(layers: Layers, node: QuantNode) -> None:
-    """BATCH_MATMUL; an operand that lies in the order of the other's product is read transposed."""
+    """Write BATCH_MATMUL; an operand that is stored transposed is passed with adjX or adjY."""
     op, file = node.op, layers.file
     if op.result or (min(op.slots) < 0 and node.output not in layers.real):
         raise NoTfliteForm("a product of a constant array of integers, or of whole numbers")
@@ -235,7 +235,7 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
 
 
 def _scaled(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...], grid: Grid) -> tuple[int, Grid]:
-    """A vector times the factor of a product: its integers stay what they are, of another scale."""
+    """Return a vector times the factor of a product: the same integers with another scale."""
     name, factor = f"{node.name}/scaled", node.op.scale
     if grid is None:
         constant, found = layers.numbers(f"{node.name}/factor", np.array([factor], np.float32)), None
@@ -250,7 +250,7 @@ def _scaled(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...],
 
 
 def add_constants(layers: Layers, node: QuantNode) -> None:
-    """A sum with a constant for each element, written as often as it repeats."""
+    """Write a sum with a constant for each element, repeated explicitly."""
     _, size = layers.graph.shape(node.output)
     if node.output in layers.real:
         constants = layers.numbers(f"{node.name}/constants", np.resize(node.params["constants"], (1, size)))
@@ -265,7 +265,7 @@ def add_constants(layers: Layers, node: QuantNode) -> None:
 
 
 def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -> None:
-    """Along the middle of three axes, as the last one."""
+    """Write a Softmax along the middle of three axes, transposed to the last one."""
     op, (index,), source = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.log and source is not None:
         raise NoTfliteForm("the logarithm of a Softmax of integers")
@@ -287,7 +287,7 @@ def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -
 
 
 def normalize(layers: Layers, node: QuantNode) -> None:
-    """In float32, of integers too: TFLite has no normalisation."""
+    """Write a normalization in float32, also for integers: TFLite has none."""
     op, (index,), grid = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.part:
         raise NoTfliteForm("a part of a normalisation")
@@ -337,7 +337,7 @@ def normalize(layers: Layers, node: QuantNode) -> None:
 
 
 def view(layers: Layers, node: QuantNode) -> None:
-    """Arrays as channels-last images and back: the bytes stay where they are."""
+    """Write a view between arrays and channels-last images; the byte order is unchanged."""
     (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
     here = grid == layers.grid(node.output)
     name = node.output if here else f"{node.output}/view"

@@ -1,4 +1,4 @@
-"""The layers as operators of TFLite, by operator kind."""
+"""Layers as TFLite operators, by operator kind."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Lowering = Callable[[Layers, QuantNode], None]
 
 
 def write_layer(layers: Layers, node: QuantNode) -> None:
-    """Writes a layer.
+    """Write a layer.
 
     Raises:
-        NoTfliteForm: for one that TFLite cannot express.
+        NoTfliteForm: TFLite cannot express it.
     """
     if node.op.kind not in LOWERINGS:
         raise NoTfliteForm(f"{node.op.kind}")
@@ -80,7 +80,8 @@ def _fc(layers: Layers, node: QuantNode) -> None:
 
 
 def _affine(layers: Layers, node: QuantNode) -> None:
-    """A product and a sum with constants; of integers a depthwise convolution of 1x1, others as images of one line."""
+    """Write a product and a sum with constants; as a 1x1 depthwise convolution for integers, whose vectors become one-row
+    images."""
     shape = layers.graph.shape(node.inputs[0])
     if node.output in layers.real:
         middle = layers.added(f"{node.output}/product", shape, None)
@@ -121,7 +122,7 @@ def _affine(layers: Layers, node: QuantNode) -> None:
 def _depthwise(
     layers: Layers, node: QuantNode, index: int, constants: list[int], stride: tuple[int, int], made: int | None = None
 ) -> None:
-    """The result is the tensor `made`, or else the output of the layer."""
+    """Write a depthwise convolution; the result is the tensor `made`, or else the output of the layer."""
     layers.file.operator(
         "DEPTHWISE_CONV_2D",
         [index, *constants],
@@ -179,7 +180,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
 
 
 def _elemwise(layers: Layers, node: QuantNode) -> None:
-    """Sums and differences, products, maxima, minima; of real numbers those of more than two tensors too."""
+    """Write sums and differences, products, maxima, minima; in floating point also of more than two tensors."""
     op, count = node.op, len(node.inputs)
     weights, shifts = op.coefficients(count)
     sources, difference = layers.sources(node), op.operation == "Sum" and sorted(weights) == [-1.0, 1.0]
@@ -204,7 +205,7 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
 
 
 def _concat(layers: Layers, node: QuantNode) -> None:
-    """Of images along an axis, or of arrays; TFLite wants one grid for all."""
+    """Write a concatenation of images along an axis, or of arrays; TFLite requires one scale for all."""
     op, grid, rank = node.op, layers.grid(node.output), len(layers.graph.shape(node.output))
     if op.slots or (op.rows > 1 and rank == 2):
         return arrays.concat_rows(layers, node)
@@ -219,7 +220,7 @@ def _concat(layers: Layers, node: QuantNode) -> None:
 
 
 def _function(layers: Layers, node: QuantNode) -> None:
-    """A function of single values, in the grid that TFLite demands of it; then in that of the result."""
+    """Write an element-wise function with the scale that TFLite requires, then requantize to that of the result."""
     function, (source,) = node.op.function, layers.sources(node)
     wanted, made = layers.grid(node.output), partial(layers.in_demanded_grid, node)
     real = wanted is None
@@ -258,11 +259,11 @@ _REAL_FUNCTIONS = {
     FUNCTIONS["Log"](): ("LOG", ""),
     FUNCTIONS["Sqrt"](): ("SQRT", ""),
 }
-"""Functions that TFLite has for real numbers alone: the operator and its table of options."""
+"""Functions that TFLite has only in floating point: the operator and its option table."""
 
 
 def _limited(layers: Layers, node: QuantNode, function: Clip) -> None:
-    """Limits of real numbers."""
+    """Write a clamp in floating point."""
     (source,), shape = layers.sources(node), layers.graph.shape(node.output)
     if code := fused_name(function):
         return layers.file.operator(code, [source], layers.declare(node.output))
@@ -315,7 +316,7 @@ def _resize(layers: Layers, node: QuantNode) -> None:
 
 
 def _deconv(layers: Layers, node: QuantNode) -> None:
-    """Uncropped, then a slice where pads crop it."""
+    """Write a transposed convolution without crop, then a slice if pads crop it."""
     op, file = node.op, layers.file
     outputs, _, kh, kw = node.params["weights"].shape
     if op.groups != 1 or op.dilation != (1, 1):
@@ -346,7 +347,7 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
 
 
 def _reshape(layers: Layers, node: QuantNode) -> None:
-    """Between maps and vectors by way of the order of the network."""
+    """Write a reshape between images and vectors in the network's order of elements."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     (index,), grid, file = layers.sources(node), layers.grid(node.inputs[0]), layers.file
     if len(shape) == 4 and np.prod(shape[2:]) > 1 and shape[1] > 1:
@@ -368,7 +369,7 @@ def _reshape(layers: Layers, node: QuantNode) -> None:
 
 
 def _transpose(layers: Layers, node: QuantNode) -> None:
-    """The permutation of the network's axes, as one of the file's axes."""
+    """Write the permutation of the network's axes as one of the file's axes."""
     file, rank = layers.file, len(node.op.perm)
     axes = channels_last(tuple(range(rank)))
     perm = np.array([axes.index(node.op.perm[axis]) for axis in axes])
@@ -379,7 +380,7 @@ def _transpose(layers: Layers, node: QuantNode) -> None:
 
 
 def _select(layers: Layers, node: QuantNode) -> None:
-    """A slice with steps where the positions of every axis are evenly spaced, else a GATHER for each axis of which some are taken."""
+    """Write a strided slice for evenly spaced positions on every axis, else a GATHER for each axis with a selection."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
         return arrays.select_elements(layers, node)
     file, (index,), grid = layers.file, layers.sources(node), layers.grid(node.inputs[0])
@@ -407,7 +408,7 @@ def _select(layers: Layers, node: QuantNode) -> None:
 
 
 def _taken_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
-    """An image of `shape` with its channels in another order."""
+    """Add an image of `shape` with its channels in another order."""
     made = layers.added(name, shape, grid)
     wanted = layers.file.constant(f"{name}/positions", channels)
     layers.file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=3)
@@ -415,7 +416,7 @@ def _taken_channels(layers: Layers, name: str, index: int, shape: Shape, channel
 
 
 def _depth_to_space(layers: Layers, node: QuantNode) -> None:
-    """Of TFLite's order of channels, which others are brought into."""
+    """Write DEPTH_TO_SPACE; other channel orders are permuted to TFLite's first."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
     before, after = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     if node.op.channels_first:
@@ -427,7 +428,7 @@ def _depth_to_space(layers: Layers, node: QuantNode) -> None:
 
 
 def _space_to_depth(layers: Layers, node: QuantNode) -> None:
-    """Of TFLite's order of channels, which is brought into another."""
+    """Write SPACE_TO_DEPTH, and permute TFLite's channel order to another one."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
     after = layers.graph.shape(node.output)
     made = layers.added(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
@@ -439,7 +440,7 @@ def _space_to_depth(layers: Layers, node: QuantNode) -> None:
 
 
 def _step(positions: np.ndarray) -> int:
-    """The distance of evenly spaced rising positions; 0 for others."""
+    """Return the distance of evenly spaced ascending positions; 0 for others."""
     steps = set(np.diff(positions).tolist())
     return 1 if not steps else max(steps.pop(), 0) if len(steps) == 1 else 0
 
@@ -453,7 +454,7 @@ def _padding(layers: Layers, node: QuantNode) -> None:
 
 
 def _same(layers: Layers, node: QuantNode) -> None:
-    """The input itself, or in another grid."""
+    """Reuse the input, requantized if the scales differ."""
     name, grid = node.output, layers.grid(node.inputs[0])
     if layers.graph.type(name).is_float:
         if name not in layers.real:  # a Softmax reads the integers

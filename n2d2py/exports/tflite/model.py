@@ -1,4 +1,5 @@
-"""A typed network as the bytes of a .tflite file, channels last: int8, weights with a scale for each output channel; or real numbers."""
+"""Quantized network as the bytes of a .tflite file, channels last: int8 with a weight scale for each output channel, or float.
+Quantized network as the bytes of a .tflite file, channels last: int8 with a weight scale for each output channel, or float."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from n2d2py.graph import QuantGraph
 
 @dataclass(frozen=True)
 class TfliteModel:
-    """The file, and where the tensors of the network are in it.
+    """The file, and the indexes of the network's tensors in it.
 
     Attributes:
-        codes: the operators that it uses, in the order in which they are first used.
-        index: for each tensor of the network, that of the file.
+        codes: its operators, in the order of first use.
+        index: tensor of the file for each tensor of the network.
     """
 
     data: bytes
@@ -29,11 +30,11 @@ class TfliteModel:
 
 
 def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
-    """The model of a typed network; inputs and outputs are float32, or int8 with `integer_io`.
+    """Return the model of a quantized network; inputs and outputs are float32, or int8 with `integer_io`.
 
     Raises:
-        ErrorList: E701 for every layer that TFLite cannot express.
-        N2D2Error: E721 without the package that has the schema.
+        ErrorList: E701 for every layer without TFLite form.
+        N2D2Error: E721 the package with the schema is missing.
     """
     file = ModelFile(need_schema())
     layers, problems = Layers(graph, file), []
