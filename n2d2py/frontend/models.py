@@ -62,7 +62,7 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
         if example_inputs is None:
             what = f"the module {kind} has no example inputs"
             raise N2D2Error("E008", what, remedy="give example_inputs=(torch.zeros(1, ...),)")
-        return _exported(torch, model, example_inputs)
+        return _export_module(torch, model, example_inputs)
     if example_inputs is not None:
         what = f"example_inputs have no effect on {kind}"
         raise N2D2Error("E008", what, remedy="leave them out; only a torch.nn.Module needs them")
@@ -74,7 +74,7 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
     raise N2D2Error("E008", f"a model of type {type(model).__module__}.{kind} is not supported", remedy=remedy)
 
 
-def _exported(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
+def _export_module(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
     """Export a module by torch.onnx, with its new exporter if onnxscript is installed."""
     inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     training, file, is_new = module.training, io.BytesIO(), find_spec("onnxscript") is not None

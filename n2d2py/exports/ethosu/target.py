@@ -16,7 +16,7 @@ from n2d2py.exports.ethosu.vela import Compiled, compile_model, missing_vela
 from n2d2py.exports.registry import register
 from n2d2py.exports.tflite.model import TfliteModel
 from n2d2py.exports.tflite.reference import with_reference
-from n2d2py.exports.tflite.target import TfliteTarget, write_arrays_of_c
+from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
@@ -50,7 +50,7 @@ PARAMETERS = Schema(
         Key("ModelArray", Kind.BOOL, True),
     ),
 )
-_OF_THE_FILE = {"IntegerIO": True, "Kernels": "Reference"}
+_FILE_PARAMETERS = {"IntegerIO": True, "Kernels": "Reference"}
 """Parameters of the .tflite file: the NPU computes the results of TFLite's reference kernels."""
 
 
@@ -88,16 +88,21 @@ class EthosUTarget(TfliteTarget):
         if len(named) == 1:
             text = f"{named[0]} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
             return Prepared(request, [N2D2Error("E705", text, remedy="give both, or neither")])
-        given = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_OF_THE_FILE}
+        given = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_FILE_PARAMETERS}
         made = super().prepare(replace(request, parameters=given))
-        return made if made.problems else Prepared.of(made.request, partial(_compiled, made.result, _options(given)))
+        return made if made.problems else Prepared.of(made.request, partial(_compile, made.result, _options(given)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
         """Return the details of the TFLite target, and Vela's figures for the report."""
         made = prepared.result
         assert isinstance(made, NpuModel)
         found = made.compiled
-        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.left}
+        figures = {
+            "cycles": found.cycles,
+            "RAM": found.ram,
+            "flash": found.flash,
+            "operators left to the CPU": found.cpu_operators,
+        }
         estimate = {"estimated by Vela": f"an inference on {prepared.request.parameters['Accelerator']}"}
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
@@ -110,7 +115,7 @@ class EthosUTarget(TfliteTarget):
         stem = model_file(name, "tflite").removesuffix(".tflite")
         (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
         if request.parameters["ModelArray"]:
-            write_arrays_of_c(folder, compiled.model, compiled.codes)
+            write_c_arrays(folder, compiled.model, compiled.codes)
         if compiled.program is not None:
             write_program(request, compiled.program, folder)
         (folder / "statistics").mkdir(exist_ok=True)
@@ -119,14 +124,14 @@ class EthosUTarget(TfliteTarget):
         log.notice(
             "%s: %s operators left to the CPU; %s cycles, %s bytes of RAM, %s of flash (estimated by Vela)",
             request.parameters["Accelerator"],
-            compiled.left or "no",
+            compiled.cpu_operators or "no",
             f"{compiled.cycles:,}",
             f"{compiled.ram:,}",
             f"{compiled.flash:,}",
         )
 
 
-def _compiled(made: TfliteModel, options: list[str]) -> NpuModel:
+def _compile(made: TfliteModel, options: list[str]) -> NpuModel:
     return NpuModel(made.data, made.codes, made.index, compile_model(made.data, options))
 
 

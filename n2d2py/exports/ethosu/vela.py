@@ -52,7 +52,7 @@ class Compiled:
     Attributes:
         model: the .tflite file for TFLite Micro; `NPU` replaces the operators that the NPU runs.
         codes: its kinds of operators, in the order of first use.
-        left: number of operators that the CPU runs.
+        cpu_operators: number of operators that the CPU runs.
         figures: Vela's estimate by the names of its summary.
         summary: that summary, as CSV.
         program: None if the CPU runs an operator.
@@ -60,7 +60,7 @@ class Compiled:
 
     model: bytes
     codes: tuple[str, ...]
-    left: int
+    cpu_operators: int
     figures: Mapping[str, str]
     summary: str
     program: Program | None
@@ -102,7 +102,7 @@ def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as name:
         folder = Path(name)
         (folder / "model.tflite").write_bytes(data)
-        _run(folder, options)
+        _run_vela(folder, options)
         model = (folder / "out" / "model_vela.tflite").read_bytes()
         (table,) = (folder / "out").glob("*_summary_*.csv")
         summary = table.read_text(encoding="utf-8")
@@ -111,12 +111,12 @@ def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
         left = sum(code != NPU for code in codes)
         program = None
         if codes == [NPU]:
-            _run(folder, [*options, "--output-format", "raw"])
-            program = _program(folder / "out" / "model_vela.npz")
+            _run_vela(folder, [*options, "--output-format", "raw"])
+            program = _read_program(folder / "out" / "model_vela.npz")
     return Compiled(model, tuple(dict.fromkeys(codes)), left, figures, summary, program)
 
 
-def _run(folder: Path, options: Sequence[str]) -> None:
+def _run_vela(folder: Path, options: Sequence[str]) -> None:
     words = [sys.executable, "-m", "ethosu.vela", "model.tflite", "--output-dir", "out", *options]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -139,7 +139,7 @@ def _operators(data: bytes) -> list[str]:
     return [codes[graph.Operators(index).OpcodeIndex()] for index in range(graph.OperatorsLength())]
 
 
-def _program(path: Path) -> Program:
+def _read_program(path: Path) -> Program:
     with np.load(path) as made:  # object arrays are not read
         one: Any = {name: made[name] for name in made.files if not name.endswith("_quantization")}
     return Program(

@@ -60,7 +60,7 @@ class NetworkFile:
 
     def blob(self, name: str) -> str:
         """Return a new blob, named after `name`."""
-        return _fresh(name, self._blobs)
+        return _unused_name(name, self._blobs)
 
     def layer(
         self,
@@ -73,9 +73,11 @@ class NetworkFile:
     ) -> None:
         """Add a layer; a duplicate name gets a number."""
         given = dict(sorted((parameters or {}).items()))
-        self._layers.append(NcnnLayer(kind, _fresh(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights)))
+        self._layers.append(
+            NcnnLayer(kind, _unused_name(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights))
+        )
 
-    def finished(self, outputs: Sequence[str]) -> NcnnNetwork:
+    def finish(self, outputs: Sequence[str]) -> NcnnNetwork:
         """Return the network; blobs with several consumers, or one and an output, get a Split, as ncnn requires."""
         readers: dict[str, int] = {}
         for layer in self._layers:
@@ -91,7 +93,7 @@ class NetworkFile:
             for name in shared:
                 waiting[name] = [self.blob(f"{name}_splitncnn_{number}") for number in range(readers[name])]
                 parts = (*([name] if name in outputs else []), *waiting[name])
-                layers.append(NcnnLayer("Split", _fresh(f"split_{name}", self._names), (made[name],), parts))
+                layers.append(NcnnLayer("Split", _unused_name(f"split_{name}", self._names), (made[name],), parts))
         return NcnnNetwork(tuple(layers))
 
 
@@ -117,7 +119,7 @@ class NcnnNetwork:
         for layer in self.layers:
             words = [f"{layer.type:<24}", f"{layer.name:<24}", str(len(layer.inputs)), str(len(layer.outputs))]
             words += [*layer.inputs, *layer.outputs]
-            words += [_assignment(number, value) for number, value in layer.parameters.items()]
+            words += [_parameter_text(number, value) for number, value in layer.parameters.items()]
             lines.append(" ".join(words))
         return "\n".join(lines) + "\n"
 
@@ -129,7 +131,7 @@ class NcnnNetwork:
             ports = [numbers[name] for name in (*layer.inputs, *layer.outputs)]
             head = [TYPES[layer.type], len(layer.inputs), len(layer.outputs), *ports]
             parts.append(struct.pack(f"<{len(head)}i", *head))
-            parts += [_packed(number, value) for number, value in layer.parameters.items()]
+            parts += [_parameter_bytes(number, value) for number, value in layer.parameters.items()]
             parts.append(struct.pack("<i", _END))
         return b"".join(parts)
 
@@ -143,23 +145,23 @@ def real_numbers(values: np.ndarray | Sequence[float]) -> bytes:
     return np.ascontiguousarray(values, "<f4").tobytes()
 
 
-def real_weights_of(values: np.ndarray, half: bool) -> bytes:
+def float_weights(values: np.ndarray, half: bool) -> bytes:
     """Return the bytes of float weights, padded to whole words, after their type tag."""
     if not half:
         return struct.pack("<I", 0) + real_numbers(values)
-    return struct.pack("<I", _HALF) + _whole(np.ascontiguousarray(values, "<f2").tobytes())
+    return struct.pack("<I", _HALF) + _pad_to_word(np.ascontiguousarray(values, "<f2").tobytes())
 
 
 def integer_weights(values: np.ndarray) -> bytes:
     """Return the bytes of int8 weights."""
-    return struct.pack("<I", _INT8) + _whole(np.ascontiguousarray(values, np.int8).tobytes())
+    return struct.pack("<I", _INT8) + _pad_to_word(np.ascontiguousarray(values, np.int8).tobytes())
 
 
-def _whole(data: bytes) -> bytes:
+def _pad_to_word(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     """Return an unused name without blanks, also unique as a C identifier."""
     stem = re.sub(r"\s", "_", name).encode()[:_NAME_LENGTH].decode(errors="ignore") or "_"
     found = numbered_name(stem, lambda given: identifier(given) in taken)
@@ -172,22 +174,22 @@ def identifier(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z_]", "_", name)
 
 
-def _assignment(number: int, value: Value) -> str:
+def _parameter_text(number: int, value: Value) -> str:
     if isinstance(value, (int, float)):
-        return f"{number}={_number(value)}"
-    return f"{_ARRAY - number}=" + ",".join([str(len(value)), *map(_number, value)])
+        return f"{number}={_number_text(value)}"
+    return f"{_ARRAY - number}=" + ",".join([str(len(value)), *map(_number_text, value)])
 
 
-def _number(value: int | float) -> str:
+def _number_text(value: int | float) -> str:
     """Return the text of a number; floats have a decimal point, by which ncnn recognizes them."""
     return format(value, ".8e") if isinstance(value, float) else str(value)
 
 
-def _packed(number: int, value: Value) -> bytes:
+def _parameter_bytes(number: int, value: Value) -> bytes:
     if isinstance(value, (int, float)):
-        return struct.pack("<i", number) + _word(value)
-    return struct.pack("<2i", _ARRAY - number, len(value)) + b"".join(map(_word, value))
+        return struct.pack("<i", number) + _word_bytes(value)
+    return struct.pack("<2i", _ARRAY - number, len(value)) + b"".join(map(_word_bytes, value))
 
 
-def _word(value: int | float) -> bytes:
+def _word_bytes(value: int | float) -> bytes:
     return struct.pack("<f" if isinstance(value, float) else "<i", value)

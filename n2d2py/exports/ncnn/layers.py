@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.exports.ncnn.arithmetic import inverse
-from n2d2py.exports.ncnn.file import NetworkFile, Value, integer_weights, real_numbers, real_weights_of
-from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shifted, steps_of
+from n2d2py.exports.ncnn.arithmetic import inverse_scales
+from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_weights, real_numbers
+from n2d2py.exports.ncnn.functions import Unary, function_layers, limit_layers, rounding_layers, scale_layer, shift_layer
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
@@ -128,9 +128,9 @@ class NcnnLayers:
             return []
         kind, readers = self.graph.type(node.output), self.graph.consumers(node.output)
         real = not all(self.runs_in_integers(one) for one in readers)
-        rounding = rounded(kind.scale) if real and self.choices.round_blobs and kind.bits == 8 else []
+        rounding = rounding_layers(kind.scale) if real and self.choices.round_blobs and kind.bits == 8 else []
         self.rounded += bool(rounding)
-        return [*limits_of(self.graph, node, real), *rounding]
+        return [*limit_layers(self.graph, node, real), *rounding]
 
     def function(self, function) -> list[Unary]:
         """Return the layers of a function.
@@ -138,7 +138,7 @@ class NcnnLayers:
         Raises:
             NoNcnnForm: ncnn does not have it.
         """
-        found = steps_of(function)
+        found = function_layers(function)
         if found is None:
             raise NoNcnnForm(f"the function {function}")
         return found
@@ -175,7 +175,7 @@ class NcnnLayers:
             current = [blob]
         (self.blobs[node.output],) = current
 
-    def between(self, node: QuantNode, kind: str, inputs: Sequence[str], parameters: Mapping[int, Value]) -> str:
+    def add_before(self, node: QuantNode, kind: str, inputs: Sequence[str], parameters: Mapping[int, Value]) -> str:
         """Add a layer before the last of a node; return its blob."""
         blob = self.file.blob(f"{node.output}_{kind.lower()}")
         self.file.layer(kind, f"{node.name}_{kind.lower()}", inputs, [blob], parameters)
@@ -240,7 +240,7 @@ class NcnnLayers:
             and all(one.op.kind == "Conv" and self.runs_in_integers(one) for one in readers)
         )
 
-    def weighted(
+    def add_weighted(
         self,
         node: QuantNode,
         kind: str,
@@ -259,7 +259,7 @@ class NcnnLayers:
             steps = steps[1:]
         if scales is None:
             self.halves += 1
-            stored = [real_weights_of(found.weights, self.choices.half), real_numbers(found.bias)]
+            stored = [float_weights(found.weights, self.choices.half), real_numbers(found.bias)]
         else:
             requantized = stays and not steps and self.requantizes(node)
             self.unpacked |= groups > 1
@@ -267,8 +267,8 @@ class NcnnLayers:
             if groups > 1:
                 scales = _by_group(scales, groups)
             ends = [self.graph.type(node.inputs[0]).scale, *([self.graph.type(node.output).scale] if requantized else [])]
-            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(inverse(scales))]
-            stored += [real_numbers(inverse(np.array([scale]))) for scale in ends]
+            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(inverse_scales(scales))]
+            stored += [real_numbers(inverse_scales(np.array([scale]))) for scale in ends]
             if requantized:
                 self.stored.append(node.output)
         self.emit(node, kind, parameters, None, stored, steps)
@@ -287,7 +287,7 @@ def _window(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int
     return {1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0], 3: stride[1], 13: stride[0]}
 
 
-def _frame(pads: Sequence[int]) -> dict[int, Value]:
+def _pad_parameters(pads: Sequence[int]) -> dict[int, Value]:
     top, left, bottom, right = pads
     return {4: left, 14: top, 15: right, 16: bottom}
 
@@ -300,16 +300,16 @@ def _conv(layers: NcnnLayers, node: QuantNode) -> None:
         raise NoNcnnForm("its pads are negative")
     found = layers.constants(node)
     parameters = {0: len(found.bias), 5: 1, 6: found.weights.size}
-    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_frame(op.pads)}
+    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(op.pads)}
     if op.groups > 1:
         parameters[7] = op.groups
     kind = "Convolution" if op.groups == 1 else "ConvolutionDepthWise"
-    layers.weighted(node, kind, found, parameters, op.groups, stays=True)
+    layers.add_weighted(node, kind, found, parameters, op.groups, stays=True)
 
 
 def _fc(layers: NcnnLayers, node: QuantNode) -> None:
     found = layers.constants(node)
-    layers.weighted(node, "InnerProduct", found, {0: len(found.bias), 1: 1, 2: found.weights.size})
+    layers.add_weighted(node, "InnerProduct", found, {0: len(found.bias), 1: 1, 2: found.weights.size})
 
 
 def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
@@ -319,10 +319,10 @@ def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
         raise NoNcnnForm("its first pads are negative")
     pads, more = [max(pad, 0) for pad in op.pads], [max(-pad, 0) for pad in op.pads]
     parameters = {0: len(found.bias), 5: 1, 6: found.weights.size, 18: more[3], 19: more[2]}
-    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_frame(pads)}
+    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(pads)}
     if op.groups > 1:
         parameters[7] = op.groups
-    layers.weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", found, parameters)
+    layers.add_weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", found, parameters)
 
 
 def _affine(layers: NcnnLayers, node: QuantNode) -> None:
@@ -370,19 +370,19 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     after: list[Unary] = []
     if op.operation in ("Sum", "EuclideanSum"):
         inputs = [
-            blob if weight == 1 else layers.between(node, "BinaryOp", [blob], scaled(weight).parameters)
+            blob if weight == 1 else layers.add_before(node, "BinaryOp", [blob], scale_layer(weight).parameters)
             for blob, weight in zip(inputs, weights, strict=True)
         ]
         if sum(shifts):
-            after = [shifted(sum(shifts))]
+            after = [shift_layer(sum(shifts))]
     if euclidean:
-        inputs = [layers.between(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
+        inputs = [layers.add_before(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
         after = layers.function(Sqrt())
     if len(inputs) == 1:
         return layers.chain(node, [], inputs, [*after, *layers.steps(node)])
     current = inputs[0]
     for other in inputs[1:-1]:
-        current = layers.between(node, "BinaryOp", [current, other], {0: code})
+        current = layers.add_before(node, "BinaryOp", [current, other], {0: code})
     return layers.emit(node, "BinaryOp", {0: code}, [current, inputs[-1]], steps=[*after, *layers.steps(node)])
 
 
@@ -485,7 +485,7 @@ def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "LRN", {0: 0, 1: op.size, 2: float(op.alpha * op.size), 3: float(op.beta), 4: float(op.k)})
 
 
-def _same(layers: NcnnLayers, node: QuantNode) -> None:
+def _reuse_input(layers: NcnnLayers, node: QuantNode) -> None:
     """Reuse the input, clamped to the limits: blobs between layers are floats."""
     layers.chain(node, [])
 
@@ -495,12 +495,12 @@ LOWERINGS: dict[str, Lowering] = {
     "Affine": _affine,
     "Concat": _concat,
     "Conv": _conv,
-    "Convert": _same,
+    "Convert": _reuse_input,
     "Deconv": _deconv,
     "DepthToSpace": _shuffle,
     "ElemWise": _elemwise,
     "Fc": _fc,
-    "Identity": _same,
+    "Identity": _reuse_input,
     "IndexSelect": _select,
     "LRN": _lrn,
     "Padding": _padding,

@@ -15,10 +15,10 @@ from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import STEP_SLACK, PackageRunner
 
-_STEPS = 8.5 / 255
+_UNROUNDED_SLACK = 8.5 / 255
 """Tolerance for a network not quantized for ncnn, without RoundBlobs: float layers read unrounded values, half a step off,
 which a layer may magnify."""
-_REAL = 1e-3
+_WINOGRAD_SLACK = 1e-3
 """Relative tolerance of Winograd convolutions, of the largest magnitude."""
 
 
@@ -40,17 +40,17 @@ class NcnnRunner(PackageRunner):
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         super().__init__(folder, details)
-        self.slack = _REAL if details["simulated"] else STEP_SLACK if details["rounded"] else _STEPS
+        self.slack = _WINOGRAD_SLACK if details["simulated"] else STEP_SLACK if details["rounded"] else _UNROUNDED_SLACK
         if details["unpacked"]:
             self.settings = {**self.settings, "use_packing_layout": False}
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
-        net, wanted = opened(self._folder, self._details, self.settings), list(graph.outputs)
+        net, wanted = open_network(self._folder, self._details, self.settings), list(graph.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
         for sample in log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus"):
-            for name, values in _run(net, self._details, sample, wanted).items():
+            for name, values in _run_sample(net, self._details, sample, wanted).items():
                 found[name].append(values)
         return {
             name: graph.type(name).quantize(np.stack(values).reshape(count, *graph.shape(name)[1:]))
@@ -59,7 +59,7 @@ class NcnnRunner(PackageRunner):
 
     def network(self) -> Any:
         """Return the layer results for -compare."""
-        return _Layers(self._details, opened(self._folder, self._details, {**self.settings, "lightmode": False}))
+        return _Layers(self._details, open_network(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the files in bytes."""
@@ -76,12 +76,12 @@ class _Layers:
         """Return the real results by tensor, (N, ...), for stored inputs."""
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
-            for name, values in _run(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
+            for name, values in _run_sample(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
                 found.setdefault(name, []).append(values)
         return {name: np.stack(values) for name, values in found.items()}
 
 
-def opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+def open_network(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
     """Return the network loaded by ncnn."""
     net = import_module("ncnn").Net()
     for name, value in settings.items():
@@ -92,7 +92,7 @@ def opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]
     return net
 
 
-def _run(
+def _run_sample(
     net: Any, details: Mapping[str, Any], sample: tuple[np.ndarray, ...], wanted: list[str], keep: bool = False
 ) -> dict[str, np.ndarray]:
     """Return the real values of tensors (C, H, W) or (C), for the stored inputs of one sample."""

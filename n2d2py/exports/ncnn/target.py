@@ -12,7 +12,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
-from n2d2py.exports.ncnn.arithmetic import sums_integers, with_ncnn
+from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, identifier
 from n2d2py.exports.ncnn.layers import NcnnChoices, NcnnLayers, NoNcnnForm
 from n2d2py.exports.ncnn.runner import NcnnRunner
@@ -60,7 +60,7 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
     for name in graph.inputs:
         if graph.type(name).plain:
             remedy = "make it a float input"
-            problems.append(_refused(f"the input '{name}' is {graph.type(name).name}", graph.name, remedy))
+            problems.append(_form_error(f"the input '{name}' is {graph.type(name).name}", graph.name, remedy))
             layers.blobs[name] = name
         else:
             layers.input(name)
@@ -68,10 +68,10 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
         try:
             layers.write(node)
         except NoNcnnForm as reason:
-            problems.append(_refused(f"layer '{node.name}': {reason}", node.location or graph.name, reason.remedy))
+            problems.append(_form_error(f"layer '{node.name}': {reason}", node.location or graph.name, reason.remedy))
             layers.blobs.update({name: name for name in node.outputs})
     ErrorList.raise_if(problems)
-    network = file.finished(layers.outputs())
+    network = file.finish(layers.outputs())
     names = (tuple(layers.stored), tuple(layers.integer), tuple(layers.real))
     simulated = all(
         layers.runs_in_integers(node) or node.op.kind == "Convert" for node in graph.nodes if graph.is_integer(node)
@@ -79,7 +79,7 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
     return NcnnModel(network, layers.blobs, *names, layers.halves, layers.rounded, layers.unpacked, simulated)
 
 
-def _refused(what: str, where: Location | str, remedy: str) -> N2D2Error:
+def _form_error(what: str, where: Location | str, remedy: str) -> N2D2Error:
     return N2D2Error("E701", f"{what}, which ncnn does not support", where=where, remedy=remedy)
 
 
@@ -111,7 +111,7 @@ class NcnnTarget(Target[NcnnModel]):
         mixed=False,
         wide_concats=False,
         softmax_rows=False,
-        integer_layers=sums_integers,
+        integer_layers=is_integer_layer,
     )
     needs_plan = False
     runner = NcnnRunner

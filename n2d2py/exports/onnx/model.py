@@ -55,11 +55,11 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
     choices = Choices(bool(parameters.get("IntegerIO")), bool(parameters.get("Int4Weights")))
     writer = QdqWriter(graph, choices)
     _write_layers(writer)
-    opset = _opset(parameters.get("Opset", 0), writer.wide)
+    opset = _choose_opset(parameters.get("Opset", 0), writer.wide)
     made = helper.make_graph(
         writer.nodes, graph.name or "network", writer.ports(True), writer.ports(False), writer.initializers
     )
-    model = _model(made, opset)
+    model = _build_model(made, opset)
     helper.set_model_props(model, dict(metadata))
     return QdqModel(model, writer.stored, writer.weighted)
 
@@ -102,7 +102,7 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
             writer.result(node, name, result)
 
 
-def _opset(asked: int, wide: bool) -> int:
+def _choose_opset(asked: int, wide: bool) -> int:
     """Return the opset.
 
     Raises:
@@ -117,7 +117,7 @@ def _opset(asked: int, wide: bool) -> int:
     return asked or (_WIDE_OPSET if wide else _OPSET)
 
 
-def _model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+def _build_model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     """Return the checked model in the requested opset.
 
     Raises:

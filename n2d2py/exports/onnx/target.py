@@ -45,7 +45,7 @@ class OnnxRunner(PackageRunner):
         starts = range(0, count, _BATCH)
         for start in log.progress(starts, "running the model", total=len(starts), unit="batch"):
             batch = [x[start : start + _BATCH] for x in inputs]
-            found.append(session.run(list(graph.outputs), _fed(self._details, batch)))
+            found.append(session.run(list(graph.outputs), _model_inputs(self._details, batch)))
         joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
         return {
             name: _stored(values, graph.type(name)).reshape(count, *graph.shape(name)[1:])
@@ -76,14 +76,14 @@ class _Layers:
         """Return the real results by tensor, (N, ...), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         names = list(dict.fromkeys(self._taps.values()))
-        found = dict(zip(names, self._session.run(names, _fed(self._details, inputs)), strict=True))
+        found = dict(zip(names, self._session.run(names, _model_inputs(self._details, inputs)), strict=True))
         return {
             tensor: types[tensor].dequantize(values) if (values := found[stored]).dtype.kind in "iu" else values
             for tensor, stored in self._taps.items()
         }
 
 
-def _fed(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def _model_inputs(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Return the inputs of the model for stored values."""
     return {
         name: x if details["integer_io"] else NumType(**details["types"][name]).dequantize(x)
@@ -113,7 +113,7 @@ PARAMETERS = Schema(
     ),
 )
 
-_INLINE = 1 << 30
+_MAX_INLINE_BYTES = 1 << 30
 """Model size in bytes above which constants are stored in a separate file; protobuf ends at 2 GiB."""
 
 
@@ -157,7 +157,7 @@ class OnnxTarget(Target["QdqModel"]):
         """Write the model, the samples and a README."""
         request, made = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
-        if made.model.ByteSize() > _INLINE:
+        if made.model.ByteSize() > _MAX_INLINE_BYTES:
             import onnx
 
             onnx.save_model(made.model, path, save_as_external_data=True, location=f"{path.name}.data")

@@ -76,7 +76,7 @@ class QdqWriter(OnnxWriter):
             self._dequantize(name, kind, self.read[name])
         else:
             self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
-            self._quantize(self._limited(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
+            self._quantize(self._limit(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
 
     def is_real(self, name: str) -> bool:
         """True if a tensor is not quantized: real numbers, positions, Booleans."""
@@ -98,7 +98,7 @@ class QdqWriter(OnnxWriter):
         """Write the limits and the quantization of a result."""
         kind = self.quant.type(name)
         low, high = node.clamp or (kind.qmin, kind.qmax)
-        limited = self._limited(real, kind, low, high)
+        limited = self._limit(real, kind, low, high)
         if self.stays_real(name):
             self.read[name] = self.emit("Identity", [limited], name)
             return
@@ -106,7 +106,7 @@ class QdqWriter(OnnxWriter):
         self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized")) if integer else name
         self._quantize(limited, name, kind, self.read[name], low, integer)
 
-    def _limited(self, real: str, kind: NumType, low: int, high: int) -> str:
+    def _limit(self, real: str, kind: NumType, low: int, high: int) -> str:
         """Return the values limited to the integers `low` to `high`, unless QuantizeLinear already saturates there."""
         least, most = _full_range(kind)
         below = low > least and not _is_narrow(kind, low)  # else `_quantize` limits them

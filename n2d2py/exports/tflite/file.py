@@ -126,7 +126,7 @@ class ModelFile:
                 setattr(operator.builtinOptions, key, value)
         self._operators.append(operator)
 
-    def packed(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> bytes:
+    def to_bytes(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> bytes:
         """Return the bytes of the file; inputs and outputs are named as in the network, also in the signature."""
         import flatbuffers
 

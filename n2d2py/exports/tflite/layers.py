@@ -28,7 +28,7 @@ def write_layer(layers: Layers, node: QuantNode) -> None:
         raise NoTfliteForm(f"{node.op.kind}")
     ends = [*node.inputs, *node.outputs]
     wrong = [
-        name for name in ends if name not in layers.real and not layers.graph.type(name).is_float and not layers.int8(name)
+        name for name in ends if name not in layers.real and not layers.graph.type(name).is_float and not layers.is_int8(name)
     ]
     if not wrong and node.op.kind != "Convert":
         wrong = [name for name in ends if (name in layers.real) != (node.output in layers.real)]
@@ -44,7 +44,7 @@ def _conv(layers: Layers, node: QuantNode) -> None:
     inputs = shape[1]
     depthwise = op.groups == inputs and each == 1 and op.groups > 1
     extents = [(k - 1) * d + 1 for k, d in zip((kh, kw), op.dilation, strict=True)]
-    index, padding = layers.padded(node, op.pads, extents, op.stride)
+    index, padding = layers.pad_window(node, op.pads, extents, op.stride)
     fields = {
         "padding": padding,
         "strideH": op.stride[0],
@@ -54,11 +54,11 @@ def _conv(layers: Layers, node: QuantNode) -> None:
         "fusedActivationFunction": layers.activation(node),
     }
     if depthwise:  # output c * multiplier + m reads channel c, in both orders
-        constants = layers.weighted(node, lambda weights: weights[:, 0].transpose(1, 2, 0)[None], 3)
+        constants = layers.add_weights(node, lambda weights: weights[:, 0].transpose(1, 2, 0)[None], 3)
         options, fields["depthMultiplier"] = "DepthwiseConv2DOptions", outputs // inputs
         layers.file.operator("DEPTHWISE_CONV_2D", [index, *constants], layers.declare(node.output), options, **fields)
         return
-    constants = layers.weighted(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
+    constants = layers.add_weights(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
     layers.file.operator("CONV_2D", [index, *constants], layers.declare(node.output), "Conv2DOptions", **fields)
 
 
@@ -72,7 +72,7 @@ def _fc(layers: Layers, node: QuantNode) -> None:
 
     layers.file.operator(
         "FULLY_CONNECTED",
-        [*layers.sources(node), *layers.weighted(node, ordered, 0)],
+        [*layers.sources(node), *layers.add_weights(node, ordered, 0)],
         layers.declare(node.output),
         "FullyConnectedOptions",
         fusedActivationFunction=layers.activation(node),
@@ -84,17 +84,19 @@ def _affine(layers: Layers, node: QuantNode) -> None:
     images."""
     shape = layers.graph.shape(node.inputs[0])
     if node.output in layers.real:
-        middle = layers.added(f"{node.output}/product", shape, None)
+        middle = layers.add_tensor(f"{node.output}/product", shape, None)
         gain, shift = (
             (values if len(shape) in (2, 4) else values.reshape(-1, *(1,) * (len(shape) - 2)))
             for values in (node.params["weights"], node.params["bias"])
         )
-        layers.file.operator("MUL", [*layers.sources(node), layers.numbers(f"{node.name}/weights", gain)], middle, "MulOptions")
-        constants = [middle, layers.numbers(f"{node.name}/bias", shift)]
+        layers.file.operator(
+            "MUL", [*layers.sources(node), layers.add_floats(f"{node.name}/weights", gain)], middle, "MulOptions"
+        )
+        constants = [middle, layers.add_floats(f"{node.name}/bias", shift)]
         activation = layers.activation(node)
         layers.file.operator("ADD", constants, layers.declare(node.output), "AddOptions", fusedActivationFunction=activation)
         return
-    constants, index = layers.weighted(node, lambda weights: weights.reshape(1, 1, 1, -1), 3), layers.index[node.inputs[0]]
+    constants, index = layers.add_weights(node, lambda weights: weights.reshape(1, 1, 1, -1), 3), layers.index[node.inputs[0]]
     if len(shape) == 4:
         _depthwise(layers, node, index, constants, (1, 1))
         return
@@ -106,17 +108,22 @@ def _affine(layers: Layers, node: QuantNode) -> None:
     )
     pixels = (1, lines[2], lines[1])
     if lines[2] > 1:
-        index = arrays.turned(
-            layers, f"{name}/pixels", arrays.shaped(layers, f"{name}/lines", index, lines, before), lines, (0, 2, 1), before
+        index = arrays.add_transpose(
+            layers,
+            f"{name}/pixels",
+            arrays.add_reshape(layers, f"{name}/lines", index, lines, before),
+            lines,
+            (0, 2, 1),
+            before,
         )
-    image = arrays.shaped(layers, f"{name}/image", index, (1, *pixels), before)
-    made = layers.ordered(f"{name}/scaled", (1, *pixels), grid)
+    image = arrays.add_reshape(layers, f"{name}/image", index, (1, *pixels), before)
+    made = layers.add_file_tensor(f"{name}/scaled", (1, *pixels), grid)
     _depthwise(layers, node, image, constants, (1, 1), made)
     if lines[2] > 1:
-        made = arrays.turned(
-            layers, f"{name}/back", arrays.shaped(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
+        made = arrays.add_transpose(
+            layers, f"{name}/back", arrays.add_reshape(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
         )
-    arrays.flat(layers, node, made, grid)
+    arrays.finish_reshaped(layers, node, made, grid)
 
 
 def _depthwise(
@@ -143,8 +150,8 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     schema, grid = layers.file.schema, layers.grid(node.inputs[0])
     fields = {"strideH": op.stride[0], "strideW": op.stride[1], "filterHeight": op.kernel[0], "filterWidth": op.kernel[1]}
     if op.mode == "Max":
-        index, padding = layers.padded(node, op.pads, op.kernel, op.stride, lowest=True)
-        made = layers.added(node.output, layers.graph.shape(node.output), grid)
+        index, padding = layers.pad_window(node, op.pads, op.kernel, op.stride, lowest=True)
+        made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
         activation = layers.activation(node)
         layers.file.operator(
             "MAX_POOL_2D", [index], made, "Pool2DOptions", padding=padding, fusedActivationFunction=activation, **fields
@@ -154,7 +161,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     counts, index = op.window_counts(shape[2:]), layers.index[node.inputs[0]]
     even, padding = bool((counts == counts.flat[0]).all()), schema.Padding.VALID
     if not even:
-        index, padding = layers.padded(node, op.pads, op.kernel, op.stride)
+        index, padding = layers.pad_window(node, op.pads, op.kernel, op.stride)
         if padding != schema.Padding.SAME:
             raise NoTfliteForm("its mean leaves out pads other than those of SAME")
     elif any(op.pads):
@@ -171,7 +178,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
         constants = layers.integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)
         _depthwise(layers, node, index, constants, op.stride)
         return
-    made = layers.added(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
+    made = layers.add_tensor(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
     activation = layers.activation(node)
     layers.file.operator(
         "AVERAGE_POOL_2D", [index], made, "Pool2DOptions", padding=padding, fusedActivationFunction=activation, **fields
@@ -198,7 +205,7 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
             raise NoTfliteForm(f"{op.operation} with an activation")
         options, fields, sources = "MaximumMinimumOptions", {}, layers.in_grid(node, layers.grid(node.output))
     for number, source in enumerate(sources[1:-1], 1):  # real numbers
-        made = layers.added(f"{node.output}/of_{number + 1}", layers.graph.shape(node.output), None)
+        made = layers.add_tensor(f"{node.output}/of_{number + 1}", layers.graph.shape(node.output), None)
         layers.file.operator(code, [sources[0], source], made, options)
         sources[0] = made
     layers.file.operator(code, [sources[0], sources[-1]], layers.declare(node.output), options, **fields)
@@ -222,23 +229,23 @@ def _concat(layers: Layers, node: QuantNode) -> None:
 def _function(layers: Layers, node: QuantNode) -> None:
     """Write an element-wise function with the scale that TFLite requires, then requantize to that of the result."""
     function, (source,) = node.op.function, layers.sources(node)
-    wanted, made = layers.grid(node.output), partial(layers.in_demanded_grid, node)
+    wanted, made = layers.grid(node.output), partial(layers.write_in_required_grid, node)
     real = wanted is None
     if isinstance(function, Clip) and real:
-        _limited(layers, node, function)
+        _clamp(layers, node, function)
     elif isinstance(function, Clip):
         if layers.activation(node) != layers.file.schema.ActivationFunctionType.NONE:
             raise NoTfliteForm("its limits are not those of its integers")
         made("QUANTIZE", wanted, [source], "QuantizeOptions")
     elif function == FUNCTIONS["Logistic"]():
-        made("LOGISTIC", layers.demanded(node, PROBABILITIES), [source])
+        made("LOGISTIC", layers.required_grid(node, PROBABILITIES), [source])
     elif function == Tanh():
-        made("TANH", layers.demanded(node, SIGNED_UNITS), [source])
+        made("TANH", layers.required_grid(node, SIGNED_UNITS), [source])
     elif function == HardSwish():
         made("HARD_SWISH", wanted, [source], "HardSwishOptions")
     elif function == FUNCTIONS["Swish"]():
-        grid = layers.demanded(node, PROBABILITIES)
-        gate = layers.added(f"{node.output}/logistic", layers.graph.shape(node.output), grid)
+        grid = layers.required_grid(node, PROBABILITIES)
+        gate = layers.add_tensor(f"{node.output}/logistic", layers.graph.shape(node.output), grid)
         layers.file.operator("LOGISTIC", [source], gate)
         made("MUL", wanted, [source, gate], "MulOptions")
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
@@ -262,7 +269,7 @@ _REAL_FUNCTIONS = {
 """Functions that TFLite has only in floating point: the operator and its option table."""
 
 
-def _limited(layers: Layers, node: QuantNode, function: Clip) -> None:
+def _clamp(layers: Layers, node: QuantNode, function: Clip) -> None:
     """Write a clamp in floating point."""
     (source,), shape = layers.sources(node), layers.graph.shape(node.output)
     if code := fused_name(function):
@@ -270,8 +277,8 @@ def _limited(layers: Layers, node: QuantNode, function: Clip) -> None:
     limits = [(code, limit) for code, limit in (("MAXIMUM", function.low), ("MINIMUM", function.high)) if np.isfinite(limit)]
     for number, (code, limit) in enumerate(limits, 1):
         last = number == len(limits)
-        made = layers.declare(node.output) if last else layers.added(f"{node.output}/at_least", shape, None)
-        bound = layers.numbers(f"{node.name}/{code.lower()}", np.array([limit], np.float32))
+        made = layers.declare(node.output) if last else layers.add_tensor(f"{node.output}/at_least", shape, None)
+        bound = layers.add_floats(f"{node.name}/{code.lower()}", np.array([limit], np.float32))
         layers.file.operator(code, [source, bound], made, "MaximumMinimumOptions")
         source = made
 
@@ -288,8 +295,8 @@ def _softmax(layers: Layers, node: QuantNode) -> None:
         lines = prod(shape[each] for each in before), shape[axis], prod(shape[each] for each in after)
     if axis is None or node.op.log or axis != channels_last(range(len(shape)))[-1]:
         return arrays.array_softmax(layers, node, lines)
-    layers.in_demanded_grid(
-        node, "SOFTMAX", layers.demanded(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
+    layers.write_in_required_grid(
+        node, "SOFTMAX", layers.required_grid(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
     )
 
 
@@ -303,7 +310,7 @@ def _resize(layers: Layers, node: QuantNode) -> None:
     )
     bilinear = op.mode != "Nearest"
     grid = layers.grid(node.inputs[0])
-    made = layers.added(node.output, layers.graph.shape(node.output), grid)
+    made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
     file.operator(
         code,
         [*layers.sources(node), size],
@@ -328,8 +335,8 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     activation, grid = layers.activation(node), layers.grid(node.output)
     target = file.constant(f"{node.name}/shape", np.array([1, *whole, outputs], np.int32))
     cropped = tuple(whole) != tuple(out[2:])
-    made = layers.added(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
-    weights, bias = layers.weighted(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
+    made = layers.add_tensor(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
+    weights, bias = layers.add_weights(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
     file.operator(
         "TRANSPOSE_CONV",
         [target, weights, layers.index[node.inputs[0]], bias],
@@ -351,18 +358,18 @@ def _reshape(layers: Layers, node: QuantNode) -> None:
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     (index,), grid, file = layers.sources(node), layers.grid(node.inputs[0]), layers.file
     if len(shape) == 4 and np.prod(shape[2:]) > 1 and shape[1] > 1:
-        moved = layers.ordered(f"{node.name}/nchw", shape, grid)
+        moved = layers.add_file_tensor(f"{node.name}/nchw", shape, grid)
         file.operator(
             "TRANSPOSE", [index, file.constant(f"{node.name}/perm", np.array([0, 3, 1, 2]))], moved, "TransposeOptions"
         )
         index = moved
     back = len(out) == 4 and np.prod(out[2:]) > 1 and out[1] > 1
     target = tuple(out) if back else channels_last(out)
-    made = layers.ordered(f"{node.output}/nchw" if back else node.output, target, grid)
+    made = layers.add_file_tensor(f"{node.output}/nchw" if back else node.output, target, grid)
     values = np.array(target, np.int32)
     file.operator("RESHAPE", [index, file.constant(f"{node.name}/shape", values)], made, "ReshapeOptions", newShape=values)
     if back:
-        last = layers.added(node.output, out, grid)
+        last = layers.add_tensor(node.output, out, grid)
         file.operator("TRANSPOSE", [made, file.constant(f"{node.name}/back", np.array([0, 2, 3, 1]))], last, "TransposeOptions")
         made = last
     layers.finish(node, made, grid)
@@ -374,7 +381,7 @@ def _transpose(layers: Layers, node: QuantNode) -> None:
     axes = channels_last(tuple(range(rank)))
     perm = np.array([axes.index(node.op.perm[axis]) for axis in axes])
     grid = layers.grid(node.inputs[0])
-    made = layers.added(node.output, layers.graph.shape(node.output), grid)
+    made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
     file.operator("TRANSPOSE", [*layers.sources(node), file.constant(f"{node.name}/perm", perm)], made, "TransposeOptions")
     layers.finish(node, made, grid)
 
@@ -393,23 +400,23 @@ def _select(layers: Layers, node: QuantNode) -> None:
         ends = [int(one[-1]) + 1 for one in whole]
         bounds = zip(("begin", "end", "steps"), ([int(one[0]) for one in whole], ends, steps), strict=True)
         limits = [file.constant(f"{node.name}/{name}", np.array(values)[list(order)]) for name, values in bounds]
-        made = layers.added(node.output, layers.graph.shape(node.output), grid)
+        made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
         file.operator("STRIDED_SLICE", [index, *limits], made, "StridedSliceOptions")
         return layers.finish(node, made, grid)
     for axis, positions in enumerate(taken):
         if positions is None:
             continue
         shape[axis] = len(positions)
-        made = layers.added(f"{node.output}/axis_{axis}", tuple(shape), grid)
+        made = layers.add_tensor(f"{node.output}/axis_{axis}", tuple(shape), grid)
         wanted = file.constant(f"{node.name}/positions_{axis}", np.array(positions))
         file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=order.index(axis))
         index = made
     return layers.finish(node, index, grid)
 
 
-def _taken_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
+def _permute_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
     """Add an image of `shape` with its channels in another order."""
-    made = layers.added(name, shape, grid)
+    made = layers.add_tensor(name, shape, grid)
     wanted = layers.file.constant(f"{name}/positions", channels)
     layers.file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=3)
     return made
@@ -421,8 +428,8 @@ def _depth_to_space(layers: Layers, node: QuantNode) -> None:
     before, after = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     if node.op.channels_first:
         channels = np.arange(before[1]).reshape(-1, area).T.reshape(-1)
-        index = _taken_channels(layers, f"{node.output}/channels", index, before, channels, grid)
-    made = layers.added(node.output, after, grid)
+        index = _permute_channels(layers, f"{node.output}/channels", index, before, channels, grid)
+    made = layers.add_tensor(node.output, after, grid)
     layers.file.operator("DEPTH_TO_SPACE", [index], made, "DepthToSpaceOptions", blockSize=node.op.block)
     layers.finish(node, made, grid)
 
@@ -431,11 +438,11 @@ def _space_to_depth(layers: Layers, node: QuantNode) -> None:
     """Write SPACE_TO_DEPTH, and permute TFLite's channel order to another one."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
     after = layers.graph.shape(node.output)
-    made = layers.added(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
+    made = layers.add_tensor(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
     layers.file.operator("SPACE_TO_DEPTH", [index], made, "SpaceToDepthOptions", blockSize=node.op.block)
     if node.op.channels_first:
         channels = np.arange(after[1]).reshape(area, -1).T.reshape(-1)
-        made = _taken_channels(layers, node.output, made, after, channels, grid)
+        made = _permute_channels(layers, node.output, made, after, channels, grid)
     layers.finish(node, made, grid)
 
 
@@ -453,7 +460,7 @@ def _padding(layers: Layers, node: QuantNode) -> None:
     layers.finish(node, made, layers.grid(node.inputs[0]))
 
 
-def _same(layers: Layers, node: QuantNode) -> None:
+def _reuse_input(layers: Layers, node: QuantNode) -> None:
     """Reuse the input, requantized if the scales differ."""
     name, grid = node.output, layers.grid(node.inputs[0])
     if layers.graph.type(name).is_float:
@@ -473,12 +480,12 @@ LOWERINGS: dict[str, Lowering] = {
     "Normalize": arrays.normalize,
     "Concat": _concat,
     "Conv": _conv,
-    "Convert": _same,
+    "Convert": _reuse_input,
     "Deconv": _deconv,
     "DepthToSpace": _depth_to_space,
     "ElemWise": _elemwise,
     "Fc": _fc,
-    "Identity": _same,
+    "Identity": _reuse_input,
     "IndexSelect": _select,
     "Padding": _padding,
     "Pool": _pool,

@@ -41,20 +41,20 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
     inputs: dict[str, int] = {}
     for name in graph.inputs:
         kind, shape = graph.type(name), channels_last(graph.shape(name))
-        if name in layers.real or (integer_io and layers.int8(name)):
+        if name in layers.real or (integer_io and layers.is_int8(name)):
             inputs[name] = layers.declare(name)
-        elif layers.int8(name):
+        elif layers.is_int8(name):
             inputs[name] = file.tensor(name, shape, np.float32)
             layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
             file.operator("QUANTIZE", [inputs[name]], layers.index[name], "QuantizeOptions")
         else:
-            problems.append(_refused(f"the input '{name}' is {kind.name}", graph.name))
+            problems.append(_form_error(f"the input '{name}' is {kind.name}", graph.name))
             layers.index[name] = -1
     for node in graph.nodes:
         try:
             write_layer(layers, node)
         except NoTfliteForm as reason:
-            problems.append(_refused(f"layer '{node.name}': {reason}", node.location or graph.name))
+            problems.append(_form_error(f"layer '{node.name}': {reason}", node.location or graph.name))
             layers.index.update(dict.fromkeys(node.outputs, -1))
     ErrorList.raise_if(problems)
     outputs = {name: layers.index[name] for name in graph.outputs}
@@ -62,9 +62,9 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
         if not integer_io and name not in layers.real:
             outputs[name] = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
             file.operator("DEQUANTIZE", [index], outputs[name], "DequantizeOptions")
-    return TfliteModel(file.packed(graph.name, inputs, outputs), tuple(file.codes), dict(layers.index))
+    return TfliteModel(file.to_bytes(graph.name, inputs, outputs), tuple(file.codes), dict(layers.index))
 
 
-def _refused(what: str, where) -> N2D2Error:
+def _form_error(what: str, where) -> N2D2Error:
     remedy = "use -export CPP, or replace the layer"
     return N2D2Error("E701", f"{what}, which TFLite does not support", where=where, remedy=remedy)

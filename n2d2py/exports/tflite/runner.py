@@ -35,11 +35,13 @@ class LiteRtRunner(PackageRunner):
         ports = interpreter.get_output_details()
         found: list[list[np.ndarray]] = [[] for _ in ports]
         for sample in log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus"):
-            _run(interpreter, [graph.type(name) for name in graph.inputs], sample)
+            _run_sample(interpreter, [graph.type(name) for name in graph.inputs], sample)
             for values, port in zip(found, ports, strict=True):
                 values.append(interpreter.get_tensor(port["index"])[0].copy())
         return {
-            name: _stored(np.stack(values), graph.type(name), port["quantization"]).reshape(count, *graph.shape(name)[1:])
+            name: _stored_values(np.stack(values), graph.type(name), port["quantization"]).reshape(
+                count, *graph.shape(name)[1:]
+            )
             for name, values, port in zip(graph.outputs, found, ports, strict=True)
         }
 
@@ -61,7 +63,7 @@ class _Layers:
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
-            _run(self._interpreter, [types[name] for name in self._details["inputs"]], sample)
+            _run_sample(self._interpreter, [types[name] for name in self._details["inputs"]], sample)
             for name, index in self._details["tensors"].items():
                 found.setdefault(name, []).append(self._real(index))
         return {name: np.stack(values) for name, values in found.items()}
@@ -105,9 +107,9 @@ def _with_outputs(data: bytes, kept: Collection[int]) -> bytes:
     return bytes(builder.Output())
 
 
-def _run(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
+def _run_sample(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
     for port, kind, values in zip(interpreter.get_input_details(), types, sample, strict=True):
-        given = kind.dequantize(values) if port["dtype"] == np.float32 else _shifted(values, kind)
+        given = kind.dequantize(values) if port["dtype"] == np.float32 else _as_int8(values, kind)
         given = given[None]
         interpreter.set_tensor(port["index"], given.transpose(0, 2, 3, 1) if given.ndim == 4 else given)
     interpreter.invoke()
@@ -118,12 +120,12 @@ def real_numbers(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
     return (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
 
 
-def _shifted(values: np.ndarray, kind: NumType) -> np.ndarray:
+def _as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
     """Return stored values as int8."""
     return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 
-def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
+def _stored_values(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
     """Return the stored values (N, C, H, W) of floats, or of int8 with (scale, zero point), channels last."""
     values = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
     if kind.is_float and values.dtype.kind != "f":

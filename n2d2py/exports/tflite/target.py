@@ -87,7 +87,7 @@ class TfliteTarget(Target[TfliteModel]):
         request, made = prepared.request, prepared.result
         path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):
-            write_arrays_of_c(folder, made.data, made.codes)
+            write_c_arrays(folder, made.data, made.codes)
         _write_readme(folder, request, made, path.name)
 
     def write_model(self, prepared: Prepared[TfliteModel], folder: Path) -> Path:
@@ -100,7 +100,7 @@ class TfliteTarget(Target[TfliteModel]):
         return path
 
 
-_RESOLVED = {
+_RESOLVER_METHODS = {
     "CONV_2D": "Conv2D",
     "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
     "MAX_POOL_2D": "MaxPool2D",
@@ -110,9 +110,9 @@ _RESOLVED = {
 """Operators whose MicroMutableOpResolver method does not follow from their name."""
 
 
-def write_arrays_of_c(folder: Path, data: bytes, codes: Collection[str]) -> None:
+def write_c_arrays(folder: Path, data: bytes, codes: Collection[str]) -> None:
     """Write a file as a C array with TFLite Micro's alignment, and a header that registers operators of these kinds."""
-    functions = [_RESOLVED.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
+    functions = [_RESOLVER_METHODS.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
     write_rendered(folder / "model_data.h", "tflite/model_data.h")
     write_rendered(folder / "model_data.c", "tflite/model_data.c", rows=hex_rows(data, ", "), size=len(data))
     write_rendered(folder / "model_operators.h", "tflite/model_operators.h", functions=functions)

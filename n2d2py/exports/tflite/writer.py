@@ -54,26 +54,26 @@ class Layers:
         """Return the scale and zero point of a tensor of the network, None for real numbers."""
         return None if name in self.real else int8_grid(self.graph.type(name))
 
-    def int8(self, name: str) -> bool:
+    def is_int8(self, name: str) -> bool:
         """True if a quantized tensor can be int8 in the file."""
         kind = self.graph.type(name)
         return not kind.plain and kind.bits == 8
 
-    def demanded(self, node: QuantNode, grid: Grid) -> Grid:
+    def required_grid(self, node: QuantNode, grid: Grid) -> Grid:
         """Return the scale and zero point that an operator requires of an int8 result; None for a float result."""
         return None if node.output in self.real else grid
 
     def declare(self, name: str) -> int:
         """Return the file's tensor for one of the network, added at first use."""
         if name not in self.index:
-            self.index[name] = self.added(name, self.graph.shape(name), self.grid(name))
+            self.index[name] = self.add_tensor(name, self.graph.shape(name), self.grid(name))
         return self.index[name]
 
-    def added(self, name: str, shape: Shape, grid: Grid) -> int:
+    def add_tensor(self, name: str, shape: Shape, grid: Grid) -> int:
         """Add a tensor with `shape` in the order of the network."""
-        return self.ordered(name, channels_last(shape), grid)
+        return self.add_file_tensor(name, channels_last(shape), grid)
 
-    def ordered(self, name: str, shape: Shape, grid: Grid) -> int:
+    def add_file_tensor(self, name: str, shape: Shape, grid: Grid) -> int:
         """Add a tensor with `shape` in the order of the file."""
         return self.file.tensor(name, tuple(shape), np.float32 if grid is None else np.int8, grid)
 
@@ -81,18 +81,18 @@ class Layers:
         """Return the tensors that a layer reads."""
         return [self.index[name] for name in node.inputs]
 
-    def requantized(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:
+    def requantize(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:
         """Return the values of a tensor with another scale, after a QUANTIZE if the scales differ."""
         if source == target:
             return index
-        found = self.added(name, shape, target)
-        self._converted(index, found, source, target)
+        found = self.add_tensor(name, shape, target)
+        self._write_conversion(index, found, source, target)
         return found
 
     def in_grid(self, node: QuantNode, grid: Grid) -> list[int]:
         """Return the inputs of a layer, all with one scale."""
         return [
-            self.requantized(index, f"{node.name}/input_{number}", self.graph.shape(name), self.grid(name), grid)
+            self.requantize(index, f"{node.name}/input_{number}", self.graph.shape(name), self.grid(name), grid)
             for number, (index, name) in enumerate(zip(self.sources(node), node.inputs, strict=True))
         ]
 
@@ -102,20 +102,20 @@ class Layers:
         if grid == wanted:
             self.index[node.output] = index
         else:
-            self._converted(index, self.declare(node.output), grid, wanted)
+            self._write_conversion(index, self.declare(node.output), grid, wanted)
 
-    def _converted(self, index: int, found: int, source: Grid, target: Grid) -> None:
+    def _write_conversion(self, index: int, found: int, source: Grid, target: Grid) -> None:
         """Write the conversion of the tensor `index` to another scale or type."""
         code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
         self.file.operator(code, [index], found, f"{code.capitalize()}Options")
 
-    def in_demanded_grid(
+    def write_in_required_grid(
         self, node: QuantNode, code: str, grid: Grid, inputs: list[int], options: str = "", **fields: Any
     ) -> None:
         """Write an operator whose result has the scale that it requires, then the conversion to the tensor's scale."""
         name = node.output
         here = grid == self.grid(name)
-        found = self.declare(name) if here else self.added(f"{name}/{code.lower()}", self.graph.shape(name), grid)
+        found = self.declare(name) if here else self.add_tensor(f"{name}/{code.lower()}", self.graph.shape(name), grid)
         self.file.operator(code, inputs, found, options, **fields)
         self.finish(node, found, grid)
 
@@ -141,7 +141,7 @@ class Layers:
         return kinds.RELU6 if above else kinds.RELU if below else kinds.NONE
 
     # ---- windows --------------------------------------------------------------------------------
-    def padded(
+    def pad_window(
         self, node: QuantNode, pads: Sequence[int], extents: Sequence[int], stride: Sequence[int], lowest: bool = False
     ) -> tuple[int, int]:
         """Return (input, padding) of a window operator: SAME or VALID, after a PAD if the pads are neither.
@@ -167,7 +167,7 @@ class Layers:
         top, left, bottom, right = pads
         grid = self.grid(node.inputs[0])
         amounts = self.file.constant(f"{node.name}/pads", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
-        found = self.added(f"{node.name}/padded", full, grid)
+        found = self.add_tensor(f"{node.name}/padded", full, grid)
         if not lowest:
             self.file.operator("PAD", [index, amounts], found, "PadOptions")
             return found
@@ -178,7 +178,7 @@ class Layers:
         return found
 
     # ---- constants ------------------------------------------------------------------------------
-    def weighted(self, node: QuantNode, ordered: Callable[[np.ndarray], np.ndarray], axis: int) -> list[int]:
+    def add_weights(self, node: QuantNode, ordered: Callable[[np.ndarray], np.ndarray], axis: int) -> list[int]:
         """Add weights and bias of a layer: int8 with a scale for each output channel, at `axis`, and int32; or floats.
 
         Args:
@@ -195,9 +195,9 @@ class Layers:
             ]
         real, (x, y) = real_weights(self.graph, node), (self.graph.type(name) for name in (node.inputs[0], node.output))
         scales = weight_scales(real.scales, node.rescaling.effective(), x, y)
-        return self.integers(node, ordered(real.weights), scales, axis, real.whole_bias, real.steps)
+        return self.add_integers(node, ordered(real.weights), scales, axis, real.whole_bias, real.steps)
 
-    def integers(
+    def add_integers(
         self, node: QuantNode, weights: np.ndarray, scales: np.ndarray, axis: int, bias: np.ndarray, steps: np.ndarray
     ) -> list[int]:
         """Add integer weights, in the order of the file, and bias, with their scales.
@@ -214,7 +214,7 @@ class Layers:
             self.file.tensor(f"{node.name}/bias", bias.shape, np.int32, (steps.astype(np.float32), 0), bias),
         ]
 
-    def numbers(self, name: str, values: np.ndarray) -> int:
+    def add_floats(self, name: str, values: np.ndarray) -> int:
         """Add a float constant, in the order of the file."""
         return self.file.tensor(name, values.shape, np.float32, values=values)
 

@@ -40,13 +40,13 @@ _BITS = 31
 _QUANTIZE_SHIFT = 8
 _RESIZE_SHIFT = 22
 _SUM_BITS = 20
-_NEAR = (0, 1, -1, 2, -2, 3, -3, 4, -4)
+_SEARCH_ULPS = (0, 1, -1, 2, -2, 3, -3, 4, -4)
 """Search range of a float32 scale, in units of the last place."""
 
 
 def with_xnnpack(graph: QuantGraph) -> QuantGraph:
     """Return the network with integer layers that compute XNNPACK's results."""
-    tensors = {name: replace(one, type=_full(one.type)) for name, one in graph.tensors.items()}
+    tensors = {name: replace(one, type=_full_range(one.type)) for name, one in graph.tensors.items()}
     made = replace(graph, tensors=tensors)
     made.nodes = [_layer(graph, made, node) for node in graph.nodes]
     return made
@@ -63,14 +63,14 @@ def weight_scales(scales: np.ndarray, factors: np.ndarray, x: NumType, y: NumTyp
     near = scales.astype(np.float32)
     found, open_ = near.copy(), np.ones(near.shape, bool)
     wanted = np.broadcast_to(factors.astype(np.float32), near.shape)
-    for distance in _NEAR:
+    for distance in _SEARCH_ULPS:
         tried = (near.view(np.int32) + np.int32(distance)).view(np.float32)
         fits = open_ & (layer_factors(tried, x, y) == wanted)
         found[fits], open_ = tried[fits], open_ & ~fits
     return found
 
 
-def _full(kind: NumType) -> NumType:
+def _full_range(kind: NumType) -> NumType:
     """Return the type extended to -2^7."""
     plain = kind.is_float or kind.plain or not kind.signed or kind.bits != 8 or (kind.least, kind.most) != (None, None)
     return kind if plain else replace(kind, full=True)
@@ -103,7 +103,7 @@ def _weighted(before: QuantGraph, after: QuantGraph, node: QuantNode) -> QuantNo
     return replace(node, form=form, rescale=FloatRescale(layer_factors(scales, x, y)), bound=bound, zero_in_bias=False)
 
 
-def _combined(graph: QuantGraph, node: QuantNode) -> QuantNode:
+def _element_wise(graph: QuantGraph, node: QuantNode) -> QuantNode:
     kinds, y = [graph.type(name) for name in node.inputs], np.float32(graph.type(node.output).scale)
     scales = [np.float32(kind.scale) for kind in kinds]
     weights, shifts = node.op.coefficients(len(kinds))
@@ -123,18 +123,18 @@ def _combined(graph: QuantGraph, node: QuantNode) -> QuantNode:
     return replace(node, form=form, rescale=FixedPointRescale(np.array([1]), shift, _BITS), bound=bound)
 
 
-def _quantized(graph: QuantGraph, node: QuantNode) -> QuantNode:
+def _concat(graph: QuantGraph, node: QuantNode) -> QuantNode:
     """Return a concatenation whose inputs are requantized to the result's scale, each by its own factor."""
     y, kinds = graph.type(node.output), [graph.type(name) for name in node.inputs]
     if all(int8_grid(kind) == int8_grid(y) for kind in kinds) and not isinstance(node.form, Rescaled):
         return node
-    multipliers = np.array([_quantize_multiplier(_ratio(kind, y)) for kind in kinds])
+    multipliers = np.array([_quantize_multiplier(_scale_ratio(kind, y)) for kind in kinds])
     bound = max(map(peak, kinds))
     form = node.form if node.params else Rescaled()  # constants of a Concat are in the grid of the result
     return replace(node, form=form, rescale=FixedPointRescale(multipliers, _QUANTIZE_SHIFT, _BITS), bound=bound)
 
 
-def _ratio(x: NumType, y: NumType) -> float:
+def _scale_ratio(x: NumType, y: NumType) -> float:
     return float(np.float64(np.float32(x.scale)) / np.float64(np.float32(y.scale)))
 
 
@@ -152,7 +152,7 @@ class _Resize(Resize):
         return lines, columns
 
 
-def _resized(graph: QuantGraph, node: QuantNode) -> QuantNode:
+def _resize(graph: QuantGraph, node: QuantNode) -> QuantNode:
     if node.op.mode == "Nearest":
         return node
     op = _Resize(node.op.size, node.op.mode, node.op.coordinates)
@@ -166,7 +166,7 @@ def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
     x, y, count = graph.type(node.inputs[0]), graph.type(node.output), node.op.kernel[0] * node.op.kernel[1]
     if any(node.op.pads) and not node.op.count_pad:
         return node
-    factor = np.array([_ratio(x, y) / count])
+    factor = np.array([_scale_ratio(x, y) / count])
     return replace(node, form=Rescaled(), rescale=FloatRescale(factor), bound=count * peak(x))
 
 
@@ -184,17 +184,17 @@ def function_table(graph: QuantGraph, node: QuantNode, requantized: Rounding, mu
     x, y = graph.type(node.inputs[0]), graph.type(node.output)
     away, function = np.arange(x.qmin, x.qmax + 1) - x.zero_point, node.op.function
     if isinstance(function, Clip):
-        found = requantized(away, _ratio(x, y))
+        found = requantized(away, _scale_ratio(x, y))
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
-        ratio = _ratio(x, y)
+        ratio = _scale_ratio(x, y)
         found = np.where(away < 0, requantized(away, ratio * float(np.float32(function.slope))), requantized(away, ratio))
     elif function == FUNCTIONS["Swish"]():
-        gate = _looked_up(FUNCTIONS["Logistic"](), x, _UNITS)
-        found = multiplied(away * (gate - _UNITS.zero_point), _ratio(x, y) * _UNITS.scale)
-    elif function in _DEMANDED:
-        kind = _DEMANDED[function]
-        found = _looked_up(function, x, kind) - kind.zero_point
-        found = found if int8_grid(kind) == int8_grid(y) else requantized(found, _ratio(kind, y))
+        gate = _table_values(FUNCTIONS["Logistic"](), x, _UNITS)
+        found = multiplied(away * (gate - _UNITS.zero_point), _scale_ratio(x, y) * _UNITS.scale)
+    elif function in _FIXED_RESULTS:
+        kind = _FIXED_RESULTS[function]
+        found = _table_values(function, x, kind) - kind.zero_point
+        found = found if int8_grid(kind) == int8_grid(y) else requantized(found, _scale_ratio(kind, y))
     else:  # extended to the lowest integer
         found = np.rint(function(np.float64(x.scale) * away) / y.scale).astype(np.int64)
     return replace(node, form=Table(np.clip(found + y.zero_point, *node.limits).astype(y.dtype)))
@@ -206,34 +206,34 @@ def _int8(grid: Grid) -> NumType:
 
 
 _UNITS = _int8(PROBABILITIES)
-_DEMANDED: dict[FunctionRow, NumType] = {FUNCTIONS["Logistic"](): _UNITS, Tanh(): _int8(SIGNED_UNITS)}
+_FIXED_RESULTS: dict[FunctionRow, NumType] = {FUNCTIONS["Logistic"](): _UNITS, Tanh(): _int8(SIGNED_UNITS)}
 """Functions with a fixed result type."""
 
 
-def _looked_up(function: FunctionRow, x: NumType, kind: NumType) -> np.ndarray:
+def _table_values(function: FunctionRow, x: NumType, kind: NumType) -> np.ndarray:
     """Return the stored integers of `kind`, int64, for all values of `x`."""
     real = np.float32(x.scale) * (np.arange(x.qmin, x.qmax + 1) - x.zero_point).astype(np.float32)
     return kind.quantize_linear(function(real)).astype(np.int64)
 
 
-def _requantized(acc: np.ndarray, factor: float) -> np.ndarray:
+def _requantize(acc: np.ndarray, factor: float) -> np.ndarray:
     return (acc * _quantize_multiplier(factor) + (1 << _QUANTIZE_SHIFT - 1)) >> _QUANTIZE_SHIFT
 
 
-def _multiplied(acc: np.ndarray, factor: float) -> np.ndarray:
+def _multiply(acc: np.ndarray, factor: float) -> np.ndarray:
     return np.rint(acc.astype(np.float32) * np.float32(factor)).astype(np.int64)
 
 
-def _tabled(graph: QuantGraph, node: QuantNode) -> QuantNode:
-    return function_table(graph, node, _requantized, _multiplied)
+def _with_table(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    return function_table(graph, node, _requantize, _multiply)
 
 
 _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
-    "Activation": _tabled,
-    "Concat": _quantized,
-    "Convert": _quantized,
-    "ElemWise": _combined,
-    "Identity": _quantized,
+    "Activation": _with_table,
+    "Concat": _concat,
+    "Convert": _concat,
+    "ElemWise": _element_wise,
+    "Identity": _concat,
     "Pool": _mean,
-    "Resize": _resized,
+    "Resize": _resize,
 }

@@ -175,7 +175,7 @@ def _read_layers(
     Raises:
         N2D2Error: E312 a layer of the INI that has the name of one of the file, E242 a quantizer of what a layer does not have.
     """
-    from n2d2py.frontend.onnx.attach import used_twice
+    from n2d2py.frontend.onnx.attach import duplicate_layer_error
 
     written = {node.name for node in nodes}
     names = {name for node in nodes for name in (node.name, *node.source, *node.outputs)} | merged
@@ -183,7 +183,7 @@ def _read_layers(
     for section in document.sections:
         if section.has("Input"):
             if section.name in written:
-                raise used_twice(section.name, section.location)
+                raise duplicate_layer_error(section.name, section.location)
         elif section.name in names:
             tensor = graph.resolve(section.name)
             made = graph.producer(tensor) if tensor is not None else None

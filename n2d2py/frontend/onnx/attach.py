@@ -55,20 +55,22 @@ def attach_onnx(
         declared = value.shape
         if value.name in transposed and len(declared) == 4:
             declared = (*declared[:1], declared[3], *declared[1:3])
-        fed = _restated(graph, parent, declared, value.name, where)
-        shapes[value.name] = _fit(graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs)
+        fed = _match_rank(graph, parent, declared, value.name, where)
+        shapes[value.name] = _check_shape(
+            graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs
+        )
         feeds[value.name] = fed
     part = import_onnx(model, graph.name, input_shapes=shapes)
-    return _join(graph, part, feeds, model)
+    return _merge_graph(graph, part, feeds, model)
 
 
-def used_twice(name: str, where: Location) -> N2D2Error:
+def duplicate_layer_error(name: str, where: Location) -> N2D2Error:
     """Return the error for an INI layer with the same name as a layer of the file."""
     what = f"layer name '{name}' is used by both the INI and the ONNX graph"
     return N2D2Error("E312", what, where=where, remedy="rename the section")
 
 
-def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
+def _match_rank(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
     """Return the parent in the declared rank: a 1x1 image as a vector and back, a one-row image as a sequence (C, L).
 
     Other parents are returned unchanged.
@@ -84,7 +86,7 @@ def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name:
     return restated
 
 
-def _fit(
+def _check_shape(
     shape: Shape,
     declared: tuple[int | None, ...],
     value: OnnxInput,
@@ -111,7 +113,7 @@ def _fit(
     return shape
 
 
-def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
+def _merge_graph(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
     names = set(graph.tensors)  # each layer has the name of its output
     written = {name for node in model.proto.graph.node for name in node.output}
     new, aliases = dict(feeds), {**part.aliases, **feeds}
@@ -122,7 +124,7 @@ def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) ->
         if node.name not in names:
             continue
         if node.name in written:
-            raise used_twice(node.name, model.place(node.name))
+            raise duplicate_layer_error(node.name, model.place(node.name))
         count = 2  # a layer that the import added: another ONNX section has the same
         while f"{node.name}_{count}" in names or f"{node.name}_{count}" in part.tensors:
             count += 1

@@ -23,13 +23,13 @@ from n2d2py.frontend.onnx.skeleton import skeleton
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph.shapes import Shape
 
-_OFF = 0.02
+_TOLERANCE = 0.02
 """Largest relative root mean square difference of an output due to rounding or a step of a few integers."""
-_MOST_BYTES = 2**30
+_MAX_BYTES = 2**30
 """Largest model that is run, in bytes: protobuf ends at 2 GiB, and the runtime copies the weights."""
 
 
-def refuse_mixed_stimuli(model: OnnxModel) -> None:
+def refuse_mixed_samples(model: OnnxModel) -> None:
     """Run a model with a free batch, whose batch axis a node moves, on two samples together and separately.
 
     Without ONNX Runtime, or if it cannot run two samples, nothing is checked.
@@ -39,18 +39,18 @@ def refuse_mixed_stimuli(model: OnnxModel) -> None:
     """
     if model.batch is not None or not model.load_weights or not _moves_first_axis(model.proto.graph):
         return
-    if model.proto.ByteSize() > _MOST_BYTES or any(one.is_open or len(one.dims) < 2 for one in model.inputs):
+    if model.proto.ByteSize() > _MAX_BYTES or any(one.is_open or len(one.dims) < 2 for one in model.inputs):
         return
     random = np.random.default_rng(0)
-    both = {one.name: _drawn(one, random) for one in model.inputs}
+    both = {one.name: _draw_samples(one, random) for one in model.inputs}
     try:
-        session = _session(model.proto)
+        session = _open_session(model.proto)
         found = session.run(model.outputs, both)
         parts = [session.run(model.outputs, {name: x[i : i + 1] for name, x in both.items()}) for i in range(2)]
     except Exception:  # ONNX Runtime has no common base class for its errors; ImportError without it
         return
     for name, together, *alone in zip(model.outputs, found, *parts, strict=True):
-        if not _is_joined(together, alone):
+        if not _is_concatenation(together, alone):
             raise N2D2Error(
                 "E310",
                 f"the model mixes the samples of a batch: output '{name}' of two samples differs from the outputs of each "
@@ -60,7 +60,7 @@ def refuse_mixed_stimuli(model: OnnxModel) -> None:
             )
 
 
-def _session(proto: onnx.ModelProto) -> Any:
+def _open_session(proto: onnx.ModelProto) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -80,14 +80,14 @@ def _moves_first_axis(graph: onnx.GraphProto) -> bool:
     return False
 
 
-def _drawn(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
+def _draw_samples(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
     """Draw two random samples for an input."""
     dtype = onnx.helper.tensor_dtype_to_np_dtype(one.element_type)
     shape = (2, *filter(None, one.shape[1:]))  # all are known here
     return random.integers(0, 2, shape).astype(dtype) if dtype.kind in "iub" else random.normal(size=shape).astype(dtype)
 
 
-def _is_joined(together: np.ndarray, alone: list[np.ndarray]) -> bool:
+def _is_concatenation(together: np.ndarray, alone: list[np.ndarray]) -> bool:
     """True if a result for two samples concatenates the separate results along some axis.
 
     Also True for inconclusive results: other shapes, integers, and values that are not finite.
@@ -101,12 +101,12 @@ def _is_joined(together: np.ndarray, alone: list[np.ndarray]) -> bool:
     if len(axes) != 1:
         return True
     joined = np.concatenate(parts, axes[0]).astype(np.float64)
-    return bool(np.square(together - joined).sum() <= _OFF**2 * np.square(joined).sum())
+    return bool(np.square(together - joined).sum() <= _TOLERANCE**2 * np.square(joined).sum())
 
 
-_SHAPES = {"Reshape": 1, "Expand": 1, "Resize": 3}
+_SHAPE_INPUTS = {"Reshape": 1, "Expand": 1, "Resize": 3}
 """Index of the input with the shape of the result."""
-_PLACES = ("Gather", "GatherElements", "GatherND", "Pad", "Slice", "Split", "Tile", "TopK", "Upsample")
+_POSITION_OPERATORS = ("Gather", "GatherElements", "GatherND", "Pad", "Slice", "Split", "Tile", "TopK", "Upsample")
 """Operators with constants that are positions or counts of elements."""
 
 
@@ -165,9 +165,9 @@ class BatchValues:
             if name not in self._values:
                 continue
             one, value = self._values[name], constants[name]
-            if _SHAPES.get(node.op_type) == at:
+            if _SHAPE_INPUTS.get(node.op_type) == at:
                 fits = one.shape == value.shape and one[0] == self.batch * value[0] and np.array_equal(one[1:], value[1:])
-            elif node.op_type in _PLACES and at:
+            elif node.op_type in _POSITION_OPERATORS and at:
                 fits = False
             elif one.shape == value.shape:
                 found[name], fits = one, True

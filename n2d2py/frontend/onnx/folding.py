@@ -19,9 +19,9 @@ SHAPE_ARITHMETIC = (
 )
 """Operators that exporters use to compute shapes; they need no converter if they are folded."""
 
-_MOST_ELEMENTS = 1 << 26
+_MAX_ELEMENTS = 1 << 26
 """Largest folded constant in elements: 256 MiB of float32."""
-_ROOM = 1 << 25
+_MAX_GROWTH = 1 << 25
 """Total size in elements of the constants folded for a small file: 128 MiB of float32."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
@@ -41,7 +41,7 @@ def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
     return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
-def _axis(proto: onnx.NodeProto) -> int:
+def _gather_axis(proto: onnx.NodeProto) -> int:
     """Return the axis attribute of a Gather or a GatherElements."""
     return next((attribute.i for attribute in proto.attribute), 0)
 
@@ -49,24 +49,24 @@ def _axis(proto: onnx.NodeProto) -> int:
 def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Return GatherElements; the reference implementation refuses axes above 64 elements, and fewer index rows than data rows.
     Return GatherElements; the reference implementation refuses axes above 64 elements, and fewer index rows than data rows."""
-    axis = _axis(proto) % data.ndim
+    axis = _gather_axis(proto) % data.ndim
     lines = tuple(slice(None) if each == axis else slice(size) for each, size in enumerate(indices.shape))
     return np.take_along_axis(data[lines], indices, axis)
 
 
-_OF_AXES = ("Softmax", "LogSoftmax", "Hardmax")
+_FLATTENED = ("Softmax", "LogSoftmax", "Hardmax")
 """Operators that flattened the axes from `axis` on before a version, unlike the reference implementation."""
-_OF_ONE_AXIS = 13
+_SINGLE_AXIS_OPSET = 13
 """The first version that uses a single axis."""
 
 
-def _over_axes(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
+def _flattened_softmax(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
     lines = x.reshape(prod(x.shape[: next((a.i for a in proto.attribute), 1)]), -1)
-    (found,) = evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], _OF_ONE_AXIS)
+    (found,) = evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], _SINGLE_AXIS_OPSET)
     return found.reshape(x.shape)
 
 
-_CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
+_CORRECTIONS = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
 """Replacements of incorrect reference implementations."""
 
 
@@ -80,7 +80,7 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
         elif proto.op_type in ("Concat", "ConcatFromSequence"):
             count = sum(value.size for value in given)
         elif proto.op_type == "Gather":
-            count = given[1].size * int(np.prod(np.delete(given[0].shape, _axis(proto))))
+            count = given[1].size * int(np.prod(np.delete(given[0].shape, _gather_axis(proto))))
         elif proto.op_type == "GatherND":
             count = given[1].size * prod(given[0].shape[1:])
         elif proto.op_type == "GatherElements":
@@ -106,14 +106,14 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
             rows, columns = (value.shape for value in given)
             count = prod((*np.broadcast_shapes(rows[:-2], columns[:-2]), *rows[-2:-1], *columns[-1:]))
         elif proto.op_type in ("Resize", "Upsample") and len(given) > 1:
-            count = given[0].size * prod(max(1, ceil(scale)) for scale in _scales(proto, given[0].shape, values))
+            count = given[0].size * prod(max(1, ceil(scale)) for scale in _resize_scales(proto, given[0].shape, values))
     except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
         return  # the evaluation says what is wrong
-    if count > min(_MOST_ELEMENTS, room):
+    if count > min(_MAX_ELEMENTS, room):
         raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
 
 
-def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarray | None]) -> list[float]:
+def _resize_scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarray | None]) -> list[float]:
     """Return the scales of a Resize or an Upsample, from its scales or its sizes."""
     given = [value for value in values if value is not None][-1].reshape(-1).tolist()
     if len(values) < 4 or values[3] is None:
@@ -122,14 +122,12 @@ def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarr
     return [size / shape[axis] for size, axis in zip(given, axes, strict=True)]
 
 
-def room_of(constants: Mapping[str, np.ndarray]) -> int:
+def constant_budget(constants: Mapping[str, np.ndarray]) -> int:
     """Return the number of elements that all constants folded from those of a file may have together."""
-    return _ROOM + 4 * sum(array.size for array in constants.values())
+    return _MAX_GROWTH + 4 * sum(array.size for array in constants.values())
 
 
-def evaluate(
-    proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = _MOST_ELEMENTS
-) -> list[np.ndarray]:
+def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = _MAX_ELEMENTS) -> list[np.ndarray]:
     """Return the outputs of a node for input values (None: absent), limited to `room` elements.
 
     Raises:
@@ -140,14 +138,14 @@ def evaluate(
     if proto.op_type == "CumSum" and values[1] is not None and values[1].size == 1:
         values = [values[0], values[1].reshape(())]  # torch.onnx writes the axis with one dimension
     _check_size(proto, values, room)
-    if proto.op_type in _OF_AXES and opset < _OF_ONE_AXIS:
-        return [_over_axes(proto, np.asarray(values[0]))]
-    corrected = _CORRECTED.get(proto.op_type)
+    if proto.op_type in _FLATTENED and opset < _SINGLE_AXIS_OPSET:
+        return [_flattened_softmax(proto, np.asarray(values[0]))]
+    corrected = _CORRECTIONS.get(proto.op_type)
     if corrected is not None:
         try:
             return [corrected(proto, *values)]
         except (ValueError, IndexError) as error:
-            raise _not_computed(error) from None
+            raise _evaluation_error(error) from None
 
     known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
     inputs = [
@@ -159,10 +157,10 @@ def evaluate(
     try:
         results = [np.asarray(result) for result in ReferenceEvaluator(model).run(None, known)]
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise
-        raise _not_computed(error) from None
+        raise _evaluation_error(error) from None
     by_name = dict(zip(names, results, strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]
 
 
-def _not_computed(error: Exception) -> Unsupported:
+def _evaluation_error(error: Exception) -> Unsupported:
     return Unsupported(f"its constant value cannot be computed ({str(error).splitlines()[0][:80]})")

@@ -16,7 +16,7 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
-from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_stimuli
+from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
     MOVES,
@@ -28,14 +28,14 @@ from n2d2py.frontend.onnx.contract import (
     find_converter,
     operator_key,
 )
-from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, follow_sequence, unrolled
+from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
-from n2d2py.frontend.onnx.states import check_states, keep_images
-from n2d2py.frontend.onnx.unsupported import refusing_misfits
+from n2d2py.frontend.onnx.states import check_states, keep_state_images
+from n2d2py.frontend.onnx.unsupported import refuse_misfits
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
@@ -46,10 +46,10 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 from n2d2py.operators.normalize.spelled import spelled_norm
 
-_OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
+_CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Weight types that are converted to float32."""
 
-_ON_INTEGERS = tuple(
+_INTEGER_OPERATORS = tuple(
     """
     DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
     Identity Dropout DepthToSpace SpaceToDepth Resize Upsample
@@ -75,15 +75,15 @@ def import_onnx(
     expand_functions(model)
     title, shapes = name or readable(Path(model.path).stem), dict(input_shapes or {})
     if model.batch in (None, 1) or shapes:
-        return _imported(model, title, shapes)
+        return _build_graph(model, title, shapes)
     # a first axis of fixed size: a batch if no layer mixes its samples, else a part of each sample
     try:
-        return _imported(model, title, shapes)
+        return _build_graph(model, title, shapes)
     except N2D2Error as refusal:
         try:
-            return _imported(model, title, shapes, whole=True)
+            return _build_graph(model, title, shapes, whole=True)
         except N2D2Error as other:
-            ErrorList.raise_if(_in_both(refusal, other))
+            ErrorList.raise_if(_common_errors(refusal, other))
             raise (other if _needs_arrays(model) else refusal) from None
 
 
@@ -93,13 +93,13 @@ def _needs_arrays(model: OnnxModel) -> bool:
     return any(find_converter(*kind) is None and find_array_converter(*kind) is not None for kind in kinds)
 
 
-def _in_both(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
+def _common_errors(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
     """Return the errors of `first` that `second` has too: they hold for both interpretations of the first axis."""
     lines = {error.line() for error in second.errors}
     return [error for error in first.errors if error.line() in lines]
 
 
-def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
+def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
     builder = Builder(model, Graph(title), whole, _has_plain_integers(model.proto.graph))
     add_inputs(builder, input_shapes)
     _Walk(builder).run()
@@ -113,14 +113,14 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
         model,
         {name: elements(graph.shape(tensor)) for pair, *tensors in ends for name, tensor in zip(pair, tensors, strict=True)},
     )
-    keep_images(graph)
+    keep_state_images(graph)
     builder.graph.prune()
-    other = {_OTHER[a.dtype.name] for a in model.constants.values() if a.dtype.name in _OTHER and a.ndim}
+    other = {_CONVERTED_TYPES[a.dtype.name] for a in model.constants.values() if a.dtype.name in _CONVERTED_TYPES and a.ndim}
     if other:
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
     builder.graph.verify()
     _refuse_not_numbers(builder)
-    refuse_mixed_stimuli(model)
+    refuse_mixed_samples(model)
     return builder.graph
 
 
@@ -171,7 +171,7 @@ class _Walk:
         self._preflight = Preflight(builder.model)
         self._blocked: set[str] = set()
         self._sequences: dict[str, list[str]] = {}
-        self._room = folding.room_of(builder.constants)
+        self._room = folding.constant_budget(builder.constants)
         self._validator = Validator(builder)
         self._batch = BatchValues(builder.model.proto, builder.model.batch or 1) if builder.is_batched else None
 
@@ -209,31 +209,31 @@ class _Walk:
                 raise wrong
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)
-            self._block(proto)
+            self._mark_outputs(proto)
         except N2D2Error as error:
             self._preflight.fail(error)
-            self._block(proto)
+            self._mark_outputs(proto)
         except MemoryError:
             raise
         except Exception as error:  # expected on invalid nodes only; on others it is a defect
             if wrong is None:
                 raise InternalError(f"{proto.op_type} '{proto.output[0]}': {type(error).__name__}: {error}") from error
             self._preflight.fail(wrong)
-            self._block(proto)
+            self._mark_outputs(proto)
 
     def _import(self, proto: onnx.NodeProto) -> None:
         """Fold, inline, expand or convert one checked node."""
         builder, key = self.builder, operator_key(proto.op_type, proto.domain)
-        if key == "If" and self._splice(proto):
+        if key == "If" and self._inline_branch(proto):
             return
         if key in (*LOOPS, *SEQUENCES) and not self._blocked.isdisjoint(proto.input):
-            self._block(proto)
+            self._mark_outputs(proto)
         elif key in LOOPS:
-            self._expand(unrolled(Parts(proto, builder), builder))
+            self._expand(unroll_loop(Parts(proto, builder), builder))
         elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
             parts = Parts(proto, builder)
-            with refusing_misfits():
-                follow_sequence(parts, self._sequences)
+            with refuse_misfits():
+                expand_sequence(parts, self._sequences)
             self._expand(parts.nodes)
         elif any(name in self._blocked for name in proto.input):
             if (
@@ -242,12 +242,12 @@ class _Walk:
                 and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS)
             ):
                 raise Unsupported("the operator is not supported")
-            self._block(proto)
-        elif self._fold(proto) or self._leave_out_empty(proto):
+            self._mark_outputs(proto)
+        elif self._fold(proto) or self._drop_empty(proto):
             return
         elif key in EXPANSIONS:
             parts = Parts(proto, builder)
-            with refusing_misfits():
+            with refuse_misfits():
                 EXPANSIONS[key](parts)
             self._expand(parts.nodes)
         else:
@@ -286,7 +286,7 @@ class _Walk:
             builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
         return True
 
-    def _leave_out_empty(self, proto: onnx.NodeProto) -> bool:
+    def _drop_empty(self, proto: onnx.NodeProto) -> bool:
         """Make an empty Slice a constant, and drop empty constants from a Concat: torch.roll by 0 has both."""
         constants = self.builder.constants
         if proto.op_type == "Concat":
@@ -328,7 +328,7 @@ class _Walk:
         if converter is None and on_arrays is None:
             raise Unsupported("the operator is not supported")
         integers = builder.integers.intersection(proto.input)
-        if integers and proto.op_type not in _ON_INTEGERS:
+        if integers and proto.op_type not in _INTEGER_OPERATORS:
             raise Unsupported(f"its input is the integer tensor '{min(integers)}'", "put a DequantizeLinear before it")
         of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
@@ -400,7 +400,7 @@ class _Walk:
         else:
             self._blocked.add(result)
 
-    def _splice(self, proto: onnx.NodeProto) -> bool:
+    def _inline_branch(self, proto: onnx.NodeProto) -> bool:
         """Inline the branch of an If whose condition is known."""
         builder = self.builder
         name = next(iter(proto.input), "")
@@ -419,7 +419,7 @@ class _Walk:
             self._rename(inner, outer)
         return True
 
-    def _block(self, proto: onnx.NodeProto) -> None:
+    def _mark_outputs(self, proto: onnx.NodeProto) -> None:
         """Give the outputs of a refused node their inferred shapes, or mark them as unknown."""
         builder = self.builder
         for name in (each for each in proto.output if each and not builder.is_tensor(each)):

@@ -39,12 +39,12 @@ def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
         *(value.name for value in graph.input),
     ]:
         nodes = readers.get(name, [])
-        if nodes and name not in outputs and all(_to_nchw(node) or not found.isdisjoint(node.output) for node in nodes):
+        if nodes and name not in outputs and all(_is_nhwc_to_nchw(node) or not found.isdisjoint(node.output) for node in nodes):
             found.add(name)
     return found.intersection(value.name for value in graph.input)
 
 
-def _to_nchw(node: onnx.NodeProto) -> bool:
+def _is_nhwc_to_nchw(node: onnx.NodeProto) -> bool:
     return node.op_type == "Transpose" and any(a.name == "perm" and list(a.ints) == [0, 3, 1, 2] for a in node.attribute)
 
 
@@ -85,7 +85,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
                 value.dims[0] is None,
                 is_nhwc,
                 None if value.kind else builder.model.integer_type(value),
-                _picture(shape, bool(builder.model.places)),
+                _image_axes(shape, bool(builder.model.places)),
             )
         )
         if is_nhwc:
@@ -96,7 +96,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             builder.names[value.name] = name
 
 
-def _picture(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
+def _image_axes(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
     """Return the axes of channels, height and width of an image input (1, C, H, W) whose file layout differs from the layers'.
 
     `is_translated`: a .tflite file, whose last axis is C here.
@@ -115,11 +115,11 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
         dims = (1, *dims[1:])
     known = tuple(size for size in dims if size is not None)
     if len(known) < len(dims):
-        raise _open_sizes(builder, value, dims)
+        raise _open_sizes_error(builder, value, dims)
     return known
 
 
-def _open_sizes(builder: Builder, value: OnnxInput, dims: Iterable[int | None]) -> N2D2Error:
+def _open_sizes_error(builder: Builder, value: OnnxInput, dims: Iterable[int | None]) -> N2D2Error:
     """Return the error for an input of unknown size, with the option that sets all sizes of this kind."""
 
     def text(sizes: Iterable[int | None]) -> str:
@@ -143,7 +143,7 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
     declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
     known = tuple(size for size in declared if size is not None)
     if len(known) < len(declared):
-        raise _open_sizes(builder, value, declared[1:])
+        raise _open_sizes_error(builder, value, declared[1:])
     return known
 
 
@@ -162,7 +162,7 @@ def set_outputs(builder: Builder) -> None:
             raise N2D2Error("E311", f"output '{name}' is listed twice", where=builder.model.place(), remedy=remedy)
         builder.graph.output_ports.append(_output_port(builder, name))
         if builder.is_tensor(name):
-            tensor = _output(builder, name)
+            tensor = _output_tensor(builder, name)
             builder.graph.outputs.append(tensor)
             continue
         if name in builder.constants and builder.constants[name].size and not builder.is_batched:
@@ -171,7 +171,7 @@ def set_outputs(builder: Builder) -> None:
         what = "is a constant" if name in builder.constants else "is not produced by any node"
         remedy = "remove this output from the model"
         raise N2D2Error("E311", f"output '{name}' {what}", where=builder.model.place(), remedy=remedy)
-    _separate(builder)
+    _separate_outputs(builder)
 
 
 def _output_port(builder: Builder, name: str) -> FilePort:
@@ -196,7 +196,7 @@ def _output_port(builder: Builder, name: str) -> FilePort:
     return FilePort(tuple(dims), axis, is_free, type=kind)
 
 
-def _separate(builder: Builder) -> None:
+def _separate_outputs(builder: Builder) -> None:
     """Insert an Identity before each output whose tensor is also an input of the network or another output."""
     graph, names = builder.graph, builder.model.outputs
     shared = list(graph.outputs)
@@ -224,7 +224,7 @@ def _constant_output(builder: Builder, name: str) -> str:
     return name
 
 
-def _output(builder: Builder, name: str) -> str:
+def _output_tensor(builder: Builder, name: str) -> str:
     """Return the tensor of an output: an image or a sequence in its ONNX shape; others, and states, as row-major elements."""
     if any(name == output for _, output in builder.model.states):
         return builder.array(name)
@@ -237,12 +237,12 @@ def _output(builder: Builder, name: str) -> str:
         return made
     # an image made of an array: the layer that gives it has the name of the output, the array another one
     if name in builder.graph.tensors:
-        _rename(builder, name, builder.fresh(f"{name}_array"))
-    _rename(builder, made, name)
+        _rename_tensor(builder, name, builder.fresh(f"{name}_array"))
+    _rename_tensor(builder, made, name)
     return name
 
 
-def _rename(builder: Builder, old: str, new: str) -> None:
+def _rename_tensor(builder: Builder, old: str, new: str) -> None:
     """Rename a tensor and its layer."""
     graph = builder.graph
     tensor = graph.tensors.pop(old)

@@ -20,7 +20,7 @@ from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
-from n2d2py.frontend.onnx.trial import limited
+from n2d2py.frontend.onnx.trial import run_limited
 from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
 from n2d2py.graph.shapes import MAX_TENSOR
 
@@ -30,9 +30,9 @@ MAX_OPSET = 28
 """The newest opset whose operators were checked against the converters."""
 
 _MOST_BYTES = 2**31
-_MOST_NODES = 20_000
+_MAX_NODES = 20_000
 """Largest number of nodes after function inlining; current large networks have a few thousand."""
-_DEEPEST = 50
+_MAX_CALL_DEPTH = 50
 """Largest nesting depth of function calls."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _BYTES = (TensorProto.UINT8, TensorProto.INT8)
@@ -138,14 +138,14 @@ class OnnxModel:
             return self.stored.get(value.name)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.element_type)
         readers = [node for node in self.proto.graph.node if value.name in node.input]
-        grids = {self._grid(node) if "Linear" in node.op_type else (1.0, 0) for node in readers}
+        grids = {self._input_quantization(node) if "Linear" in node.op_type else (1.0, 0) for node in readers}
         if len(grids) != 1 or None in grids:
             return None
         ((scale, zero),) = grids  # type: ignore[misc]
         signed = dtype.kind == "i"
         return NumType(8 * dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
 
-    def _grid(self, node: onnx.NodeProto) -> tuple[float, int] | None:
+    def _input_quantization(self, node: onnx.NodeProto) -> tuple[float, int] | None:
         """Return the (scale, zero point) of an operator's first input; None unless they are constant scalars."""
         found = [self.constants.get(name) for name in node.input[1:3]]
         if any(one is None or one.size != 1 for one in found):
@@ -185,9 +185,9 @@ def load_onnx(
         refuse_external_data(proto, name)
     else:
         name, proto = str(path), _read(Path(path))
-    opset = _opset(proto, name)
-    if len(proto.graph.node) > _MOST_NODES:
-        raise _too_many(name, len(proto.graph.node))
+    opset = _default_opset(proto, name)
+    if len(proto.graph.node) > _MAX_NODES:
+        raise _node_limit_error(name, len(proto.graph.node))
     _check(proto, name)
     check_bounds(proto, name)
     if proto.functions:
@@ -197,7 +197,7 @@ def load_onnx(
     if encodings is not None:
         quantize_by(proto, encodings)
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
-    inputs, batch = _inputs(proto, name, set(constants), input_names)
+    inputs, batch = _data_inputs(proto, name, set(constants), input_names)
     _check_ignored(proto, name, ignore)
     log.detail(
         "%s: IR version %d, opset %d, producer %s %s, %d nodes",
@@ -231,7 +231,7 @@ def _read(path: Path) -> onnx.ModelProto:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "not a regular file")
         if path.stat().st_size >= _MOST_BYTES:
-            raise _invalid(
+            raise _invalid_model_error(
                 str(path),
                 f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
                 "export the model with its weights as external data",
@@ -248,9 +248,9 @@ def _read(path: Path) -> onnx.ModelProto:
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
+        raise _invalid_model_error(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not (proto.graph.node or proto.graph.output):
-        raise _invalid(str(path), "the file does not contain an ONNX graph")
+        raise _invalid_model_error(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
     load_external_data(proto, path)
     return proto
@@ -259,19 +259,19 @@ def _read(path: Path) -> onnx.ModelProto:
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
     text = check_texts(proto)
     if text is not None:
-        raise _invalid(path, f"its text '{text[:60]}' is not UTF-8")
+        raise _invalid_model_error(path, f"its text '{text[:60]}' is not UTF-8")
 
 
-def _too_many(path: str, count: int) -> N2D2Error:
-    what = f"the model has {count:,} nodes, more than the limit of {_MOST_NODES:,}"
+def _node_limit_error(path: str, count: int) -> N2D2Error:
+    what = f"the model has {count:,} nodes, more than the limit of {_MAX_NODES:,}"
     return N2D2Error("E302", what, where=Location(path), remedy="export a smaller model without unrolled loops")
 
 
-def _invalid(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
+def _invalid_model_error(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
     return N2D2Error("E302", what, where=Location(path), remedy=remedy)
 
 
-def _opset(proto: onnx.ModelProto, path: str) -> int:
+def _default_opset(proto: onnx.ModelProto, path: str) -> int:
     newest = onnx.defs.onnx_opset_version()
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:
@@ -311,14 +311,14 @@ def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
     for sparse in proto.graph.sparse_initializer:
         name, dims = sparse.values.name, tuple(sparse.dims)
         if not 0 < prod(dims) <= MAX_TENSOR or min(dims) < 0:
-            raise _invalid(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
+            raise _invalid_model_error(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
         values, at = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
         try:  # places, or the index along each axis
             at = np.ravel_multi_index(tuple(at.T) if at.ndim > 1 else (at,), dims if at.ndim > 1 else (prod(dims),))
             dense = np.zeros(prod(dims), values.dtype)
             dense[at] = values
         except (ValueError, IndexError, TypeError):
-            raise _invalid(path, f"the sparse tensor '{name}' has indices that do not fit its values") from None
+            raise _invalid_model_error(path, f"the sparse tensor '{name}' has indices that do not fit its values") from None
         proto.graph.initializer.append(numpy_helper.from_array(dense.reshape(dims), name))
     proto.graph.ClearField("sparse_initializer")
 
@@ -332,7 +332,7 @@ def _check_names(proto: onnx.ModelProto, path: str) -> None:
     seen: set[str] = set()
     for name in written:
         if name in seen:
-            raise _invalid(path, f"the tensor '{name}' is written twice")
+            raise _invalid_model_error(path, f"the tensor '{name}' is written twice")
         seen.add(name)
 
 
@@ -345,8 +345,8 @@ def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
         total = 0
         for node in nodes:
             key = (node.domain, node.op_type)
-            if key in open_calls or len(open_calls) > _DEEPEST:
-                raise _invalid(
+            if key in open_calls or len(open_calls) > _MAX_CALL_DEPTH:
+                raise _invalid_model_error(
                     path,
                     f"its function '{node.op_type}' calls itself"
                     if key in open_calls
@@ -364,15 +364,15 @@ def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
     from onnx import inliner
 
     count = _expanded_nodes(proto, path)
-    if count > _MOST_NODES:
-        raise _too_many(path, count)
+    if count > _MAX_NODES:
+        raise _node_limit_error(path, count)
     try:
-        return limited(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
+        return run_limited(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
     except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise _invalid(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
+        raise _invalid_model_error(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
 
 
-def _inputs(
+def _data_inputs(
     proto: onnx.ModelProto, path: str, initialized: set[str], input_names: Sequence[str] | None
 ) -> tuple[list[OnnxInput], int | None]:
     values = [value for value in proto.graph.input if value.name not in initialized]
@@ -397,21 +397,21 @@ def _inputs(
             what = f"input '{value.name}' has no shape"
             raise N2D2Error("E305", what, where=Location(path), remedy="export the model with the shapes of its inputs")
         dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
-        kind = _kind(proto.graph, value.name, tensor.elem_type)
+        kind = _input_kind(proto.graph, value.name, tensor.elem_type)
         if len(dims) > 1:
             batches.append(dims[0])
         inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type, tuple(dims), kind))
     return inputs, batches[0] if len(set(batches)) == 1 else 1
 
 
-def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
+def _input_kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
     """Return the kind of an input.
 
     Bytes that are converted first are real numbers (images). Real numbers that are converted first are integers (ids), which
     must be exact.
     """
     if element_type in _FLOATS:
-        return _made_of(graph, name)
+        return _cast_kind(graph, name)
     if element_type in _IMAGES:
         readers = [node.op_type for node in graph.node if name in node.input]
         is_byte = element_type in _BYTES
@@ -422,7 +422,7 @@ def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
     return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
 
 
-def _made_of(graph: onnx.GraphProto, name: str) -> str:
+def _cast_kind(graph: onnx.GraphProto, name: str) -> str:
     """Return the integer kind to which all consumers cast a float input; "" if they differ or a branch reads it."""
     readers = [node for node in graph.node if name in node.input]
     inner = any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute)

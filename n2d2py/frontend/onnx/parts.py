@@ -76,7 +76,7 @@ class Parts:
         """True if input `index` is given."""
         return index < len(self.inputs) and self.inputs[index] != ""
 
-    def wants(self, index: int) -> bool:
+    def is_output_used(self, index: int) -> bool:
         """True if output `index` has a consumer."""
         return index < len(self.proto.output) and self._tensors.is_read(self.proto.output[index])
 
@@ -103,7 +103,7 @@ class Parts:
             raise Unsupported(f"its {what} is computed at run time", "export it as a constant")
         return self._tensors.constants[self.inputs[index]]
 
-    def needed(self, index: int, what: str) -> np.ndarray:
+    def required(self, index: int, what: str) -> np.ndarray:
         """Return a required constant input; raise as `values` does."""
         values = self.values(index, what)
         if values is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import onnx
 
-_HEAVY = 1 << 16
+_LARGE_BYTES = 1 << 16
 """Size in bytes above which a constant cannot determine shapes."""
 
 
@@ -19,14 +19,14 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
     light, heavy = onnx.ModelProto(), []
     for field, value in proto.ListFields():
         if field.name != "graph":
-            _copy(light, field.name, value)
+            _copy_field(light, field.name, value)
     light.graph.SetInParent()
     for field, value in proto.graph.ListFields():
         if field.name != "initializer":
-            _copy(light.graph, field.name, value)
+            _copy_field(light.graph, field.name, value)
             continue
         for tensor in value:
-            if tensor.ByteSize() > _HEAVY:
+            if tensor.ByteSize() > _LARGE_BYTES:
                 heavy.append(tensor)
             else:
                 light.graph.initializer.add().CopyFrom(tensor)
@@ -39,12 +39,12 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
     return light
 
 
-def inner_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """Return the subgraphs in the attributes of a node."""
     return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else []), *one.graphs)]
 
 
-def _copy(target: Any, name: str, value: Any) -> None:
+def _copy_field(target: Any, name: str, value: Any) -> None:
     """Copy one field of a message."""
     if hasattr(value, "MergeFrom"):
         getattr(target, name).MergeFrom(value)

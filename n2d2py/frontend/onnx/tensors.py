@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.skeleton import inner_graphs
+from n2d2py.frontend.onnx.skeleton import subgraphs
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from n2d2py.frontend.onnx.model import OnnxModel
 
-_LONGEST = 1 << 22
+_MAX_POSITIONS = 1 << 22
 """Largest number of positions along one axis."""
 
 _KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -239,11 +239,11 @@ def check_size(dims: Iterable[int]) -> None:
         )
 
 
-def check_lines(lengths: Iterable[int]) -> None:
+def check_positions(lengths: Iterable[int]) -> None:
     """Raise Unsupported before lists of positions would exhaust the memory."""
     longest = max(lengths, default=0)
-    if longest > _LONGEST:
-        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_LONGEST:,} are supported")
+    if longest > _MAX_POSITIONS:
+        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_MAX_POSITIONS:,} are supported")
 
 
 def strides(dims: Sequence[int]) -> list[int]:
@@ -270,5 +270,5 @@ def tensors_read(graph: onnx.GraphProto) -> set[str]:
     read = {value.name for value in graph.output}
     for node in graph.node:
         read.update(node.input)
-        read = read.union(*map(tensors_read, inner_graphs(node)))
+        read = read.union(*map(tensors_read, subgraphs(node)))
     return read - {""}

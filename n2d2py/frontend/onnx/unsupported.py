@@ -16,7 +16,7 @@ class Unsupported(Exception):
 
 
 @contextmanager
-def refusing_misfits() -> Iterator[None]:
+def refuse_misfits() -> Iterator[None]:
     """Refuse a node whose inputs, attributes or subgraphs do not match its operator."""
     try:
         yield

@@ -34,7 +34,7 @@ _BOUNDS = {"axis": (-64, 64), "batch_dims": (0, 64), "num_outputs": (0, 1 << 16)
 """Range of some attributes: outside, ONNX shape inference reads out of bounds or exhausts the memory."""
 _TERM = r"[A-Za-z ]*(\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
-_WORDS = {
+_STRING_VALUES = {
     "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
     "Gelu.approximate": ("none", "tanh"),
     "BitShift.direction": ("LEFT", "RIGHT"),
@@ -58,9 +58,9 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
     context.ir_version = proto.ir_version
     imports = {entry.domain: entry.version for entry in proto.opset_import}
     wrong = []
-    for node in _nodes(proto.graph.node):
+    for node in _walk_nodes(proto.graph.node):
         context.opset_imports = imports | {"": definition_version(node.op_type, opset)}
-        text = _misfit(node, context)
+        text = _find_misfit(node, context)
         if text is not None:
             wrong.append(misfit_error(node, path, text))
     ErrorList.raise_if(wrong)
@@ -101,7 +101,7 @@ def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     wrong = [
         misfit_error(node, path, f"its attribute {attribute.name} is {attribute.i or attribute.s}")
         for nodes in bodies
-        for node in _nodes(nodes)
+        for node in _walk_nodes(nodes)
         for attribute in node.attribute
         if (attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1])
         or (attribute.name == "equation" and not _EQUATION.fullmatch(attribute.s.decode(errors="replace")))
@@ -109,16 +109,16 @@ def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     ErrorList.raise_if(wrong)
 
 
-def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+def _walk_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """Yield the nodes, including those of subgraphs."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs):
-                yield from _nodes(graph.node)
+                yield from _walk_nodes(graph.node)
 
 
-def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
+def _find_misfit(proto: onnx.NodeProto, context: Any) -> str | None:
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute):
         return None  # its graphs would be checked without the names around them
     node = onnx.NodeProto()
@@ -136,7 +136,7 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
             return f"its attribute {attribute.name} is not finite"
         if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
             return f"its attribute {attribute.name} is {attribute.i}, which is not an element type"
-        words = _WORDS.get(attribute.name) or _WORDS.get(f"{node.op_type}.{attribute.name}")
+        words = _STRING_VALUES.get(attribute.name) or _STRING_VALUES.get(f"{node.op_type}.{attribute.name}")
         text = attribute.s.decode(errors="replace")
         if words and text not in words:
             return f"its attribute {attribute.name} is '{text}', not {' or '.join(words)}"

@@ -12,7 +12,7 @@ from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.tensors import Tensors
-from n2d2py.frontend.onnx.trial import check_ends
+from n2d2py.frontend.onnx.trial import check_terminates
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.frontend.onnx.validation import definition_version, misfit_error
 from n2d2py.graph.graph import check_size
@@ -20,11 +20,19 @@ from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
 """An input that is present, and its declaration."""
-_SHAPING = 1 << 12
+_MAX_SHAPE_SIZE = 1 << 12
 """Largest number of elements of a constant that determines a result shape."""
-_SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
+_SINGLE_VALUED = {
+    "Clip": (1, 2),
+    "CumSum": (1,),
+    "Dropout": (1, 2),
+    "OneHot": (1,),
+    "Range": (0, 1, 2),
+    "TopK": (1,),
+    "Trilu": (1,),
+}
 """Inputs with a single value, which shape inference does not check."""
-_WILD = 1 << 24
+_MAX_PLAUSIBLE = 1 << 24
 """Largest plausible number in shapes."""
 _CLAMPED = ("Slice",)
 """Operators whose shape inference clamps any number: exporters write the largest integer for "to the end"."""
@@ -58,29 +66,29 @@ class Validator:
         if has_graphs or node.domain or not onnx.defs.has(node.op_type):
             return None
         schema = onnx.defs.get_schema(node.op_type, definition_version(node.op_type, self._tensors.model.opset), "")
-        for index in _SINGLE.get(node.op_type, ()):
+        for index in _SINGLE_VALUED.get(node.op_type, ()):
             name = node.input[index] if index < len(node.input) else ""
             if name in self._tensors.constants and self._tensors.constants[name].size != 1:
                 raise self._error(proto, f"its input '{name}' is not a single value")
         parameters = list(_parameters(proto, schema))
-        wrong = self._wrong_types(proto, parameters)
-        return wrong or self._wrong_shapes(node, schema, parameters)
+        wrong = self._find_type_error(proto, parameters)
+        return wrong or self._find_shape_error(node, schema, parameters)
 
     def _error(self, proto: onnx.NodeProto, text: str) -> N2D2Error:
         return misfit_error(proto, self._tensors.model.path, text)
 
     # ---- types ----------------------------------------------------------------------------
-    def _wrong_types(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+    def _find_type_error(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
         """Return the error if the types of constants and typed tensors violate the declaration, or differ where they must
         agree."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
-            kind, allowed = self._type(name), _allowed(parameter)
+            kind, allowed = self._type_name(name), _allowed_types(parameter)
             if kind is None and self._is_real(name) and "float" not in allowed:
                 return self._error(proto, f"its input '{name}' contains real numbers, not {' or '.join(allowed)}")
             if kind is None:
                 continue
-            if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
+            if kind not in allowed and _type_class(kind) not in {_type_class(text) for text in allowed}:
                 return self._error(proto, f"its input '{name}' contains {kind}, not {' or '.join(allowed)}")
             if not parameter.is_homogeneous:
                 continue
@@ -88,11 +96,11 @@ class Validator:
             of_network = any(p.type_str == parameter.type_str and self._tensors.is_tensor(n) for n, p in parameters)
             if kind == "string" and of_network:
                 return self._error(proto, f"its input '{name}' contains strings")
-            if _class(kind) != _class(other) or (_class(kind) == "i" and kind != other):
+            if _type_class(kind) != _type_class(other) or (_type_class(kind) == "i" and kind != other):
                 return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must have the same type")
         return None
 
-    def _type(self, name: str) -> str | None:
+    def _type_name(self, name: str) -> str | None:
         """Return the ONNX type name of a tensor; None if it is unknown, or for a real tensor of the network."""
         tensors = self._tensors
         if name in tensors.constants:
@@ -109,16 +117,20 @@ class Validator:
         return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
-    def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
+    def _find_shape_error(
+        self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]
+    ) -> N2D2Error | None:
         """Infer the shapes of the results, independent of type widths."""
         tensors = self._tensors
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}
         chosen: dict[str, str] = {}
         for name, parameter in sorted(parameters, key=lambda pair: pair[0] not in tensors.constants):
-            allowed = _allowed(parameter)
-            kind = self._type(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
-            if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
+            allowed = _allowed_types(parameter)
+            kind = self._type_name(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
+            if _type_class(kind) == "f" or (
+                self._type_name(name) is None and "float" in allowed and parameter.type_str not in chosen
+            ):
                 kind = "float"
             chosen.setdefault(parameter.type_str, kind)
             element = TensorProto.DataType.Value(kind.upper())
@@ -127,7 +139,7 @@ class Validator:
                 if node.op_type == "Range":  # ONNX's own definition of AffineGrid gives it lists of one
                     array = array.reshape(())
                 types[name] = helper.make_tensor_type_proto(element, array.shape)
-                if array.size <= _SHAPING and kind != "string":
+                if array.size <= _MAX_SHAPE_SIZE and kind != "string":
                     data[name] = numpy_helper.from_array(
                         np.asarray(array).astype(np.float32) if kind == "float" else np.asarray(array), name
                     )
@@ -144,9 +156,9 @@ class Validator:
             opset_imports=[helper.make_opsetid("", tensors.model.opset)],
             ir_version=max(tensors.model.proto.ir_version, 4),
         )
-        is_wild = _is_wild(node, data.values())
+        is_wild = _has_implausible_numbers(node, data.values())
         if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
-            check_ends(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
+            check_terminates(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
         try:
             results = infer()
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
@@ -176,18 +188,18 @@ def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_
             yield name, declared[min(index, len(declared) - 1)]
 
 
-def _is_wild(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
+def _has_implausible_numbers(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
     """True if an attribute or a constant is so large that a converter could loop or exhaust the memory."""
     attributes = (number for a in node.attribute for number in (a.i, *a.ints))
     constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
-    return any(abs(number) > _WILD for numbers in (attributes, constants) for number in numbers)
+    return any(abs(number) > _MAX_PLAUSIBLE for numbers in (attributes, constants) for number in numbers)
 
 
-def _allowed(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
+def _allowed_types(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
     """Return the element types of a parameter, sorted: float of tensor(float) or seq(tensor(float))."""
     return sorted({text.rpartition("(")[2].rstrip(")") for text in parameter.types})
 
 
-def _class(kind: str) -> str:
+def _type_class(kind: str) -> str:
     """Return the class of a type; number, integer, Boolean and string are not interchangeable, other widths are."""
     return _CLASSES.get(kind) or ("i" if "int" in kind else "f")

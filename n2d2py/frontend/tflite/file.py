@@ -105,7 +105,7 @@ class RecurrentCell:
 class TfliteOperator:
     """An operator: its position and name, the indexes of its tensors (-1: absent), its options.
 
-    `given`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes.
+    `custom_options`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes.
     """
 
     index: int
@@ -114,7 +114,7 @@ class TfliteOperator:
     outputs: tuple[int, ...]
     options: FlatTable | None
     custom: bool = False
-    given: bytes = b""
+    custom_options: bytes = b""
     cell: RecurrentCell | None = None
 
     @property
@@ -137,11 +137,11 @@ class TfliteOperator:
 
     def _only(self, ends: tuple[int, ...]) -> int:
         if len(ends) != 1:
-            raise self.has_other_ends()
+            raise self.arity_error()
         (only,) = ends
         return only
 
-    def has_other_ends(self) -> RefusedOperator:
+    def arity_error(self) -> RefusedOperator:
         """Return the error for a wrong number of inputs or outputs."""
         return RefusedOperator(f"it has {len(self.inputs)} inputs and {len(self.outputs)} outputs")
 
@@ -180,7 +180,7 @@ class TfliteFile:
             if operator.code == "VAR_HANDLE" and operator.options is not None
         }
 
-    def called(self) -> set[int]:
+    def called_graphs(self) -> set[int]:
         """Return the indexes of the subgraphs that its operators run."""
         return {
             operator.options.integer(slot)
@@ -201,37 +201,37 @@ def read_tflite(path: Path) -> TfliteFile:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size >= _MOST_BYTES:
-                raise _invalid(name, f"the file has {size:,} bytes, more than the limit of {_MOST_BYTES:,}")
+                raise _invalid_file_error(name, f"the file has {size:,} bytes, more than the limit of {_MOST_BYTES:,}")
             data = stream.read()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         reason = "the TFLite file does not exist" if missing else f"the TFLite file cannot be read ({error.strerror})"
         raise N2D2Error("E301", reason, where=Location(name), remedy="check the path") from None
     if data[4:8] != IDENTIFIER:
-        raise _invalid(name, "the file is damaged, truncated or not a TFLite model")
+        raise _invalid_file_error(name, "the file is damaged, truncated or not a TFLite model")
     try:
-        return _parsed(data, name)
+        return _parse(data, name)
     except DamagedFile as damage:
-        raise damaged(name, damage) from None
+        raise damaged_error(name, damage) from None
 
 
-def damaged(path: str, damage: DamagedFile) -> N2D2Error:
+def damaged_error(path: str, damage: DamagedFile) -> N2D2Error:
     """Return E302 for damage found while a table was read."""
-    return _invalid(path, f"the file is damaged or truncated ({damage})")
+    return _invalid_file_error(path, f"the file is damaged or truncated ({damage})")
 
 
-def _invalid(path: str, what: str) -> N2D2Error:
+def _invalid_file_error(path: str, what: str) -> N2D2Error:
     return N2D2Error("E302", what, where=Location(path), remedy="convert or download the model again")
 
 
-def _parsed(data: bytes, path: str) -> TfliteFile:
+def _parse(data: bytes, path: str) -> TfliteFile:
     model = FlatTable.root(data)
     if model.integer(0, "<I") != 3:
-        raise _invalid(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
+        raise _invalid_file_error(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
     graphs = model.tables(2, _MOST_TABLES)
-    codes = [_code(entry) for entry in model.tables(1, _MOST_TABLES)]
+    codes = [_operator_code(entry) for entry in model.tables(1, _MOST_TABLES)]
     if not graphs:
-        raise _refused_graphs(path, len(graphs))
+        raise _unused_graphs_error(path, len(graphs))
     reader = _Reader(data, path, model.tables(4, _MOST_TABLES), codes)
     main = reader.graph(graphs[0])
     once = {
@@ -240,19 +240,19 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
         if operator.code == "CALL_ONCE" and operator.options is not None
     }
     others = {index: reader.graph(graphs[index]) for index in range(1, len(graphs))}
-    called, more = set(), main.called() & set(others)
+    called, more = set(), main.called_graphs() & set(others)
     while more:
         called |= more
-        more = {index for each in more for index in others[each].called() if index in others} - called
+        more = {index for each in more for index in others[each].called_graphs() if index in others} - called
     if once | called != set(others):
-        raise _refused_graphs(path, len(graphs))
+        raise _unused_graphs_error(path, len(graphs))
     initial: dict[str, TfliteTensor] = {}
     for index in sorted(once):
         initial.update(_initial_values(others[index], index))
     return replace(main, initial=initial, graphs={index: others[index] for index in called})
 
 
-def _refused_graphs(path: str, count: int) -> N2D2Error:
+def _unused_graphs_error(path: str, count: int) -> N2D2Error:
     what = f"the file has {count} graphs; supported are one graph, and others that it runs or that initialize variables"
     remedy = "convert the model with one signature"
     return N2D2Error("E310", what, where=Location(path), remedy=remedy)
@@ -286,7 +286,7 @@ class _Reader:
         tensors: list[TfliteTensor] = []
         names: set[str] = set()
         for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
-            tensors.append(_tensor(entry, index, self.buffers, self.data, names, self.path))
+            tensors.append(_read_tensor(entry, index, self.buffers, self.data, names, self.path))
         count = len(tensors)
         operators = []
         for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
@@ -310,7 +310,7 @@ class _Reader:
         return TfliteFile(self.path, tuple(tensors), tuple(operators), *ends)
 
 
-def _code(entry: FlatTable) -> tuple[str, bool]:
+def _operator_code(entry: FlatTable) -> tuple[str, bool]:
     """Return (name of an operator, whether it is custom)."""
     number = max(entry.integer(0, "<b"), entry.integer(3))
     if number == CUSTOM:
@@ -336,7 +336,9 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
             known.add(at)
 
 
-def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
+def _read_tensor(
+    entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str
+) -> TfliteTensor:
     made = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
     names.add(made)
     shape = tuple(map(int, entry.vector(0, "<i4")))
@@ -345,7 +347,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     kind, at = entry.integer(1, "<b"), entry.integer(2, "<I")
     if at >= len(buffers) and at:
         raise DamagedFile(f"the tensor '{made}' has the buffer {at} of {len(buffers)}")
-    stored = _stored(buffers[at], data) if buffers else np.zeros(0, np.uint8)
+    stored = _buffer_bytes(buffers[at], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
     scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
     zero = numbers.vector(3, "<i8") if numbers is not None else np.zeros(0, np.int64)
@@ -374,13 +376,13 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     if sparsity is not None:
         if kind == INT4:
             return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
-        listed = _values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
+        listed = _constant_values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
         return TfliteTensor(made, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, made))
-    values = _values(made, shape, dtype, stored, kind == INT4) if stored.size else None
+    values = _constant_values(made, shape, dtype, stored, kind == INT4) if stored.size else None
     return TfliteTensor(made, shape, dtype, scale, zero, axis, values, is_open=is_open)
 
 
-def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:
+def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:
     """Return the bytes of a buffer, from its table or, in a large file, after the tables."""
     offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
     if offset <= 1:
@@ -402,7 +404,7 @@ def _check_scales(name: str, shape: Shape, bits: int, unsigned: bool, scale: np.
         raise DamagedFile(f"the tensor '{name}' has a zero point outside of its {bits} bits")
 
 
-def _values(name: str, shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
+def _constant_values(name: str, shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
     count = prod(shape)
     wanted = (count + 1) // 2 if packed else count * dtype.itemsize
     if stored.size != wanted:

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.schema import ACTIVATIONS
-from n2d2py.frontend.tflite.translation import Translation, moved_axis
+from n2d2py.frontend.tflite.translation import Translation, graph_axis
 
 LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 """Limits of the activations that are clamps."""
@@ -25,7 +25,7 @@ def flag(operator: TfliteOperator, slot: int, default: bool = False) -> bool:
     return default if operator.options is None else operator.options.flag(slot, default)
 
 
-def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
+def fused_limits(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
     """Return the limits of the fused activation."""
     number = option(operator, slot, "<b")
     name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
@@ -36,10 +36,10 @@ def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
     return LIMITS[name]
 
 
-def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
+def check_arity(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
     """Raise RefusedOperator for too few inputs, or another number of outputs."""
     if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
-        raise operator.has_other_ends()
+        raise operator.arity_error()
 
 
 def layer(
@@ -63,8 +63,8 @@ def slices(
     taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
     full = tuple(map(len, taken))
     declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
-    t.expect(operator.output, declared)
-    places = [moved_axis(axis, len(shape)) for axis in range(len(shape))]
+    t.expect_shape(operator.output, declared)
+    places = [graph_axis(axis, len(shape)) for axis in range(len(shape))]
     cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
     rows = [
         t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))

@@ -15,7 +15,7 @@ import numpy as np
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 from n2d2py.graph.shapes import Shape
 
-_FEW = 1 << 16
+_MIN_POSITIONS = 1 << 16
 """Number of positions that is always allowed."""
 _INDEX_TYPES = {1: "<i4", 2: "<u2", 3: "u1"}
 """Element types of an index list, by the type of its table."""
@@ -37,7 +37,7 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
         DamagedFile: the lists do not fit each other, the shape or the values.
     """
     order, blocked = ([int(axis) for axis in sparsity.vector(slot, "<i4")] for slot in (0, 1))
-    axes = [_axis(entry, name) for entry in sparsity.tables(2, len(order))]
+    axes = [_read_axis(entry, name) for entry in sparsity.tables(2, len(order))]
     rank = len(shape)
     if not shape or sorted(order) != list(range(rank + len(blocked))) or len(axes) != len(order):
         raise DamagedFile(
@@ -45,8 +45,8 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
         )
     if len(set(blocked)) < len(blocked) or any(not 0 <= axis < rank for axis in blocked):
         raise DamagedFile(f"the sparse tensor '{name}' has blocks of the axes {blocked[:16]}")
-    sizes = _sizes(order, blocked, axes, shape, name)
-    places, count = _places(order, axes, sizes, stored.size, name)
+    sizes = _axis_sizes(order, blocked, axes, shape, name)
+    places, count = _value_positions(order, axes, sizes, stored.size, name)
     if count != stored.size:
         raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {stored.size:,} values")
     values = np.zeros(shape, stored.dtype)
@@ -57,7 +57,7 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
     return values
 
 
-def _axis(entry: FlatTable, name: str) -> _Axis:
+def _read_axis(entry: FlatTable, name: str) -> _Axis:
     if entry.integer(0, "<b") == 0:
         return _Axis(entry.integer(1))
     lists = []
@@ -69,7 +69,7 @@ def _axis(entry: FlatTable, name: str) -> _Axis:
     return _Axis(begins=lists[0], indices=lists[1])
 
 
-def _sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], shape: Shape, name: str) -> list[int]:
+def _axis_sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], shape: Shape, name: str) -> list[int]:
     """Return the sizes of the tensor's axes without their blocks, and of the blocks."""
     rank = len(shape)
     blocks = [axes[order.index(rank + at)].size for at in range(len(blocked))]
@@ -84,13 +84,13 @@ def _sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], 
     return sizes
 
 
-def _places(
+def _value_positions(
     order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], values: int, name: str
 ) -> tuple[dict[int, np.ndarray], int]:
     """Return the index of each of the stored `values` along each axis, and the number of positions."""
     found: dict[int, np.ndarray] = {}
     count, most = 1, prod(sizes)
-    longest = max(_FEW, values, *(len(one.begins) for one in axes if one.begins is not None))
+    longest = max(_MIN_POSITIONS, values, *(len(one.begins) for one in axes if one.begins is not None))
     for axis, one in zip(order, axes, strict=True):
         if one.begins is None or one.indices is None:
             if count * sizes[axis] > longest:  # no list after it is as long: nothing so large is made

@@ -41,7 +41,7 @@ def channels_first(shape: Sequence[int]) -> Shape:
     return tuple(shape[axis] for axis in _FIRST) if len(shape) == 4 else tuple(shape)
 
 
-def moved_axis(axis: int, rank: int) -> int:
+def graph_axis(axis: int, rank: int) -> int:
     """Return the graph's axis for an axis of the file; negative ones count from the end.
 
     Raises:
@@ -119,7 +119,7 @@ class Translation:
             self.emit(operator, inputs, output, **attributes)
         else:
             made = self.emit(operator, inputs, self.fresh(f"{output}_{inner}"), **attributes)
-            self.reshaped(made, shape, wanted, output)
+            self.add_reshape(made, shape, wanted, output)
 
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Add a constant."""
@@ -170,10 +170,10 @@ class Translation:
         else:
             self.need_quantized(tensor)
             if index not in self._real:
-                self._real[index] = self._dequantized(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
+                self._real[index] = self._dequantize(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
             name = self._real[index]
         if len(tensor.shape) < rank:
-            name = self.reshaped(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
+            name = self.add_reshape(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
         return name
 
     def _need_kind(self, tensor: TfliteTensor, truth: bool) -> None:
@@ -196,16 +196,16 @@ class Translation:
             self.constant(f"{tensor.name}_zero_point", tensor.zero_point[0].astype(tensor.dtype)),
         ]
 
-    def _dequantized(self, name: str, tensor: TfliteTensor, output: str) -> str:
+    def _dequantize(self, name: str, tensor: TfliteTensor, output: str) -> str:
         return self.emit("DequantizeLinear", [name, *self._grid(tensor)], output)
 
     def _constant(self, tensor: TfliteTensor, values: np.ndarray, rank: int) -> str:
         """Add a constant operand with leading axes up to `rank`."""
         shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
         if tensor.dtype.kind == "b":
-            return self.constant(tensor.name, _turned(values.reshape(shape)))
-        axis = moved_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
-        return self.parameter(tensor, lambda stored: _turned(stored.reshape(shape)), axis)
+            return self.constant(tensor.name, _to_channels_first(values.reshape(shape)))
+        axis = graph_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
+        return self.parameter(tensor, lambda stored: _to_channels_first(stored.reshape(shape)), axis)
 
     def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray], axis: int, name: str = "") -> str:
         """Add a constant after `form`, with its scales along `axis` of the result: floats, or a DequantizeLinear of integers.
@@ -243,7 +243,7 @@ class Translation:
             tensor = self._known[index] = replace(tensor, dtype=np.dtype(np.float32))
         self._need_kind(tensor, truth)
         if tensor.dtype.kind in "fb":
-            self._clamped(tensor.name, made, limits)
+            self._add_clamped(tensor.name, made, limits)
             self._real[index] = tensor.name
             return
         self.need_quantized(tensor)
@@ -253,10 +253,10 @@ class Translation:
         ):
             limits = None  # the type itself clamps so
         real = self.fresh(f"{tensor.name}_real")
-        self._clamped(real, made, limits)
+        self._add_clamped(real, made, limits)
         self.emit("QuantizeLinear", [real, *self._grid(tensor)], tensor.name)
 
-    def _clamped(self, name: str, made: Callable[[str], object], limits: tuple[float, float] | None) -> None:
+    def _add_clamped(self, name: str, made: Callable[[str], object], limits: tuple[float, float] | None) -> None:
         if limits is None:
             made(name)
             return
@@ -274,7 +274,7 @@ class Translation:
         """Declare a result that equals the real values of another tensor."""
         self.result(index, lambda name: self.emit("Identity", [self.real(source)], name))
 
-    def known(self, index: int, source: int) -> None:
+    def constant_result(self, index: int, source: int) -> None:
         """Declare a constant result: the real values of another constant, in the order of the file."""
         self._known[index] = replace(self.tensor(index), values=self.real_values(source))
 
@@ -283,7 +283,7 @@ class Translation:
         return self.tensor(index).real_values()
 
     # ---- shapes ---------------------------------------------------------------------------------
-    def expect(self, index: int, shape: Sequence[int]) -> None:
+    def expect_shape(self, index: int, shape: Sequence[int]) -> None:
         """Raise RefusedOperator if a result is declared with another shape; an open size becomes that of `shape`."""
         tensor = self.tensor(index)
         if tensor.is_open:
@@ -294,7 +294,7 @@ class Translation:
             texts = [" x ".join(map(str, dims)) for dims in (tuple(shape), declared)]
             raise RefusedOperator(f"its result is {texts[0]}, but is declared as {texts[1]}")
 
-    def reshaped(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
+    def add_reshape(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
         """Add a reshape of a tensor; both shapes in the order of the file."""
         if prod(shape) != prod(wanted):
             raise RefusedOperator(f"{prod(shape)} elements do not match the shape {' x '.join(map(str, wanted))}")
@@ -320,7 +320,7 @@ class Translation:
         file = self.file
         inputs = self._declare_inputs()
         refusals: dict[tuple[str, str], list[TfliteOperator]] = {}
-        needed = self._needed()
+        needed = self._needed_operators()
         for operator in file.operators:
             if operator.index not in needed:
                 continue
@@ -358,7 +358,7 @@ class Translation:
         what = f"{code} ({number}) cannot be imported: {reason}"
         return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY)
 
-    def _needed(self) -> set[int]:
+    def _needed_operators(self) -> set[int]:
         """Return the operators that contribute to an output; computed shapes are known from the tensors."""
         wanted, found = set(self.file.outputs), set()
         for operator in reversed(self.file.operators):
@@ -379,9 +379,9 @@ class Translation:
     def _declare_input(self, index: int) -> onnx.ValueInfoProto:
         tensor = self.tensor(index)
         self._label = f"input {tensor.name}"
-        return self.fed(index, tensor.name)
+        return self.graph_input(index, tensor.name)
 
-    def fed(self, index: int, name: str) -> onnx.ValueInfoProto:
+    def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto:
         """Return a graph input called `name` for a tensor of the file."""
         tensor = self.tensor(index)
         if 0 in tensor.shape:
@@ -389,7 +389,7 @@ class Translation:
         if tensor.dtype.kind != "f":
             self.need_quantized(tensor)
             stored = self.emit("QuantizeLinear", [name, *self._grid(tensor)], self.fresh(f"{name}_quantized"))
-            self._real[index] = self._dequantized(stored, tensor, self.fresh(f"{name}_dequantized"))
+            self._real[index] = self._dequantize(stored, tensor, self.fresh(f"{name}_dequantized"))
         else:
             self._real[index] = name
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, channels_first(tensor.shape))
@@ -413,7 +413,7 @@ class Translation:
         if tensor.values is not None or index in self._real:
             raise RefusedOperator(f"its state '{tensor.name}' is a constant, or belongs to another operator")
         self._known[index] = tensor
-        source = self.fed(index, self.fresh(tensor.name))
+        source = self.graph_input(index, self.fresh(tensor.name))
         made = self._stored_real(tensor, next_value(self._real[index]))
         self.variables.keep(source, self._output(index, made[0]))
         return made[1]
@@ -427,9 +427,9 @@ class Translation:
         if not tensor.is_quantized:
             return real, real
         stored = self.emit("QuantizeLinear", [real, *self._grid(tensor)], self.fresh(f"{tensor.name}_stored"))
-        return stored, self._dequantized(stored, tensor, self.fresh(f"{tensor.name}_next"))
+        return stored, self._dequantize(stored, tensor, self.fresh(f"{tensor.name}_next"))
 
-    def given(self, index: int, copied: bool) -> onnx.ValueInfoProto:
+    def graph_output(self, index: int, copied: bool) -> onnx.ValueInfoProto:
         """Return a graph output for a tensor; a copy if the tensor is already an output, or an input."""
         if not copied:
             return self._output(index)
@@ -451,5 +451,5 @@ def _order_matters(shape: Sequence[int]) -> bool:
     return len(shape) == 4 and shape[3] > 1 and shape[1] * shape[2] > 1
 
 
-def _turned(values: np.ndarray) -> np.ndarray:
+def _to_channels_first(values: np.ndarray) -> np.ndarray:
     return values.transpose(_FIRST) if values.ndim == 4 else values

@@ -25,8 +25,8 @@ class VariableTensors(Protocol):
     def tensor(self, index: int) -> TfliteTensor: ...
     def fresh(self, name: str) -> str: ...
     def alias(self, index: int, source: int) -> None: ...
-    def fed(self, index: int, name: str) -> onnx.ValueInfoProto: ...
-    def given(self, index: int, copied: bool) -> onnx.ValueInfoProto: ...
+    def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto: ...
+    def graph_output(self, index: int, copied: bool) -> onnx.ValueInfoProto: ...
 
 
 class Variables:
@@ -64,7 +64,7 @@ class Variables:
         if initial.dtype != tensor.dtype or initial.values.size != prod(tensor.shape) or np.any(initial.values != zero):
             raise RefusedOperator(f"its variable '{name}' does not start as zeros")
         self._first[name] = index
-        self.inputs.append(self._t.fed(index, self._t.fresh(name)))
+        self.inputs.append(self._t.graph_input(index, self._t.fresh(name)))
 
     def assign(self, handle: int, index: int) -> None:
         """Set the value of a variable from here on, and for the next call."""
@@ -86,7 +86,7 @@ class Variables:
                 if value is None:
                     raise RefusedOperator(f"the variable '{name}' is never assigned")
                 self._need_same(index, value, name)
-                found.append(self._t.given(value, value in known))
+                found.append(self._t.graph_output(value, value in known))
             except RefusedOperator as reason:
                 remedy = "convert the model with a variable that keeps its value"
                 raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None

@@ -25,7 +25,7 @@ _ACTIVATIONS = {
 """Activation functions of fused layers, and their parameter names."""
 
 
-def _activated(parts: Parts, x: str, out: int | None) -> str:
+def _add_activation(parts: Parts, x: str, out: int | None) -> str:
     """Add the activation function of a fused layer after its node `x`; it produces output `out`."""
     name = parts.attribute("activation", "")
     if name not in _ACTIVATIONS:
@@ -44,7 +44,7 @@ def _fused_conv(parts: Parts) -> None:
     made = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
     if parts.has(3):
         made = parts.add("Add", made, parts.inputs[3])
-    _activated(parts, made, 0)
+    _add_activation(parts, made, 0)
 
 
 @expands(_MICROSOFT + "FusedGemm")
@@ -120,7 +120,9 @@ def _bias_add(parts: Parts) -> None:
 # ---- normalizations -----------------------------------------------------------------------------
 
 
-def normalized(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
+def add_layer_norm(
+    parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None
+) -> str:
     """Add LayerNormalization over the last axis, or, with `root`, division by the root mean square."""
     epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.proto.op_type else 1e-5))
 
@@ -142,25 +144,25 @@ def normalized(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root
 def _simplified_norm(parts: Parts) -> None:
     """Add X / sqrt(mean(X^2) + epsilon) * scale."""
     rank, axis = len(parts.dims(0)), parts.attribute("axis", -1)
-    if axis % rank != rank - 1 or parts.wants(1):
+    if axis % rank != rank - 1 or parts.is_output_used(1):
         raise Unsupported("it normalizes more than the last axis, or its second output is used")
-    normalized(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
+    add_layer_norm(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
 
 
 @expands(_MICROSOFT + "SkipLayerNormalization", _MICROSOFT + "SkipSimplifiedLayerNormalization")
 def _skip_norm(parts: Parts) -> None:
     """Add LayerNormalization(X + skip + bias); output 3 is the sum."""
     simple = "Simplified" in parts.proto.op_type
-    if parts.wants(1) or parts.wants(2):
+    if parts.is_output_used(1) or parts.is_output_used(2):
         raise Unsupported("the use of its mean or deviation output is not supported")
     x = parts.add("Add", *parts.inputs[:2])
     at = 3 if simple else 4
     if parts.has(at):
         x = parts.add("Add", x, parts.inputs[at])
-    if parts.wants(3):
+    if parts.is_output_used(3):
         x = parts.add("Identity", x, out=3)
     bias = parts.inputs[3] if not simple and parts.has(3) else ""
-    normalized(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
+    add_layer_norm(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
 
 
 @expands(_MICROSOFT + "EmbedLayerNormalization")
@@ -172,11 +174,11 @@ def _embed_norm(parts: Parts) -> None:
     x = parts.add("Add", words, parts.add("Gather", names[3], places, axis=0))
     if names[1] and names[4]:
         x = parts.add("Add", x, parts.add("Gather", names[4], names[1], axis=0))
-    if parts.wants(1):
+    if parts.is_output_used(1):
         raise Unsupported("the use of its mask output is not supported", "export the model without this optimization")
-    if parts.wants(2):
+    if parts.is_output_used(2):
         x = parts.add("Identity", x, out=2)
-    normalized(parts, x, 3, names[5], names[6], out=0)
+    add_layer_norm(parts, x, 3, names[5], names[6], out=0)
 
 
 @expands(_MICROSOFT + "GroupNorm")
@@ -221,21 +223,21 @@ def _matmul_nbits(parts: Parts) -> None:
     if bits not in (2, 4, 8) or not rows or not columns or not block or parts.has(4):
         raise Unsupported(f"{bits} bits, or blocks in the order of g_idx, are not supported")
     blocks = -(-columns // block)
-    stored = _unpacked(parts.needed(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
-    scales = parts.needed(2, "scales").astype(np.float32).reshape(rows, blocks, 1)
+    stored = _unpack_bits(parts.required(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
+    scales = parts.required(2, "scales").astype(np.float32).reshape(rows, blocks, 1)
     zeros: Any = parts.values(3, "zero points")
     if zeros is None:
         zeros = np.float32(1 << (bits - 1))
     elif zeros.dtype == np.uint8:
-        zeros = _unpacked(zeros.reshape(rows, -1), bits)[:, :blocks, None].astype(np.float32)
+        zeros = _unpack_bits(zeros.reshape(rows, -1), bits)[:, :blocks, None].astype(np.float32)
     else:
         zeros = zeros.astype(np.float32).reshape(rows, blocks, 1)
     weights = ((stored - zeros) * scales).reshape(rows, -1)[:, :columns]
     given = parts.constant("weights", np.ascontiguousarray(weights.T))
-    _product(parts, parts.inputs[0], given, 5)
+    _add_matmul(parts, parts.inputs[0], given, 5)
 
 
-def _product(parts: Parts, x: str, weights: str, bias: int) -> None:
+def _add_matmul(parts: Parts, x: str, weights: str, bias: int) -> None:
     """Add x * weights, plus the input `bias` if present."""
     if parts.has(bias):
         parts.add("Add", parts.add("MatMul", x, weights), parts.inputs[bias], out=0)
@@ -243,7 +245,7 @@ def _product(parts: Parts, x: str, weights: str, bias: int) -> None:
         parts.add("MatMul", x, weights, out=0)
 
 
-def _unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
+def _unpack_bits(stored: np.ndarray, bits: int) -> np.ndarray:
     """Unpack 2-, 4- or 8-bit values from bytes along the last axis, lowest bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     return (stored[..., None] >> shifts & (1 << bits) - 1).reshape(*stored.shape[:-1], -1)
@@ -254,10 +256,10 @@ def _dynamic_matmul(parts: Parts) -> None:
     """Add X x W + bias with dequantized weights; X is not rounded, since calibration determines its scale."""
     dynamic = parts.proto.op_type == "DynamicQuantizeMatMul"
     scale, zero, bias = (2, 3, 4) if dynamic else (3, 5, 6)
-    weights, x = parts.needed(1, "weights").astype(np.float32), parts.inputs[0]
+    weights, x = parts.required(1, "weights").astype(np.float32), parts.inputs[0]
     offset = parts.values(zero, "zero points")
-    weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.needed(scale, "scales")
+    weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.required(scale, "scales")
     given = parts.constant("weights", weights.astype(np.float32))
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
-    _product(parts, x, given, bias)
+    _add_matmul(parts, x, given, bias)

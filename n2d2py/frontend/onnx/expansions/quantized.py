@@ -38,7 +38,7 @@ _FORMS = {
 """Form by operator (with its domain)."""
 
 
-def _expand(form: _Form, parts: Parts) -> None:
+def _expand_form(form: _Form, parts: Parts) -> None:
     """Add the nodes of a form; an int32 bias becomes a float constant.
 
     Raises:
@@ -52,7 +52,7 @@ def _expand(form: _Form, parts: Parts) -> None:
     axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
     reals = [parts.add("DequantizeLinear", *parts.inputs[at : at + 3], axis=axis) for at in form.operands]
     if form.bias is not None and parts.has(form.bias):
-        reals.append(parts.constant("bias", _bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
+        reals.append(parts.constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
     attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
     if not parts.has(form.result):
         parts.add(form.operator, *reals, out=0, **attributes)
@@ -61,18 +61,18 @@ def _expand(form: _Form, parts: Parts) -> None:
 
 
 for _name, _form in _FORMS.items():
-    EXPANSIONS.add(_name, partial(_expand, _form))
+    EXPANSIONS.add(_name, partial(_expand_form, _form))
 
 
 @expands(_MICROSOFT + "QLinearConcat")
 def _concat(parts: Parts) -> None:
     """Add a Concat of any number of operands, which follow the scale and zero point of the result."""
-    _expand(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
+    _expand_form(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
 
 
-def _bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
+def _dequantize_bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
     """Return B * scale_x * scale_w in float64; `places` are the input indices of the three."""
-    bias, x, w = (parts.needed(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
+    bias, x, w = (parts.required(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
     if x.size != 1 or w.size not in (1, bias.size):
         raise Unsupported("its scales and its bias differ in length", "quantize the model again")
     return bias * x * w

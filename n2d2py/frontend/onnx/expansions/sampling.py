@@ -54,7 +54,7 @@ class _Real:
         return _Real(self.parts, self.parts.reshape(self.name, *dims))
 
 
-def _reflected(x: _Real, low: float, high: float) -> _Real:
+def _reflect(x: _Real, low: float, high: float) -> _Real:
     """Reflect positions at both ends of an axis until they lie in the range."""
     span = high - low
     if span <= 0:
@@ -65,7 +65,7 @@ def _reflected(x: _Real, low: float, high: float) -> _Real:
     return (rest + odd - rest * odd * 2) * span + low
 
 
-def _taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
+def _sampling_taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
     """Return the sampling positions around `x` and their weights (None: 1)."""
     if mode == "nearest":
         return [(x.apply("Round"), None)]
@@ -104,18 +104,18 @@ def _grid_sample(parts: Parts) -> None:
         if padding == "border":
             x = x.clip(0, size - 1)
         elif padding == "reflection":
-            x = _reflected(x, *ends)
-        per_axis.append(_inside(_taps(x, mode), size, padding, ends))
+            x = _reflect(x, *ends)
+        per_axis.append(_mask_taps(_sampling_taps(x, mode), size, padding, ends))
     flat = parts.reshape(parts.inputs[0], 0, dims[1], prod(sizes))
-    parts.reshape(_summed(parts, flat, sizes, places, per_axis), 0, dims[1], *grid[1:-1], out=0)
+    parts.reshape(_reduce_taps(parts, flat, sizes, places, per_axis), 0, dims[1], *grid[1:-1], out=0)
 
 
-def _inside(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
+def _mask_taps(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
     """Return the taps with valid positions; with `padding` zeros, taps outside get weight 0."""
     found = []
     for place, weight in taps:
         if padding == "reflection":
-            place = _reflected(place, *ends)
+            place = _reflect(place, *ends)
         if padding == "zeros":
             known = place.inside(0, size - 1)
             weight = known if weight is None else weight * known
@@ -127,7 +127,9 @@ _Taps = list[tuple[_Real, _Real | None]]
 """Positions along an axis with their weights (None: 1)."""
 
 
-def _summed(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add") -> str:
+def _reduce_taps(
+    parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add"
+) -> str:
     """Reduce the products of the taps of all axes of `flat` (1, C, prod(sizes)) to (1, C, places), by a sum or another
     function."""
     total = None
@@ -169,10 +171,15 @@ def _deform_conv(parts: Parts) -> None:
         own = parts.split(offsets, 0, [1] * groups)[group]
         axes = zip(parts.split(own, 2, [1, 1]), bases, image, strict=True)
         per_axis = [
-            _inside(_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
+            _mask_taps(
+                _sampling_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"),
+                size,
+                "zeros",
+                (0, 0),
+            )
             for moved, base, size in axes
         ]
-        made = _summed(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
+        made = _reduce_taps(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
         if parts.has(4):
             mask = parts.split(parts.reshape(parts.inputs[4], groups, 1, places), 0, [1] * groups)[group]
             made = parts.add("Mul", made, mask)
@@ -195,17 +202,17 @@ def _roi_align(parts: Parts) -> None:
     flat = parts.reshape(parts.inputs[0], 1, dims[1], prod(dims[2:]))
     moved = _Real(parts, parts.inputs[1]) * scale - (0.5 if half == "half_pixel" else 0.0)
     if ratio > 0:
-        _aligned(parts, flat, moved, boxes[0], size, [ratio, ratio], least, 0)
+        _pool_boxes(parts, flat, moved, boxes[0], size, [ratio, ratio], least, 0)
         return
-    known = parts.needed(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
+    known = parts.required(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
     extents = np.maximum(known[:, [3, 2]] - known[:, [1, 0]], least)
     counts = np.maximum(np.ceil(extents / size), 1).astype(int).tolist()
     rows = parts.split(moved.name, 0, [1] * boxes[0])
-    made = [_aligned(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)]
+    made = [_pool_boxes(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)]
     parts.add("Concat", *made, out=0, axis=0)
 
 
-def _aligned(
+def _pool_boxes(
     parts: Parts, flat: str, boxes: _Real, count: int, size: list[int], samples: list[int], least: float, out: int | None = None
 ) -> str:
     """Return the pooled boxes (count, 4) as (count, C, *size) from `samples` rows and columns; sides are at least `least`."""
@@ -219,11 +226,11 @@ def _aligned(
         shape = (1, size[0], 1, samples[0], 1) if axis == 0 else (1, 1, size[1], 1, samples[1])
         at = length * _Real(parts, parts.constant("steps", steps.astype(np.float32).reshape(shape))) + low
         most = dims[2 + axis] - 1
-        known, taps = at.inside(-1, most + 1), _taps(at.clip(0, most), "linear")
+        known, taps = at.inside(-1, most + 1), _sampling_taps(at.clip(0, most), "linear")
         per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
     places, reduced = count * prod(size), prod(samples)
     combine = "Add" if mode == "avg" else "Max"
-    made = _summed(parts, flat, dims[2:], places * reduced, per_axis, combine)
+    made = _reduce_taps(parts, flat, dims[2:], places * reduced, per_axis, combine)
     made = parts.reshape(made, dims[1], places, reduced)
     if parts.opset >= 18:
         made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, parts.constant("axis", np.array([2])), keepdims=0)
@@ -253,7 +260,7 @@ def _max_unpool(parts: Parts) -> None:
 @expands("Col2Im")
 def _col2im(parts: Parts) -> None:
     """Sum blocks (N, C * block, L) at their positions in an image, by a transposed convolution with one-hot weights."""
-    image, block = (parts.needed(index, what).tolist() for index, what in ((1, "image shape"), (2, "block shape")))
+    image, block = (parts.required(index, what).tolist() for index, what in ((1, "image shape"), (2, "block shape")))
     rank = len(block)
     steps, holes = parts.attribute("strides", [1] * rank), parts.attribute("dilations", [1] * rank)
     pads, channels = parts.attribute("pads", [0] * 2 * rank), parts.dims(0)[1] // max(1, prod(block))
