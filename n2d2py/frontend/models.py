@@ -33,8 +33,7 @@ def load_model(
 ) -> OnnxModel:
     """Return the model of an ONNX or TFLite file, or of ONNX in memory; errors as `load_onnx` and `load_tflite`.
 
-    `cut` names tensors that become inputs and outputs. `encodings` is an AIMET file with quantization parameters, for ONNX
-    only.
+    `cut` names tensors that become inputs and outputs. `encodings` is an AIMET file, for ONNX only.
 
     Raises:
         N2D2Error: E315 encodings of a TFLite file.
@@ -48,8 +47,7 @@ def load_model(
 
 
 def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
-    """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module` with example
-    inputs.
+    """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module`.
 
     Args:
         example_inputs: a tensor or a tuple of tensors with batch 1; only for a module, which is exported in evaluation mode.

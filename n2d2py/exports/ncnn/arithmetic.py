@@ -33,8 +33,7 @@ def with_ncnn(graph: QuantGraph) -> QuantGraph:
 
 
 def is_integer_layer(node: Node | QuantNode) -> bool:
-    """True if ncnn can compute a layer in 8-bit integers; a grouped convolution must be depthwise with one output for each
-    group."""
+    """True if ncnn can compute a layer in 8-bit integers; a grouped convolution needs one output for each group."""
     if node.op.kind == "Conv":
         return len(node.inputs) == 1 and (node.op.groups == 1 or node.op.groups == len(node.params["weights"]))
     return node.op.kind == "Fc"

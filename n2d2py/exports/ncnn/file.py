@@ -60,7 +60,7 @@ class NetworkFile:
 
     def blob(self, name: str) -> str:
         """Return a new blob, named after `name`."""
-        return _unused_name(name, self._blobs)
+        return _unique(name, self._blobs)
 
     def layer(
         self,
@@ -73,9 +73,7 @@ class NetworkFile:
     ) -> None:
         """Add a layer; a duplicate name gets a number."""
         given = dict(sorted((parameters or {}).items()))
-        self._layers.append(
-            NcnnLayer(kind, _unused_name(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights))
-        )
+        self._layers.append(NcnnLayer(kind, _unique(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights)))
 
     def finish(self, outputs: Sequence[str]) -> NcnnNetwork:
         """Return the network; blobs with several consumers, or one and an output, get a Split, as ncnn requires."""
@@ -93,7 +91,7 @@ class NetworkFile:
             for name in shared:
                 waiting[name] = [self.blob(f"{name}_splitncnn_{number}") for number in range(readers[name])]
                 parts = (*([name] if name in outputs else []), *waiting[name])
-                layers.append(NcnnLayer("Split", _unused_name(f"split_{name}", self._names), (made[name],), parts))
+                layers.append(NcnnLayer("Split", _unique(f"split_{name}", self._names), (made[name],), parts))
         return NcnnNetwork(tuple(layers))
 
 
@@ -161,7 +159,7 @@ def _pad_to_word(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _unused_name(name: str, taken: set[str]) -> str:
+def _unique(name: str, taken: set[str]) -> str:
     """Return an unused name without blanks, also unique as a C identifier."""
     stem = re.sub(r"\s", "_", name).encode()[:_NAME_LENGTH].decode(errors="ignore") or "_"
     found = numbered_name(stem, lambda given: identifier(given) in taken)

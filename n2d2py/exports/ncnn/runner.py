@@ -16,8 +16,7 @@ from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import STEP_SLACK, PackageRunner
 
 _UNROUNDED_SLACK = 8.5 / 255
-"""Tolerance for a network not quantized for ncnn, without RoundBlobs: float layers read unrounded values, half a step off,
-which a layer may magnify."""
+"""Tolerance without RoundBlobs: float layers read unrounded values, half a step off, and may magnify this."""
 _WINOGRAD_SLACK = 1e-3
 """Relative tolerance of Winograd convolutions, of the largest magnitude."""
 

@@ -84,11 +84,8 @@ class QdqWriter(OnnxWriter):
         return kind.is_float or kind.plain
 
     def stays_real(self, name: str) -> bool:
-        """True if a 16-bit tensor is not quantized in the model.
-
-        This holds for unused tensors, and in 8-bit networks, where they only avoid rounding. Integer model outputs are always
-        quantized.
-        """
+        """True if a 16-bit tensor is not quantized in the model: it is unused, or in an 8-bit network, where it only avoids
+        rounding. Integer model outputs are always quantized."""
         outside = name in self.quant.inputs or name in self.quant.outputs
         if self.is_real(name) or self.quant.type(name).bits == 8 or (outside and self.choices.integer_io):
             return False

@@ -44,7 +44,7 @@ MAPS = {
 """Array functions: the operator and its option table."""
 
 
-def add_reshape(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
+def reshape(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
     """Add a reshape to other dimensions."""
     found = layers.add_file_tensor(name, dims, grid)
     values = np.array(dims, np.int32)
@@ -53,7 +53,7 @@ def add_reshape(layers: Layers, name: str, index: int, dims: tuple[int, ...], gr
     return found
 
 
-def add_transpose(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
+def transpose(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
     """Add a transposition of a tensor with the dimensions `dims`."""
     found = layers.add_file_tensor(name, tuple(dims[axis] for axis in order), grid)
     perm = layers.file.constant(f"{name}/perm", np.array(order))
@@ -65,13 +65,13 @@ def finish_reshaped(layers: Layers, node: QuantNode, index: int, grid: Grid) -> 
     """Make a tensor of other dimensions the result of a layer."""
     here = layers.grid(node.output) == grid
     name = node.output if here else f"{node.output}/vector"
-    layers.finish(node, add_reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
+    layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
 
 
 def add_gather(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:
     """Add a gather of the elements `taken` of a vector; of whole rows if possible."""
     line = _row_length(taken.reshape(-1), size)
-    rows = add_reshape(layers, f"{name}/lines", index, (size // line, line), grid)
+    rows = reshape(layers, f"{name}/lines", index, (size // line, line), grid)
     wanted = layers.file.constant(f"{name}/positions", taken.reshape(-1, line)[:, 0] // line)
     found = layers.add_file_tensor(f"{name}/taken", (len(taken.reshape(-1)) // line, line), grid)
     layers.file.operator("GATHER", [rows, wanted], found, "GatherOptions", axis=0)
@@ -90,12 +90,12 @@ def add_view(layers: Layers, name: str, index: int, view: View, dims: tuple[int,
     order = _storage_order(view, dims)
     if order is None:
         taken = add_gather(layers, name, index, view[0], positions(view, dims), grid)
-        return add_reshape(layers, name, taken, dims, grid)
+        return reshape(layers, name, taken, dims, grid)
     stored = tuple(dims[axis] for axis in order)
     if order == tuple(range(len(dims))):
-        return add_reshape(layers, name, index, dims, grid)
-    rows = add_reshape(layers, f"{name}/stored", index, stored, grid)
-    return add_transpose(layers, name, rows, stored, tuple(order.index(axis) for axis in range(len(dims))), grid)
+        return reshape(layers, name, index, dims, grid)
+    rows = reshape(layers, f"{name}/stored", index, stored, grid)
+    return transpose(layers, name, rows, stored, tuple(order.index(axis) for axis in range(len(dims))), grid)
 
 
 def _storage_order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -139,7 +139,7 @@ def array_map(layers: Layers, node: QuantNode) -> None:
             operands.append(layers.add_floats(f"{node.name}/operand_{number}", node.params[f"operand{number}"].reshape(shape)))
         else:
             index = layers.index[node.inputs[slot]]
-            operands.append(add_reshape(layers, f"{node.name}/input_{number}", index, shape, None))
+            operands.append(reshape(layers, f"{node.name}/input_{number}", index, shape, None))
     code, options = MAPS[op.function]
     made = layers.add_file_tensor(f"{node.output}/{code.lower()}", dims, None)
     layers.file.operator(code, operands, made, options)
@@ -154,7 +154,7 @@ def concat_rows(layers: Layers, node: QuantNode) -> None:
     for number, (slot, length) in enumerate(zip(op.slots or range(len(inputs)), lengths, strict=True)):
         name, dims = f"{node.name}/part_{number}", (op.rows, length)
         if slot >= 0:
-            parts.append(add_reshape(layers, name, inputs[slot], dims, grid))
+            parts.append(reshape(layers, name, inputs[slot], dims, grid))
             continue
         values = node.params[f"operand{number}"].reshape(dims)
         if grid is None:
@@ -179,7 +179,7 @@ def select_elements(layers: Layers, node: QuantNode) -> None:
     begins = filled & ~np.concatenate([[False], filled[:-1]])
     within = np.arange(len(taken)) - np.maximum.accumulate(np.where(begins, np.arange(len(taken)), 0))
     line = _row_length(np.where(filled, size + within, taken), size)
-    rows = add_reshape(layers, f"{node.name}/lines", index, (size // line, line), grid)
+    rows = reshape(layers, f"{node.name}/lines", index, (size // line, line), grid)
     parts = [rows, _fill_row(layers, node, line, grid)]
     joined = layers.add_file_tensor(f"{node.name}/and_fill", (size // line + 1, line), grid)
     none = layers.file.schema.ActivationFunctionType.NONE
@@ -230,7 +230,7 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
         back = np.argsort(positions(views[2], op.dims).reshape(-1))
         made = add_gather(layers, f"{node.output}/ordered", made, len(back), back, grid)
     elif order != tuple(range(len(order))):
-        made = add_transpose(layers, f"{node.output}/ordered", made, op.dims, order, grid)
+        made = transpose(layers, f"{node.output}/ordered", made, op.dims, order, grid)
     finish_reshaped(layers, node, made, grid)
 
 
@@ -272,19 +272,17 @@ def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -
     grid, name = layers.required_grid(node, PROBABILITIES), node.output
     order = (0, 2, 1)
     if dims[2] == 1:
-        rows = add_reshape(layers, f"{name}/lines", index, dims[:2], source)
+        rows = reshape(layers, f"{name}/lines", index, dims[:2], source)
         made = layers.add_file_tensor(f"{name}/softmax", dims[:2], grid)
     else:
-        rows = add_transpose(
-            layers, f"{name}/turned", add_reshape(layers, f"{name}/lines", index, dims, source), dims, order, source
-        )
+        rows = transpose(layers, f"{name}/turned", reshape(layers, f"{name}/lines", index, dims, source), dims, order, source)
         made = layers.add_file_tensor(f"{name}/softmax", tuple(dims[axis] for axis in order), grid)
     if op.log:
         layers.file.operator("LOG_SOFTMAX", [rows], made, "LogSoftmaxOptions")
     else:
         layers.file.operator("SOFTMAX", [rows], made, "SoftmaxOptions", beta=1.0)
     if dims[2] > 1:
-        made = add_transpose(layers, f"{name}/back", made, tuple(dims[axis] for axis in order), order, grid)
+        made = transpose(layers, f"{name}/back", made, tuple(dims[axis] for axis in order), order, grid)
     finish_reshaped(layers, node, made, grid)
 
 
@@ -307,7 +305,7 @@ def normalize(layers: Layers, node: QuantNode) -> None:
         file.operator(code, inputs, made, options, **fields)
         return made
 
-    rows = add_reshape(layers, f"{name}/lines", index, dims, grid)
+    rows = reshape(layers, f"{name}/lines", index, dims, grid)
     if grid is not None:
         rows = step("DEQUANTIZE", [rows], "real", "DequantizeOptions")
     last = file.constant(f"{name}/axis", np.array([1]))
@@ -343,4 +341,4 @@ def view(layers: Layers, node: QuantNode) -> None:
     (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
     here = grid == layers.grid(node.output)
     name = node.output if here else f"{node.output}/view"
-    layers.finish(node, add_reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
+    layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)

@@ -51,10 +51,8 @@ SIGNED_UNITS = (np.float32(1 / 128), 0)
 
 
 def int8_grid(kind: NumType) -> tuple[np.float32, int]:
-    """Return (scale, zero point) of int8 for an 8-bit type; unsigned integers are shifted by -128.
-
-    Real numbers are Softmax probabilities, with the operator's scale and zero point.
-    """
+    """Return (scale, zero point) of int8 for an 8-bit type; unsigned integers are shifted by -128. Real numbers are Softmax
+    probabilities."""
     if kind.is_float:
         return PROBABILITIES
     return np.float32(kind.scale), kind.zero_point - (0 if kind.signed else 128)

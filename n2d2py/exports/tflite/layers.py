@@ -80,8 +80,7 @@ def _fc(layers: Layers, node: QuantNode) -> None:
 
 
 def _affine(layers: Layers, node: QuantNode) -> None:
-    """Write a product and a sum with constants; as a 1x1 depthwise convolution for integers, whose vectors become one-row
-    images."""
+    """Write scale and bias; for integers as a 1x1 depthwise convolution, with vectors as one-row images."""
     shape = layers.graph.shape(node.inputs[0])
     if node.output in layers.real:
         middle = layers.add_tensor(f"{node.output}/product", shape, None)
@@ -108,20 +107,15 @@ def _affine(layers: Layers, node: QuantNode) -> None:
     )
     pixels = (1, lines[2], lines[1])
     if lines[2] > 1:
-        index = arrays.add_transpose(
-            layers,
-            f"{name}/pixels",
-            arrays.add_reshape(layers, f"{name}/lines", index, lines, before),
-            lines,
-            (0, 2, 1),
-            before,
+        index = arrays.transpose(
+            layers, f"{name}/pixels", arrays.reshape(layers, f"{name}/lines", index, lines, before), lines, (0, 2, 1), before
         )
-    image = arrays.add_reshape(layers, f"{name}/image", index, (1, *pixels), before)
+    image = arrays.reshape(layers, f"{name}/image", index, (1, *pixels), before)
     made = layers.add_file_tensor(f"{name}/scaled", (1, *pixels), grid)
     _depthwise(layers, node, image, constants, (1, 1), made)
     if lines[2] > 1:
-        made = arrays.add_transpose(
-            layers, f"{name}/back", arrays.add_reshape(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
+        made = arrays.transpose(
+            layers, f"{name}/back", arrays.reshape(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
         )
     arrays.finish_reshaped(layers, node, made, grid)
 
@@ -175,7 +169,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     if even and grid not in (None, layers.grid(node.output)):  # weights of 1 round once, whatever the scale of the result
         channels, count, scale = shape[1], int(counts.flat[0]), layers.graph.type(node.inputs[0]).scale
         values, scales = np.ones((1, *op.kernel, channels), np.int8), np.full(channels, 1 / count)
-        constants = layers.integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)
+        constants = layers.add_integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)
         _depthwise(layers, node, index, constants, op.stride)
         return
     made = layers.add_tensor(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)

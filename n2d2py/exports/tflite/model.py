@@ -1,5 +1,4 @@
-"""Quantized network as the bytes of a .tflite file, channels last: int8 with a weight scale for each output channel, or float.
-Quantized network as the bytes of a .tflite file, channels last: int8 with a weight scale for each output channel, or float."""
+"""Quantized network as the bytes of a .tflite file, channels last: int8 with a weight scale per output, or float."""
 
 from __future__ import annotations
 

@@ -53,8 +53,7 @@ def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
 
 
 def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
-    """Apply MEAN over whole images, else a depthwise convolution with weights of 1; AVERAGE_POOL_2D, without rescaling,
-    divides."""
+    """Apply MEAN to whole images, else a depthwise convolution with weights of 1; AVERAGE_POOL_2D divides."""
     x, y, shape = graph.type(node.inputs[0]), graph.type(node.output), graph.shape(node.inputs[0])
     count, ratio = node.op.kernel[0] * node.op.kernel[1], np.float64(x.scale) / np.float64(y.scale)
     if tuple(node.op.kernel) == tuple(shape[2:]) and not any(node.op.pads):

@@ -39,9 +39,7 @@ class LiteRtRunner(PackageRunner):
             for values, port in zip(found, ports, strict=True):
                 values.append(interpreter.get_tensor(port["index"])[0].copy())
         return {
-            name: _stored_values(np.stack(values), graph.type(name), port["quantization"]).reshape(
-                count, *graph.shape(name)[1:]
-            )
+            name: _stored(np.stack(values), graph.type(name), port["quantization"]).reshape(count, *graph.shape(name)[1:])
             for name, values, port in zip(graph.outputs, found, ports, strict=True)
         }
 
@@ -125,7 +123,7 @@ def _as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
     return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 
-def _stored_values(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
+def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
     """Return the stored values (N, C, H, W) of floats, or of int8 with (scale, zero point), channels last."""
     values = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
     if kind.is_float and values.dtype.kind != "f":

@@ -59,8 +59,7 @@ class TfliteTarget(Target[TfliteModel]):
         return with_reference(graph) if parameters.get("Kernels") == "Reference" else with_xnnpack(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
-        """Raise E704 without layers, E705 for types other than int8 and float32, E701 for unsupported layers, E721 without
-        schema."""
+        """Raise E704 without layers, E705 unless int8 or float32, E701 for unsupported layers, E721 without schema."""
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         if request.graph.bits not in (8, -32):

@@ -58,8 +58,7 @@ def layer_factors(scales: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
 
 
 def weight_scales(scales: np.ndarray, factors: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
-    """Return float32 scales within some units of the last place of `scales` for which XNNPACK's factors equal `factors`, if
-    any."""
+    """Return float32 scales near `scales` (in units of the last place) for which XNNPACK's factors equal `factors`."""
     near = scales.astype(np.float32)
     found, open_ = near.copy(), np.ones(near.shape, bool)
     wanted = np.broadcast_to(factors.astype(np.float32), near.shape)

@@ -35,9 +35,8 @@ def attach_onnx(
     """Add the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors with its outputs, which become outputs of `graph`. The sizes of the parents win. A size that differs
-    from the file is a warning unless `ignore_input_size`. A vector (output of a fully connected layer) also serves as a 1x1
-    image and vice versa; an image of one row or column serves as a sequence. `encodings` is an AIMET file; `cut` names the ends
-    of the imported part.
+    from the file is a warning unless `ignore_input_size`. A vector also serves as a 1x1 image and vice versa; an image of one
+    row or column serves as a sequence. `encodings` is an AIMET file; `cut` names the ends of the imported part.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
@@ -56,9 +55,7 @@ def attach_onnx(
         if value.name in transposed and len(declared) == 4:
             declared = (*declared[:1], declared[3], *declared[1:3])
         fed = _match_rank(graph, parent, declared, value.name, where)
-        shapes[value.name] = _check_shape(
-            graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs
-        )
+        shapes[value.name] = _fit(graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs)
         feeds[value.name] = fed
     part = import_onnx(model, graph.name, input_shapes=shapes)
     return _merge_graph(graph, part, feeds, model)
@@ -86,7 +83,7 @@ def _match_rank(graph: Graph, parent: str, declared: tuple[int | None, ...], nam
     return restated
 
 
-def _check_shape(
+def _fit(
     shape: Shape,
     declared: tuple[int | None, ...],
     value: OnnxInput,

@@ -88,10 +88,8 @@ def _draw_samples(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
 
 
 def _is_concatenation(together: np.ndarray, alone: list[np.ndarray]) -> bool:
-    """True if a result for two samples concatenates the separate results along some axis.
-
-    Also True for inconclusive results: other shapes, integers, and values that are not finite.
-    """
+    """True if a result for two samples concatenates the separate results along some axis, or if the results are inconclusive:
+    other shapes, integers, and values that are not finite."""
     parts = [np.asarray(part) for part in alone]
     if together.dtype.kind != "f" or not all(np.isfinite(one).all() for one in (together, *parts)):
         return True

@@ -57,12 +57,12 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise _encodings_error(path, f"the file has {path.stat().st_size:,} bytes")
+            raise _error(path, f"the file has {path.stat().st_size:,} bytes")
         data = json.loads(read_regular(path).decode("utf-8"))
     except OSError as error:
-        raise _encodings_error(path, f"the file cannot be read ({error.strerror})", "check the path") from None
+        raise _error(path, f"the file cannot be read ({error.strerror})", "check the path") from None
     except (ValueError, RecursionError):
-        raise _encodings_error(path, "the file is damaged, or not JSON") from None
+        raise _error(path, "the file is damaged, or not JSON") from None
     entries = list(_list_entries(data, path))
     found: dict[str, Encoding] = {}
     for name, entry in entries:
@@ -70,7 +70,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
             encoding = _read_entry(entry)
         except (_InvalidEncoding, TypeError, KeyError, AttributeError, OverflowError, ValueError) as error:
             what = str(error) if isinstance(error, _InvalidEncoding) else "it is not as AIMET writes it"
-            raise _encodings_error(path, f"the encoding of '{name}' cannot be used: {what}") from None
+            raise _error(path, f"the encoding of '{name}' cannot be used: {what}") from None
         if encoding is not None:
             found[name] = encoding
     return found
@@ -92,7 +92,7 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     inputs = {value.name for value in graph.input} - set(weights)
     missing = [name for name in encodings if name not in weights and name not in written and name not in inputs]
     if len(missing) == len(encodings):
-        raise _encodings_error(path, "none of its tensors is in the model", "give the encodings exported with this model")
+        raise _error(path, "none of its tensors is in the model", "give the encodings exported with this model")
     if missing:
         log.warning(
             "W306",
@@ -185,7 +185,7 @@ class _Quantizers:
         )
 
     def _misfit(self, name: str, encoding: Encoding, tensor: str) -> N2D2Error:
-        return _encodings_error(
+        return _error(
             self.path,
             f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})",
             "give the encodings exported with this model",
@@ -226,7 +226,7 @@ def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto
 def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
     """Yield (tensor, entry) for all versions of the format."""
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
-        raise _encodings_error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
+        raise _error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
     groups = (
         [data["encodings"]] if "encodings" in data else [data.get(f"{kind}_encodings", {}) for kind in ("activation", "param")]
     )
@@ -236,10 +236,10 @@ def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
         elif isinstance(group, list):
             for entry in group:
                 if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-                    raise _encodings_error(path, "an entry has no name")
+                    raise _error(path, "an entry has no name")
                 yield entry["name"], entry
         else:
-            raise _encodings_error(path, "its encodings are neither a table nor a list")
+            raise _error(path, "its encodings are neither a table nor a list")
 
 
 def _read_entry(entry: Any) -> Encoding | None:
@@ -319,7 +319,5 @@ def _checked_encoding(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bo
     return Encoding(bits, scale, zero, signed, axis)
 
 
-def _encodings_error(
-    path: Path, what: str, remedy: str = "export the model and its encodings again with aimet-onnx"
-) -> N2D2Error:
+def _error(path: Path, what: str, remedy: str = "export the model and its encodings again with aimet-onnx") -> N2D2Error:
     return N2D2Error("E315", what, where=Location(str(path)), remedy=remedy)

@@ -47,8 +47,7 @@ def _gather_axis(proto: onnx.NodeProto) -> int:
 
 
 def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return GatherElements; the reference implementation refuses axes above 64 elements, and fewer index rows than data rows.
-    Return GatherElements; the reference implementation refuses axes above 64 elements, and fewer index rows than data rows."""
+    """Return GatherElements; the reference implementation refuses axes above 64, and fewer index rows than data rows."""
     axis = _gather_axis(proto) % data.ndim
     lines = tuple(slice(None) if each == axis else slice(size) for each, size in enumerate(indices.shape))
     return np.take_along_axis(data[lines], indices, axis)

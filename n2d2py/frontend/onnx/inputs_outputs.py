@@ -175,10 +175,7 @@ def set_outputs(builder: Builder) -> None:
 
 
 def _output_port(builder: Builder, name: str) -> FilePort:
-    """Return an output in the file's axes and its type without scale.
-
-    Its batch axis is the one of open size, else the first one if it has size 1.
-    """
+    """Return an output in the file's axes, its type without scale; the batch axis has open size, else size 1 and index 0."""
     dims = (
         builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
     )

@@ -405,11 +405,8 @@ def _data_inputs(
 
 
 def _input_kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
-    """Return the kind of an input.
-
-    Bytes that are converted first are real numbers (images). Real numbers that are converted first are integers (ids), which
-    must be exact.
-    """
+    """Return the kind of an input: "" for bytes that are converted first (images). Real numbers that are converted first are
+    integers (ids), which must be exact."""
     if element_type in _FLOATS:
         return _cast_kind(graph, name)
     if element_type in _IMAGES:

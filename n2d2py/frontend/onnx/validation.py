@@ -67,11 +67,8 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
 
 
 def definition_version(operator: str, opset: int) -> int:
-    """Return the opset of the definition to use.
-
-    It is the model's opset; for an operator that is missing or deprecated there, the last valid one before, or the first after.
-    QuantizeLinear and DequantizeLinear always have an axis, as in the expansions.
-    """
+    """Return the model's opset; for an operator that is missing or deprecated there, the last valid one before, or the first
+    after. QuantizeLinear and DequantizeLinear always have an axis, as in the expansions."""
     opset = max(opset, _ROUNDING_BY_AXIS) if operator in ("QuantizeLinear", "DequantizeLinear") else opset
     versions = _definitions().get(operator, [])
     if not versions or (onnx.defs.has(operator, opset, "") and not onnx.defs.get_schema(operator, opset, "").deprecated):

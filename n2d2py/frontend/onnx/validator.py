@@ -22,15 +22,7 @@ _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
 """An input that is present, and its declaration."""
 _MAX_SHAPE_SIZE = 1 << 12
 """Largest number of elements of a constant that determines a result shape."""
-_SINGLE_VALUED = {
-    "Clip": (1, 2),
-    "CumSum": (1,),
-    "Dropout": (1, 2),
-    "OneHot": (1,),
-    "Range": (0, 1, 2),
-    "TopK": (1,),
-    "Trilu": (1,),
-}
+_SCALARS = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
 """Inputs with a single value, which shape inference does not check."""
 _MAX_PLAUSIBLE = 1 << 24
 """Largest plausible number in shapes."""
@@ -66,29 +58,28 @@ class Validator:
         if has_graphs or node.domain or not onnx.defs.has(node.op_type):
             return None
         schema = onnx.defs.get_schema(node.op_type, definition_version(node.op_type, self._tensors.model.opset), "")
-        for index in _SINGLE_VALUED.get(node.op_type, ()):
+        for index in _SCALARS.get(node.op_type, ()):
             name = node.input[index] if index < len(node.input) else ""
             if name in self._tensors.constants and self._tensors.constants[name].size != 1:
                 raise self._error(proto, f"its input '{name}' is not a single value")
         parameters = list(_parameters(proto, schema))
-        wrong = self._find_type_error(proto, parameters)
-        return wrong or self._find_shape_error(node, schema, parameters)
+        wrong = self._type_error(proto, parameters)
+        return wrong or self._shape_error(node, schema, parameters)
 
     def _error(self, proto: onnx.NodeProto, text: str) -> N2D2Error:
         return misfit_error(proto, self._tensors.model.path, text)
 
     # ---- types ----------------------------------------------------------------------------
-    def _find_type_error(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
-        """Return the error if the types of constants and typed tensors violate the declaration, or differ where they must
-        agree."""
+    def _type_error(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+        """Return the error if constants or typed tensors violate their declared types, or differ where these must agree."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
-            kind, allowed = self._type_name(name), _allowed_types(parameter)
+            kind, allowed = self._type(name), _allowed_types(parameter)
             if kind is None and self._is_real(name) and "float" not in allowed:
                 return self._error(proto, f"its input '{name}' contains real numbers, not {' or '.join(allowed)}")
             if kind is None:
                 continue
-            if kind not in allowed and _type_class(kind) not in {_type_class(text) for text in allowed}:
+            if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
                 return self._error(proto, f"its input '{name}' contains {kind}, not {' or '.join(allowed)}")
             if not parameter.is_homogeneous:
                 continue
@@ -96,11 +87,11 @@ class Validator:
             of_network = any(p.type_str == parameter.type_str and self._tensors.is_tensor(n) for n, p in parameters)
             if kind == "string" and of_network:
                 return self._error(proto, f"its input '{name}' contains strings")
-            if _type_class(kind) != _type_class(other) or (_type_class(kind) == "i" and kind != other):
+            if _class(kind) != _class(other) or (_class(kind) == "i" and kind != other):
                 return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must have the same type")
         return None
 
-    def _type_name(self, name: str) -> str | None:
+    def _type(self, name: str) -> str | None:
         """Return the ONNX type name of a tensor; None if it is unknown, or for a real tensor of the network."""
         tensors = self._tensors
         if name in tensors.constants:
@@ -117,9 +108,7 @@ class Validator:
         return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
-    def _find_shape_error(
-        self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]
-    ) -> N2D2Error | None:
+    def _shape_error(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
         """Infer the shapes of the results, independent of type widths."""
         tensors = self._tensors
         types: dict[str, TypeProto] = {}
@@ -127,10 +116,8 @@ class Validator:
         chosen: dict[str, str] = {}
         for name, parameter in sorted(parameters, key=lambda pair: pair[0] not in tensors.constants):
             allowed = _allowed_types(parameter)
-            kind = self._type_name(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
-            if _type_class(kind) == "f" or (
-                self._type_name(name) is None and "float" in allowed and parameter.type_str not in chosen
-            ):
+            kind = self._type(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
+            if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
                 kind = "float"
             chosen.setdefault(parameter.type_str, kind)
             element = TensorProto.DataType.Value(kind.upper())
@@ -200,6 +187,6 @@ def _allowed_types(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
     return sorted({text.rpartition("(")[2].rstrip(")") for text in parameter.types})
 
 
-def _type_class(kind: str) -> str:
+def _class(kind: str) -> str:
     """Return the class of a type; number, integer, Boolean and string are not interchangeable, other widths are."""
     return _CLASSES.get(kind) or ("i" if "int" in kind else "f")

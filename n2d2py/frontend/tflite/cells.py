@@ -50,7 +50,7 @@ class _Sum:
         alone = all(term.shape[0] == term.shape[1] and np.array_equal(term, np.eye(len(term))) for term in self.terms.values())
         return list(self.terms) if alone and not self.bias.any() else []
 
-    def single_factor(self, kind: str) -> _Factor | None:
+    def only(self, kind: str) -> _Factor | None:
         """Return the only factor, if it has no matrix and is of a kind; else None."""
         found = self.factors()
         return found[0] if len(found) == 1 and found[0].kind == kind else None
@@ -74,7 +74,7 @@ def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
     for variable, at in enumerate(body.inputs):
         tensor = body.tensors[at]
         if tensor.dtype == np.float32 and len(tensor.shape) == 2 and not tensor.refusal:
-            found[at] = _identity_sum(_Factor("STATE", (), (variable,)), tensor.shape[-1])
+            found[at] = _of(_Factor("STATE", (), (variable,)), tensor.shape[-1])
     for at, tensor in enumerate(body.tensors):
         values = tensor.real_values() if tensor.values is not None and tensor.dtype.kind in "fi" else None
         if values is not None and values.size == (tensor.shape or (1,))[-1]:
@@ -85,7 +85,7 @@ def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
     return found
 
 
-def _identity_sum(factor: _Factor, size: int) -> _Sum:
+def _of(factor: _Factor, size: int) -> _Sum:
     return _Sum({factor: np.eye(size)}, np.zeros(size))
 
 
@@ -96,11 +96,7 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, 
     tensors, size = [body.tensors[at] for at in operator.inputs if at >= 0], body.tensors[operator.outputs[0]].shape[-1:]
     if code == "GATHER" and size and all(at in body.inputs for at in operator.inputs) and not _option(options, 0):
         variables = tuple(body.inputs.index(at) for at in operator.inputs)
-        return (
-            [_identity_sum(_Factor(code, (), variables), size[0])]
-            if len(tensors[0].shape) == 3 and not tensors[1].shape
-            else []
-        )
+        return [_of(_Factor(code, (), variables), size[0])] if len(tensors[0].shape) == 3 and not tensors[1].shape else []
     if code == "SPLIT":
         return _split_sum(body, operator, found)
     if x is None or not size:
@@ -117,10 +113,10 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, 
             else []
         )
     if code in _FUNCTIONS:
-        return [_identity_sum(_Factor(code, (x,)), size[0])]
+        return [_of(_Factor(code, (x,)), size[0])]
     if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not _option(options, 0, "<b"):
         if code == "MUL":
-            return [_identity_sum(_Factor(code, (x, rest[0])), size[0])]
+            return [_of(_Factor(code, (x, rest[0])), size[0])]
         return [x.plus(rest[0], 1 if code == "ADD" else -1)] if _sizes_match(x, rest[0], size[0]) else []
     if code == "RESHAPE" and len(x.bias) == size[0]:
         return [x]
@@ -153,10 +149,10 @@ def _option(options: FlatTable | None, slot: int, kind: str = "<i") -> int:
 
 
 # ---- formulas -----------------------------------------------------------------------------------
-def _function_and_factor(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
+def _gate(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
     """Return a function (LOGISTIC, TANH) and the other factor of its product."""
     for mine, other in (factor.of, factor.of[::-1]) if factor is not None and factor.kind == "MUL" else ():
-        found = mine.single_factor(first)
+        found = mine.only(first)
         if found is not None:
             return found, other
     return None
@@ -164,17 +160,14 @@ def _function_and_factor(factor: _Factor | None, first: str) -> tuple[_Factor, _
 
 def _match_lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None:
     """Match h' = sigmoid(o) tanh(c'), c' = sigmoid(f) c + sigmoid(i) tanh(g)."""
-    out, parts = (
-        _function_and_factor(total.single_factor("MUL"), "LOGISTIC"),
-        [_function_and_factor(factor, "LOGISTIC") for factor in cell.factors()],
-    )
+    out, parts = (_gate(total.only("MUL"), "LOGISTIC"), [_gate(factor, "LOGISTIC") for factor in cell.factors()])
     if out is None or len(parts) != 2 or None in parts:
         return None
-    end = out[1].single_factor("TANH")
+    end = out[1].only("TANH")
     if end is None or end.of[0] is not cell:
         return None
     for kept, new in (parts, parts[::-1]):
-        state, made = kept[1].single_factor("STATE") if kept else None, new[1].single_factor("TANH") if new else None
+        state, made = kept[1].only("STATE") if kept else None, new[1].only("TANH") if new else None
         if kept and new and state is not None and state.variables == (c,) and made is not None:
             gates = [each.of[0] for each in (new[0], out[0], kept[0], made)]
             return _build_cell("LSTM", h, c, gates, gates)
@@ -185,22 +178,22 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
     """Match h' = z h + (1 - z) tanh(n), z = sigmoid(...), n = W x + r (R h + b) or W x + R (r h), r = sigmoid(...)."""
     products = [factor for factor in total.factors() if factor.kind == "MUL"]
     for kept, new in (products, products[::-1]) if len(products) == 2 else ():
-        first, second = _function_and_factor(kept, "LOGISTIC"), _function_and_factor(new, "TANH")
+        first, second = _gate(kept, "LOGISTIC"), _gate(new, "TANH")
         if first is None or second is None:
             continue
         (z, state), (made, rest) = first, second
-        old, opposite = state.single_factor("STATE"), rest.plus(_identity_sum(z, len(rest.bias)), 1)
+        old, opposite = state.only("STATE"), rest.plus(_of(z, len(rest.bias)), 1)
         n = made.of[0]
         resets = [factor for factor in n.terms if factor.kind == "MUL"]
         one = not any(term.any() for term in opposite.terms.values()) and np.all(opposite.bias == 1)
         if old is None or old.variables != (h,) or not one or len(resets) != 1:
             continue
-        reset, matrix = _function_and_factor(resets[0], "LOGISTIC"), n.terms[resets[0]]
+        reset, matrix = _gate(resets[0], "LOGISTIC"), n.terms[resets[0]]
         if reset is None:
             continue
         r, read = reset
         inner = _Sum({factor: term for factor, term in n.terms.items() if factor is not resets[0]}, n.bias)
-        after, before = np.array_equal(matrix, np.eye(len(matrix))), read.single_factor("STATE")
+        after, before = np.array_equal(matrix, np.eye(len(matrix))), read.only("STATE")
         if before is not None:  # R (r h)
             return _build_cell("GRU", h, -1, [z.of[0], r.of[0], inner], [z.of[0], r.of[0], read.times(matrix)])
         if after and not any(factor.kind == "STATE" for factor in inner.terms):
@@ -210,7 +203,7 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
 
 def _match_rnn(h: int, total: _Sum) -> RecurrentCell | None:
     for kind, activation in (("TANH", "Tanh"), ("RELU", "Relu")):
-        found = total.single_factor(kind)
+        found = total.only(kind)
         if found is not None:
             return _build_cell("RNN", h, -1, [found.of[0]], [found.of[0]], activation=activation)
     return None

@@ -1,7 +1,6 @@
 """Inlining of WHILE, IF and CALL of a .tflite file with constant conditions.
 
-Keras writes an LSTM or GRU as a WHILE over its steps. Values that depend only on constants and shapes, such as its counter, are
-folded here.
+Keras writes an LSTM or GRU as a WHILE over its steps. Values that depend only on constants and shapes are folded here.
 """
 
 from __future__ import annotations

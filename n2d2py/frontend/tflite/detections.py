@@ -87,8 +87,8 @@ class _Emitter:
         return self("Gather", x, self("Max", positions, self.numbers([0])))
 
     def suppress(self, boxes: str, scores: str, count: int, options: _Options) -> tuple[str, str]:
-        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite also keeps scores equal to the limit.
-        Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite also keeps scores equal to the limit."""
+        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit.
+        Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit."""
         least = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
         limits = [self.numbers([value], np.float32) for value in (options.nms_iou_threshold, least)]
         rows = self("NonMaxSuppression", boxes, scores, self.numbers([count]), *limits)

@@ -286,7 +286,7 @@ class _Reader:
         tensors: list[TfliteTensor] = []
         names: set[str] = set()
         for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
-            tensors.append(_read_tensor(entry, index, self.buffers, self.data, names, self.path))
+            tensors.append(_read(entry, index, self.buffers, self.data, names, self.path))
         count = len(tensors)
         operators = []
         for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
@@ -336,9 +336,7 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
             known.add(at)
 
 
-def _read_tensor(
-    entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str
-) -> TfliteTensor:
+def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
     made = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
     names.add(made)
     shape = tuple(map(int, entry.vector(0, "<i4")))

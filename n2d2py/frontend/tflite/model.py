@@ -58,12 +58,10 @@ def load_tflite(
             )
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
-    return replace(
-        model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_stored_types(file)
-    )
+    return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_types(file))
 
 
-def _stored_types(file: TfliteFile) -> dict[str, NumType]:
+def _types(file: TfliteFile) -> dict[str, NumType]:
     """Return the integer types of the inputs that are stored as integers."""
     found = {}
     for tensor in (file.tensors[index] for index in file.inputs):

@@ -131,8 +131,7 @@ def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
-    """Translate MediaPipe's transposed convolution with bias: options padding (1: SAME, 2: VALID), horizontal and vertical
-    stride."""
+    """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
     check_arity(operator, 3)
     if len(operator.custom_options) < 12:
         raise RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
@@ -196,7 +195,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     if kept and source.shape[:-1] == declared[:-1]:  # a convolution of 1x1 over the rows
         image, made_image = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
         if image != source.shape:
-            name = t.add_reshape(name, source.shape, image, t.fresh(f"{source.name}_rows"))
+            name = t.reshape(name, source.shape, image, t.fresh(f"{source.name}_rows"))
         inputs = [name, t.parameter(weights, lambda values: values[:, :, None, None], 0), bias]
         given = [one for one in inputs if one is not None]
         convolution = partial(
@@ -204,7 +203,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
         )
         return t.result(operator.output, convolution, limits)
     if source.shape != (rows, each):
-        name = t.add_reshape(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
+        name = t.reshape(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
     inputs = [name, t.parameter(weights, lambda values: values, 0), bias]
     given = [one for one in inputs if one is not None]
     gemm = partial(t.emit_shaped, "Gemm", given, shape=(rows, outputs), wanted=declared, inner="flat", transB=1)
@@ -309,7 +308,7 @@ def _reshape(t: Translation, operator: TfliteOperator) -> None:
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
     declared, name = t.tensor(operator.output).shape, t.real(operator.inputs[0])
-    t.result(operator.output, lambda made: t.add_reshape(name, source.shape, declared, made))
+    t.result(operator.output, lambda made: t.reshape(name, source.shape, declared, made))
 
 
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:

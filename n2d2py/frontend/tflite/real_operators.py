@@ -66,9 +66,7 @@ def _pack(t: Translation, operator: TfliteOperator) -> None:
     one = (*shape[: axis % rank], 1, *shape[axis % rank :])
     t.expect_shape(operator.output, (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
     name = t.tensor(operator.output).name
-    parts = [
-        t.add_reshape(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)
-    ]
+    parts = [t.reshape(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)]
     layer(t, operator, "Concat", [*parts], None, axis=place)
 
 

@@ -19,7 +19,7 @@ _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
 _CELL_BITS = 16
 
 
-def _has_input(operator: TfliteOperator, at: int) -> bool:
+def _has(operator: TfliteOperator, at: int) -> bool:
     return len(operator.inputs) > at and operator.inputs[at] >= 0
 
 
@@ -53,8 +53,7 @@ def _recurrent_layer(
     peepholes: np.ndarray | None = None,
     **attributes: object,
 ) -> tuple[str, int]:
-    """Add a recurrent layer; return its hidden states, (batch, steps, size) or (steps, batch, size) with `major`, and their
-    size.
+    """Add a recurrent layer; return its states (batch, steps, size), or (steps, batch, size) with `major`, and their size.
 
     `constants`: weights, recurrent weights and biases, as (1, rows, ...).
     """
@@ -74,24 +73,23 @@ def _recurrent_layer(
 
 
 def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Add an LSTM. Inputs: x; weights of i, f, c, o; recurrent weights; peepholes of i, f, o; biases of i, f, c, o; projection
-    and its bias; states h, c; norms."""
-    if _has_input(operator, 16) or _has_input(operator, 17):
+    """Inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c; norms."""
+    if _has(operator, 16) or _has(operator, 17):
         raise RefusedOperator("a projection of the states is not supported")
-    if any(_has_input(operator, at) for at in range(20, 24)):
+    if any(_has(operator, at) for at in range(20, 24)):
         raise RefusedOperator("layer normalization of the gates is not supported")
     if _ACTIVATIONS.get(option(operator, 0, "<b", 4)) != "Tanh":
         raise RefusedOperator(f"activation number {option(operator, 0, '<b')} is not supported, only tanh")
     for at in (18, 19):
         _require_zero_state(t, operator, at)
-    coupled = not _has_input(operator, 1)
+    coupled = not _has(operator, 1)
     # ONNX derives f from i where gates are coupled, TFLite i from f: i = 1 - sigmoid(s) = sigmoid(-s)
     shift, signs = (1, (-1, 1, -1, 1)) if coupled else (0, (1, 1, 1, 1))
     constants = [
         _concat_constants(t, operator, (base + shift, base + 3, base + 1, base + 2), axes, signs)
         for base, axes in ((1, 2), (5, 2), (12, 1))
     ]
-    seen = _concat_constants(t, operator, (9 + shift, 11, 10), 1, signs) if _has_input(operator, 10) else None
+    seen = _concat_constants(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
     state, clip = t.file.tensors[operator.inputs[19]], 0.0 if operator.options is None else operator.options.real(1)
     if not 0 <= clip < np.inf:
         raise RefusedOperator(f"cell_clip={clip} is not supported")
@@ -125,7 +123,7 @@ def _loop(t: Translation, operator: TfliteOperator) -> None:
     for at in operator.inputs[1:]:
         first = t.tensor(at)
         zeros = first.values is not None and not first.values.any()
-        given.append("" if zeros else t.add_reshape(t.real(at), first.shape, (1, *first.shape)))
+        given.append("" if zeros else t.reshape(t.real(at), first.shape, (1, *first.shape)))
     wanted = [at for at in rest if any(at in other.inputs for other in t.file.operators) or at in t.file.outputs]
     made = [t.fresh(f"{name}_states"), *(each for _ in wanted for each in ("", t.fresh(f"{name}_cells")))]
     t.emit_many(cell.kind, given, made, **attributes)
@@ -167,13 +165,10 @@ def _bidirectional(
     merged, count = flag(operator, merge), len(operator.inputs)
     if count <= max(backward) or len(operator.outputs) != 2 - merged:
         raise operator.arity_error()
-    if any(_has_input(operator, at) for at in range(unsupported, count)):
+    if any(_has(operator, at) for at in range(unsupported, count)):
         raise RefusedOperator("its auxiliary input is not supported")
     made = []
-    for places, x, direction in (
-        (forward, 0, "forward"),
-        (backward, auxiliary if _has_input(operator, auxiliary) else 0, "reverse"),
-    ):
+    for places, x, direction in ((forward, 0, "forward"), (backward, auxiliary if _has(operator, auxiliary) else 0, "reverse")):
         inputs = tuple(operator.inputs[at] for at in (x, *places))
         made.append(cell(t, replace(operator, inputs=inputs), flag(operator, *time_major), direction))
     for output, states in zip(operator.outputs, [made] if merged else [[each] for each in made], strict=True):
@@ -207,8 +202,7 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
-    """Add an SVDF. Inputs: x (1, inputs); feature weights (F, inputs) and time weights (F, steps); biases (F / rank); state of
-    the last steps.
+    """Inputs: x (1, inputs); feature weights (F, inputs), time weights (F, steps); biases (F / rank); last steps.
 
     Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """
@@ -229,18 +223,18 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
         made = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{name}_features"), transB=1)
         if t.file.tensors[state].is_quantized:
             made = t.in_grid(state, made)
-        rows = t.add_reshape(old, (1, count * length), (1, count, length))
+        rows = t.reshape(old, (1, count * length), (1, count, length))
         bounds = [t.constant(f"{name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))]
         kept = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
-        joined = t.emit("Concat", [*kept, t.add_reshape(made, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
-        return t.add_reshape(joined, (1, count, length), (1, count * length))
+        joined = t.emit("Concat", [*kept, t.reshape(made, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
+        return t.reshape(joined, (1, count, length), (1, count * length))
 
     def summed(output: str) -> None:
         given = [
             t.emit("Reshape", [last, t.constant(f"{name}_shape", np.array([1, count, 1, length]))], t.fresh(f"{name}_rows"))
         ]
         given.append(t.parameter(t.tensor(steps), lambda values: values.reshape(units, rank, 1, length), 0))
-        if _has_input(operator, 3):
+        if _has(operator, 3):
             given.append(t.parameter(t.tensor(bias), lambda values: values, 0))
         made = t.emit("Conv", given, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
         t.emit("Reshape", [made, t.constant(f"{name}_shape", np.array([1, units]))], output)

@@ -111,15 +111,13 @@ class Translation:
         inner: str,
         **attributes: Any,
     ) -> None:
-        """Add a node whose result of `shape` (in the file's order) is reshaped to `wanted` and named `output`.
-
-        If the shapes differ, the intermediate result is named after `output` and `inner`.
-        """
+        """Add a node whose result of `shape` (file order) is reshaped to `wanted` as `output`; if the shapes differ, the
+        intermediate result is named after `output` and `inner`."""
         if tuple(shape) == tuple(wanted):
             self.emit(operator, inputs, output, **attributes)
         else:
             made = self.emit(operator, inputs, self.fresh(f"{output}_{inner}"), **attributes)
-            self.add_reshape(made, shape, wanted, output)
+            self.reshape(made, shape, wanted, output)
 
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Add a constant."""
@@ -173,7 +171,7 @@ class Translation:
                 self._real[index] = self._dequantize(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
             name = self._real[index]
         if len(tensor.shape) < rank:
-            name = self.add_reshape(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
+            name = self.reshape(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
         return name
 
     def _need_kind(self, tensor: TfliteTensor, truth: bool) -> None:
@@ -208,8 +206,7 @@ class Translation:
         return self.parameter(tensor, lambda stored: _to_channels_first(stored.reshape(shape)), axis)
 
     def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray], axis: int, name: str = "") -> str:
-        """Add a constant after `form`, with its scales along `axis` of the result: floats, or a DequantizeLinear of integers.
-        Add a constant after `form`, with its scales along `axis` of the result: floats, or a DequantizeLinear of integers."""
+        """Add a constant after `form`, with its scales along `axis` of the result: floats, or dequantized integers."""
         if tensor.values is None:
             raise RefusedOperator(f"'{tensor.name}' is computed at run time")
         name = name or tensor.name
@@ -294,7 +291,7 @@ class Translation:
             texts = [" x ".join(map(str, dims)) for dims in (tuple(shape), declared)]
             raise RefusedOperator(f"its result is {texts[0]}, but is declared as {texts[1]}")
 
-    def add_reshape(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
+    def reshape(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
         """Add a reshape of a tensor; both shapes in the order of the file."""
         if prod(shape) != prod(wanted):
             raise RefusedOperator(f"{prod(shape)} elements do not match the shape {' x '.join(map(str, wanted))}")

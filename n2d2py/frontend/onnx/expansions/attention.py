@@ -49,8 +49,7 @@ def _refuse_inputs(parts: Parts, inputs: tuple[int, ...], what: str) -> None:
 
 
 def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
-    """Add Softmax(scale * Q K' + bias) V for each head; `lengths` are those of Q and K, `mask` is the index of the key mask
-    input."""
+    """Add Softmax(scale * Q K' + bias) V for each head; `lengths` of Q and K, `mask` is the index of the key mask input."""
     (query, key, value), (length, others) = names, lengths
     heads = parts.attribute("num_heads")
     if not heads or any(size % heads for size in sizes):

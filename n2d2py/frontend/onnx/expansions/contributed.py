@@ -120,9 +120,7 @@ def _bias_add(parts: Parts) -> None:
 # ---- normalizations -----------------------------------------------------------------------------
 
 
-def add_layer_norm(
-    parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None
-) -> str:
+def layer_norm(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
     """Add LayerNormalization over the last axis, or, with `root`, division by the root mean square."""
     epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.proto.op_type else 1e-5))
 
@@ -146,7 +144,7 @@ def _simplified_norm(parts: Parts) -> None:
     rank, axis = len(parts.dims(0)), parts.attribute("axis", -1)
     if axis % rank != rank - 1 or parts.is_output_used(1):
         raise Unsupported("it normalizes more than the last axis, or its second output is used")
-    add_layer_norm(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
+    layer_norm(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
 
 
 @expands(_MICROSOFT + "SkipLayerNormalization", _MICROSOFT + "SkipSimplifiedLayerNormalization")
@@ -162,7 +160,7 @@ def _skip_norm(parts: Parts) -> None:
     if parts.is_output_used(3):
         x = parts.add("Identity", x, out=3)
     bias = parts.inputs[3] if not simple and parts.has(3) else ""
-    add_layer_norm(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
+    layer_norm(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
 
 
 @expands(_MICROSOFT + "EmbedLayerNormalization")
@@ -178,7 +176,7 @@ def _embed_norm(parts: Parts) -> None:
         raise Unsupported("the use of its mask output is not supported", "export the model without this optimization")
     if parts.is_output_used(2):
         x = parts.add("Identity", x, out=2)
-    add_layer_norm(parts, x, 3, names[5], names[6], out=0)
+    layer_norm(parts, x, 3, names[5], names[6], out=0)
 
 
 @expands(_MICROSOFT + "GroupNorm")

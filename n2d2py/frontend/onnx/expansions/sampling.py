@@ -65,7 +65,7 @@ def _reflect(x: _Real, low: float, high: float) -> _Real:
     return (rest + odd - rest * odd * 2) * span + low
 
 
-def _sampling_taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
+def _taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
     """Return the sampling positions around `x` and their weights (None: 1)."""
     if mode == "nearest":
         return [(x.apply("Round"), None)]
@@ -105,12 +105,12 @@ def _grid_sample(parts: Parts) -> None:
             x = x.clip(0, size - 1)
         elif padding == "reflection":
             x = _reflect(x, *ends)
-        per_axis.append(_mask_taps(_sampling_taps(x, mode), size, padding, ends))
+        per_axis.append(_mask(_taps(x, mode), size, padding, ends))
     flat = parts.reshape(parts.inputs[0], 0, dims[1], prod(sizes))
-    parts.reshape(_reduce_taps(parts, flat, sizes, places, per_axis), 0, dims[1], *grid[1:-1], out=0)
+    parts.reshape(_reduce(parts, flat, sizes, places, per_axis), 0, dims[1], *grid[1:-1], out=0)
 
 
-def _mask_taps(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
+def _mask(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
     """Return the taps with valid positions; with `padding` zeros, taps outside get weight 0."""
     found = []
     for place, weight in taps:
@@ -127,11 +127,8 @@ _Taps = list[tuple[_Real, _Real | None]]
 """Positions along an axis with their weights (None: 1)."""
 
 
-def _reduce_taps(
-    parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add"
-) -> str:
-    """Reduce the products of the taps of all axes of `flat` (1, C, prod(sizes)) to (1, C, places), by a sum or another
-    function."""
+def _reduce(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add") -> str:
+    """Reduce the products of all axes' taps of `flat` (1, C, prod(sizes)) to (1, C, places), by `combine`."""
     total = None
     for combination in product(*per_axis):
         index, weight = None, None
@@ -171,15 +168,10 @@ def _deform_conv(parts: Parts) -> None:
         own = parts.split(offsets, 0, [1] * groups)[group]
         axes = zip(parts.split(own, 2, [1, 1]), bases, image, strict=True)
         per_axis = [
-            _mask_taps(
-                _sampling_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"),
-                size,
-                "zeros",
-                (0, 0),
-            )
+            _mask(_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
             for moved, base, size in axes
         ]
-        made = _reduce_taps(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
+        made = _reduce(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
         if parts.has(4):
             mask = parts.split(parts.reshape(parts.inputs[4], groups, 1, places), 0, [1] * groups)[group]
             made = parts.add("Mul", made, mask)
@@ -226,11 +218,11 @@ def _pool_boxes(
         shape = (1, size[0], 1, samples[0], 1) if axis == 0 else (1, 1, size[1], 1, samples[1])
         at = length * _Real(parts, parts.constant("steps", steps.astype(np.float32).reshape(shape))) + low
         most = dims[2 + axis] - 1
-        known, taps = at.inside(-1, most + 1), _sampling_taps(at.clip(0, most), "linear")
+        known, taps = at.inside(-1, most + 1), _taps(at.clip(0, most), "linear")
         per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
     places, reduced = count * prod(size), prod(samples)
     combine = "Add" if mode == "avg" else "Max"
-    made = _reduce_taps(parts, flat, dims[2:], places * reduced, per_axis, combine)
+    made = _reduce(parts, flat, dims[2:], places * reduced, per_axis, combine)
     made = parts.reshape(made, dims[1], places, reduced)
     if parts.opset >= 18:
         made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, parts.constant("axis", np.array([2])), keepdims=0)
