@@ -97,7 +97,7 @@ class EthosUTarget(TfliteTarget):
         made = prepared.result
         assert isinstance(made, NpuModel)
         found = made.compiled
-        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.on_cpu}
+        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.cpu_ops}
         estimate = {"estimated by Vela": f"an inference on {prepared.request.parameters['Accelerator']}"}
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
@@ -119,7 +119,7 @@ class EthosUTarget(TfliteTarget):
         log.notice(
             "%s: %s operators left to the CPU; %s cycles, %s bytes of RAM, %s of flash (estimated by Vela)",
             request.parameters["Accelerator"],
-            compiled.on_cpu or "no",
+            compiled.cpu_ops or "no",
             f"{compiled.cycles:,}",
             f"{compiled.ram:,}",
             f"{compiled.flash:,}",

@@ -52,7 +52,7 @@ class Compiled:
     Attributes:
         model: the .tflite file for TFLite Micro; `NPU` replaces the operators that the NPU runs.
         codes: its kinds of operators, in the order of first use.
-        on_cpu: number of operators that the CPU runs.
+        cpu_ops: number of operators that the CPU runs.
         figures: Vela's estimate by the names of its summary.
         summary: that summary, as CSV.
         program: None if the CPU runs an operator.
@@ -60,7 +60,7 @@ class Compiled:
 
     model: bytes
     codes: tuple[str, ...]
-    on_cpu: int
+    cpu_ops: int
     figures: Mapping[str, str]
     summary: str
     program: Program | None
