@@ -23,7 +23,7 @@ from exports import machine  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target  # noqa: E402
-from n2d2py.exports.ncnn.runner import NcnnRunner, opened  # noqa: E402
+from n2d2py.exports.ncnn.runner import NcnnRunner, open_network  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs  # noqa: E402
 
 ROUNDS, WARM = 60, 5
@@ -42,7 +42,7 @@ def times(path: Path, calib: int) -> np.ndarray:
         folder = Path(text)
         target.write(prepared, folder)
         settings = NcnnRunner.settings
-        nets = [opened(folder, details, {**settings, "use_packing_layout": packed}) for packed in (True, False)]
+        nets = [open_network(folder, details, {**settings, "use_packing_layout": packed}) for packed in (True, False)]
     x = library.Mat(np.ascontiguousarray(graph.type(name).dequantize(stored[0]), np.float32)).clone()
     found = np.zeros((ROUNDS, len(nets)))
     for number in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Network files of other frameworks, by their endings, and models of other frameworks in memory."""
+"""Models of other frameworks: files by extension, and models in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.model import load_tflite
 
 Source = Path | onnx.ModelProto
-"""A network: its file, or ONNX in memory."""
+"""A network: its file, or an ONNX model in memory."""
 
 
 def load_model(
@@ -31,10 +31,9 @@ def load_model(
     encodings: Path | None = None,
     cut: Cut = WHOLE,
 ) -> OnnxModel:
-    """The model of an ONNX or TFLite file, or of ONNX in memory; what `load_onnx` and `load_tflite` raise.
+    """Return the model of an ONNX or TFLite file, or of ONNX in memory; errors as `load_onnx` and `load_tflite`.
 
-    `cut` names tensors that become inputs and outputs. `encodings`, of an ONNX file alone, is a file of AIMET that says how its
-    tensors are quantized.
+    `cut` names tensors that become inputs and outputs. `encodings` is an AIMET file, for ONNX only.
 
     Raises:
         N2D2Error: E315 encodings of a TFLite file.
@@ -48,10 +47,10 @@ def load_model(
 
 
 def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
-    """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module` with example inputs.
+    """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module`.
 
     Args:
-        example_inputs: a tensor or a tuple of tensors with batch 1; only of a module, which is exported in evaluation mode.
+        example_inputs: a tensor or a tuple of tensors with batch 1; only for a module, which is exported in evaluation mode.
 
     Raises:
         N2D2Error: E008 another type, example inputs that are missing or have no effect, a module that torch.onnx cannot export.
@@ -61,7 +60,7 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
         if example_inputs is None:
             what = f"the module {kind} has no example inputs"
             raise N2D2Error("E008", what, remedy="give example_inputs=(torch.zeros(1, ...),)")
-        return _exported(torch, model, example_inputs)
+        return _export_module(torch, model, example_inputs)
     if example_inputs is not None:
         what = f"example_inputs have no effect on {kind}"
         raise N2D2Error("E008", what, remedy="leave them out; only a torch.nn.Module needs them")
@@ -73,8 +72,8 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
     raise N2D2Error("E008", f"a model of type {type(model).__module__}.{kind} is not supported", remedy=remedy)
 
 
-def _exported(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
-    """A module as torch.onnx exports it: by its new exporter where onnxscript is installed."""
+def _export_module(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
+    """Export a module by torch.onnx, with its new exporter if onnxscript is installed."""
     inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     training, file, is_new = module.training, io.BytesIO(), find_spec("onnxscript") is not None
     try:

@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import check_lines
+from n2d2py.frontend.onnx.tensors import check_positions
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
@@ -64,7 +64,7 @@ def _from_onnx(a: Arrays) -> None:
     mode = node.attribute("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise Unsupported(f"mode={mode} is not supported")
-    check_lines(map(abs, [*begin, *end]))
+    check_positions(map(abs, [*begin, *end]))
     a.builder.guard_batch(node, 0, 0, "pads", begin[:1] == end[:1] == [0])
     padded = {axis for axis, amounts in enumerate(zip(begin, end, strict=True)) if any(amounts)}
     if x.image is not None and len(x.dims) == 4 and mode == "constant" and fill == 0 and padded:

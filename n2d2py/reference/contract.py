@@ -1,10 +1,10 @@
-"""Declaration of ONNX Runtime's version of an operator: a function that writes the ONNX nodes of a layer.
+"""Declaration of the ONNX form of an operator: a function that writes the ONNX nodes of a layer.
 
     @onnx_emitter("Concat")
     def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         writer.emit("Concat", node.inputs, output, axis=1)
 
-Plug-ins and the operators of this package say it alike. An operator without emitter is computed by NumPy.
+Plug-ins and built-in operators use the same declaration. NumPy computes an operator without emitter.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class NoOnnxForm(Exception):
-    """A layer cannot be written in ONNX; the text says which one and why."""
+    """A layer cannot be written in ONNX; the message has the layer and the reason."""
 
 
 class OnnxWriter:
-    """The model being written."""
+    """The model under construction."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -39,7 +39,7 @@ class OnnxWriter:
         self._names = set(graph.tensors)
 
     def fresh(self, stem: str) -> str:
-        """A name that starts with `stem` and that nothing else has."""
+        """Return an unused name that starts with `stem`."""
         name = numbered_name(stem, self._names.__contains__, first=1)
         self._names.add(name)
         return name
@@ -76,35 +76,35 @@ class OnnxWriter:
 
     @staticmethod
     def element(dtype: np.dtype | type) -> int:
-        """ONNX's number of a type of elements: `to` of Cast."""
+        """Return ONNX's number of an element type: `to` of Cast."""
         from onnx import helper
 
         return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
     def per_channel(self, values: np.ndarray, shape: Shape) -> str:
-        """An initializer (C) that broadcasts over the positions of a tensor of `shape`."""
+        """Add an initializer (C) that broadcasts over the positions of a tensor of `shape`."""
         return self.constant(np.asarray(values, np.float32).reshape(-1, *(1,) * (len(shape) - 2)))
 
     def weights(self, node: Node, ordered: Callable[[np.ndarray], np.ndarray] | None = None, axis: int | None = 0) -> str:
-        """The weights (O, ...) of a layer, which `ordered` puts into ONNX's order.
+        """Add the weights (O, ...) of a layer, in ONNX's order by `ordered`.
 
-        `axis`: where the outputs lie there; None: along no single axis. A writer that keeps integers has scales along it.
+        `axis`: output axis in that order, None if there is none; a QDQ writer has scales along it.
         """
         values = node.params["weights"]
         return self.constant(values if ordered is None else ordered(values), f"{node.name}_weights")
 
     def bias(self, node: Node) -> str:
-        """The bias (O) of a layer."""
+        """Add the bias (O) of a layer."""
         return self.constant(node.params["bias"], f"{node.name}_bias")
 
     def pad(self, x: str, pads: Pads, fill: float = 0.0, output: str | None = None) -> str:
-        """Write `fill` around the images of x, or a crop; return the tensor."""
+        """Write padding of `fill` around the images of x, or a crop; return the tensor."""
         top, left, bottom, right = pads
         amounts = self.constant([0, 0, top, left, 0, 0, bottom, right])
         return self.emit("Pad", [x, amounts, self.constant(fill)], output)
 
     def padded(self, x: str, pads: Pads, limit: tuple[int, int] | None, fill: float = 0.0) -> tuple[str, list[int]]:
-        """(tensor, pads attribute): pads that an attribute cannot hold are written as a Pad before.
+        """Return (tensor, pads attribute); pads that the attribute cannot express become a Pad before.
 
         `limit`: the attribute must stay below these (vertical, horizontal) amounts.
         """
@@ -115,7 +115,7 @@ class OnnxWriter:
         """Write y = function(x).
 
         Raises:
-            NoOnnxForm: for a function without ONNX form.
+            NoOnnxForm: the function has no ONNX form.
         """
         try:
             function.emit(self, x, y)
@@ -126,7 +126,7 @@ class OnnxWriter:
         """Write one layer with its activation.
 
         Raises:
-            NoOnnxForm: for an operator without ONNX form.
+            NoOnnxForm: the operator has no ONNX form.
         """
         if node.op.kind not in EMITTERS or len(node.outputs) != 1:
             raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) has no ONNX form")
@@ -139,17 +139,17 @@ class OnnxWriter:
 
 
 Emitter = Callable[[OnnxWriter, Node, str], None]
-"""Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
+"""Function that writes the ONNX nodes of one layer; the result is the tensor of the given name."""
 
 EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog")
-"""ONNX Runtime's versions of layers, by operator kind."""
+"""ONNX emitters by operator kind."""
 
 
 def onnx_emitter(*kinds: str) -> Callable[[Emitter], Emitter]:
-    """Decorator: makes an emitter responsible for the operators of these kinds.
+    """Return a decorator that registers an emitter for operators of these kinds.
 
     Raises:
-        InternalError: when another one has a kind.
+        InternalError: another emitter has a kind.
     """
 
     def declare(emitter: Emitter) -> Emitter:

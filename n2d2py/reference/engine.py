@@ -1,4 +1,4 @@
-"""Runs float networks on batches: ONNX Runtime where every layer has an ONNX form, NumPy elsewhere."""
+"""Execution of float networks on batches: ONNX Runtime if every layer has an ONNX form, else NumPy."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Batch = np.ndarray | Mapping[str, np.ndarray]
 
 
 class FloatEngine:
-    """The floating-point reference of a Graph; may be called from several threads.
+    """The floating-point reference of a Graph; thread-safe.
 
-    The stimuli of a network with states are calls one after the other, the first one after a reset.
+    The samples of a network with states are consecutive calls, the first one after a reset.
 
     Attributes:
-        taps: the tensors that `run` gives in addition to the outputs.
+        taps: the tensors that `run` returns in addition to the outputs.
         backend: "onnxruntime" or "numpy".
     """
 
     def __init__(self, graph: Graph, taps: Iterable[str] = (), *, threads: int = 2, dtype: type[np.floating] = np.float32):
-        """`dtype` float64 computes in double precision, always with NumPy."""
+        """Prepare the graph; `dtype` float64 computes in double precision, always with NumPy."""
         self.graph = graph
         self.taps = tuple(dict.fromkeys(taps))
         self._dtype = dtype
@@ -43,7 +43,7 @@ class FloatEngine:
         self.backend = "numpy" if self._session is None else "onnxruntime"
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Tensor name -> values (n, ...) of the outputs and taps for a batch (n, C, H, W); of the states that calls begin with too."""
+        """Return values (n, ...) by tensor name of the outputs, taps and initial states for a batch (n, C, H, W)."""
         graph = self.graph
         if not isinstance(batch, Mapping):
             batch = named_inputs(graph, batch)
@@ -66,7 +66,7 @@ class FloatEngine:
 
 
 class OnnxFileEngine:
-    """The user's original ONNX file, on ONNX Runtime: what an import is compared with.
+    """The user's original ONNX file on ONNX Runtime, as the reference of an import.
 
     Attributes:
         inputs, outputs: names in the file.
@@ -81,7 +81,7 @@ class OnnxFileEngine:
         self._types = {value.name: _TYPES.get(value.type, np.float32) for value in self._session.get_inputs()}
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Output name -> values for a batch in the file's own layout; a static batch of 1 is looped over."""
+        """Return values by output name for a batch in the file's own layout; a static batch of 1 runs sample by sample."""
         inputs = _as_mapping(batch, self.inputs, None)
         inputs = {name: array.astype(self._types[name], copy=False) for name, array in inputs.items()}
         count = len(next(iter(inputs.values())))
@@ -94,19 +94,19 @@ class OnnxFileEngine:
 
 
 def original_engine(path: str | Path, *, threads: int = 2) -> OnnxFileEngine:
-    """ONNX Runtime on the file `path`, unchanged.
+    """Return the unchanged file `path` on ONNX Runtime.
 
     Raises:
-        N2D2Error: E320 without ONNX Runtime, E321 when it refuses the file.
+        N2D2Error: E320 ONNX Runtime is missing, E321 it refuses the file.
     """
     return OnnxFileEngine(path, threads=threads)
 
 
 def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
-    """ONNX Runtime on a model, its path or its bytes; `path` is where it came from, `threads` 0 leaves their number to ONNX Runtime.
+    """Return an ONNX Runtime session of a model (path or bytes); `path` is its origin, `threads` 0 is the runtime's default.
 
     Raises:
-        N2D2Error: E320 without ONNX Runtime, E321 when it refuses the model.
+        N2D2Error: E320 ONNX Runtime is missing, E321 it refuses the model.
     """
     runtime = _runtime()
     if runtime is None:
@@ -119,7 +119,7 @@ def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
 
 
 _EXACT_PRODUCTS = ("session.x64quantprecision", "1")
-"""An entry of a session: without it ONNX Runtime saturates sums of two 8-bit products on x86 machines without VNNI
+"""Session entry that avoids saturation of two added 8-bit products on x86 machines without VNNI
 (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html)."""
 
 _TYPES = {
@@ -156,7 +156,7 @@ def _options(runtime: Any, threads: int) -> Any:
 
 
 def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
-    """A session of the graph, or None where NumPy must do it."""
+    """Return a session of the graph, or None if NumPy must run it."""
     runtime = _runtime()
     if runtime is None:
         log.notice(
@@ -169,9 +169,9 @@ def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
         log.detail("NumPy computes the float reference: %s", reason)
         return None
     options = _options(runtime, threads)
-    if is_quantized(graph):  # its fused integer kernels round elsewhere than the operators do
+    if is_quantized(graph):  # fused integer kernels round differently
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    # its Pad fusion makes pools that the runtime then refuses when a pad is as wide as the window
+    # Pad fusion creates pools that the runtime refuses if a pad is as wide as the window
     try:
         return runtime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=["Pad_Fusion"]
@@ -190,10 +190,10 @@ IR_VERSION = 8
 
 
 def to_onnx(graph: Graph, taps: Iterable[str] = ()) -> onnx.ModelProto:
-    """An ONNX model with the same inputs and outputs; `taps` names tensors that become outputs too.
+    """Return an ONNX model with the same inputs and outputs; `taps` names tensors that become outputs too.
 
     Raises:
-        NoOnnxForm: when a layer cannot be written.
+        NoOnnxForm: a layer cannot be written.
     """
     from onnx import helper  # late: NumPy runs INI files where it is not installed
 

@@ -1,4 +1,4 @@
-"""Runs a Graph with NumPy: the operators' own arithmetic, layer by layer."""
+"""Execution of a Graph with NumPy, layer by layer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from n2d2py.graph import Graph
 
 
 def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], keep: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """The network's outputs and the tensors named in `keep`, in the floating-point type of the inputs.
+    """Return the network's outputs and the tensors named in `keep`, in the floating-point type of the inputs.
 
-    `inputs` maps each network input to a batch (n, C, H, W); inputs of integers are cut to these. Other tensors are freed after
-    their
-    last reader.
+    `inputs` maps each network input to a batch (n, C, H, W); integer inputs are cast. Other tensors are freed after their last
+    use.
     """
     wanted = [*dict.fromkeys([*graph.outputs, *keep])]
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}

@@ -19,8 +19,8 @@ from support.target_layers import layer_by_layer
 
 from n2d2py.cli import main
 from n2d2py.exports import ExportRequest, find_target
-from n2d2py.exports.ncnn.arithmetic import AwayRescale, SummedRescale, sums_integers
-from n2d2py.exports.ncnn.file import TYPES, NetworkFile, real_numbers, real_weights_of
+from n2d2py.exports.ncnn.arithmetic import AwayRescale, SummedRescale, is_integer_layer
+from n2d2py.exports.ncnn.file import TYPES, NetworkFile, float_weights, real_numbers
 from n2d2py.exports.ncnn.layers import LOWERINGS
 from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.graph import Graph, Node, QuantGraph
@@ -131,7 +131,7 @@ def _typed(network: str) -> QuantGraph:
 @cache
 def _simulated(network: str) -> QuantGraph:
     """As a network that is loaded for ncnn."""
-    marked = with_target_forms({**NETWORKS, "lrn": REAL["lrn"]}[network](), sums_integers)
+    marked = with_target_forms({**NETWORKS, "lrn": REAL["lrn"]}[network](), is_integer_layer)
     graph, stimuli = insert_conversions(marked), branched_networks.data(24)
     options, ranges = QuantOptions(**OPTIONS, correct_bias=True), {"x": (-1.0, 1.0)}
     typed, _ = quantize(graph, collect(graph, [stimuli]).histograms, options, ranges, [stimuli])
@@ -366,7 +366,7 @@ def test_half_precision_without_real_weights_is_warned_of(network, caplog):
 
 
 def test_weights_of_half_precision_fill_whole_words():
-    assert len(real_weights_of(np.ones(3), True)) == 4 + 8 and len(real_numbers([1.0])) == 4
+    assert len(float_weights(np.ones(3), True)) == 4 + 8 and len(real_numbers([1.0])) == 4
 
 
 def _refused(graph: QuantGraph, **parameters) -> list[str]:

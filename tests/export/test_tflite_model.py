@@ -20,7 +20,7 @@ import n2d2py
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports import ExportRequest, find_target
-from n2d2py.exports.tflite.target import write_arrays_of_c
+from n2d2py.exports.tflite.target import write_c_arrays
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
@@ -316,7 +316,7 @@ def test_the_network_of_the_target_has_its_arithmetic():
 
 def test_the_array_is_the_file(tmp_path):
     data = bytes(range(256)) * 3 + b"end"
-    write_arrays_of_c(tmp_path, data, ())
+    write_c_arrays(tmp_path, data, ())
     (tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "model_data.h"\nint main(void) { fwrite(model_data, 1, model_data_len, stdout); return 0; }\n'
     )

@@ -10,7 +10,7 @@ from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx import batch_values
-from n2d2py.frontend.onnx.batch_values import refuse_mixed_stimuli
+from n2d2py.frontend.onnx.batch_values import refuse_mixed_samples
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.operators.activation import Activation
@@ -311,9 +311,9 @@ def test_outputs_that_say_something_of_single_stimuli(end, output, refused, mode
     made = model(f"float[N,4,3] x => {output}", body, **({"axes": np.array([2])} if "axes" in end else {}))
     if refused:
         with pytest.raises(N2D2Error, match="E310"):
-            refuse_mixed_stimuli(load_onnx(made))
+            refuse_mixed_samples(load_onnx(made))
     else:
-        refuse_mixed_stimuli(load_onnx(made))
+        refuse_mixed_samples(load_onnx(made))
 
 
 def test_models_too_large_to_run_twice_are_taken(model, monkeypatch):

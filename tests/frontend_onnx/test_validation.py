@@ -260,10 +260,10 @@ def test_a_call_that_does_not_end(call, ends, monkeypatch):
     """Only what ends the copy of the process counts: an exception comes again when the call is made."""
     monkeypatch.setattr(trial, "_SECONDS", 1)
     if ends:
-        trial.check_ends(call, "a node", Location("n.onnx"))
+        trial.check_terminates(call, "a node", Location("n.onnx"))
         return
     with pytest.raises(N2D2Error) as caught:
-        trial.check_ends(call, "a node", Location("n.onnx"))
+        trial.check_terminates(call, "a node", Location("n.onnx"))
     assert caught.value.code == "E317"
 
 
@@ -282,7 +282,7 @@ def test_a_bias_of_other_outputs(operator, shape, count, tmp_path):
 def test_onnx_is_not_left_alone_with_wild_numbers(tmp_path, monkeypatch):
     """Numbers beyond any shape are looked at in a copy of the process first."""
     seen = []
-    monkeypatch.setattr("n2d2py.frontend.onnx.validator.check_ends", lambda call, what, where: seen.append(what))
+    monkeypatch.setattr("n2d2py.frontend.onnx.validator.check_terminates", lambda call, what, where: seen.append(what))
     constants = {"r": np.array([1, 1, 2**40, 1])}
     with pytest.raises(N2D2Error):
         import_onnx(_written(tmp_path / "n.onnx", "y = Tile(x, r)", **constants))
@@ -302,7 +302,7 @@ def test_a_model_that_comes_back_is_made_once():
             raise ValueError("no model")
         return model
 
-    assert trial.limited(made, "a model", Location("n.onnx")) == model and not called
+    assert trial.run_limited(made, "a model", Location("n.onnx")) == model and not called
     with pytest.raises(ValueError):
-        trial.limited(lambda: made(True), "a model", Location("n.onnx"))
+        trial.run_limited(lambda: made(True), "a model", Location("n.onnx"))
     assert called == [1]

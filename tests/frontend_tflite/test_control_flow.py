@@ -45,7 +45,9 @@ def _graph(folder: Path, name: str, shapes: list, make: Callable[[Small, list[in
     outputs = make(m, inputs)
     path = folder / f"{name}.tflite"
     path.write_bytes(
-        m.file.packed(name, {f"i{at}": one for at, one in enumerate(inputs)}, {f"o{at}": one for at, one in enumerate(outputs)})
+        m.file.to_bytes(
+            name, {f"i{at}": one for at, one in enumerate(inputs)}, {f"o{at}": one for at, one in enumerate(outputs)}
+        )
     )
     return path
 

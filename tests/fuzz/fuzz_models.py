@@ -165,5 +165,5 @@ def tflite_models() -> list[tuple[str, bytes]]:
     found = []
     for name, make in {**CASES, **{f"real {name}": make for name, make in REALS.items()}}.items():
         made, output = make()
-        found.append((name, made.file.packed("main", {"x": made.x}, {"y": output})))
+        found.append((name, made.file.to_bytes("main", {"x": made.x}, {"y": output})))
     return found

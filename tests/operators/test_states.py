@@ -18,7 +18,7 @@ import n2d2py
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.frontend.onnx.states import fix_inputs, take_states
+from n2d2py.frontend.onnx.states import find_states, fix_inputs
 from n2d2py.quant.simulator import simulate
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime.simulator import load_simulator
@@ -27,7 +27,7 @@ from n2d2py.stages.options import LoadOptions
 
 def imported(path, states=""):
     model = load_onnx(path)
-    take_states(model, states)
+    find_states(model, states)
     return import_onnx(model), dict(model.states)
 
 
@@ -80,7 +80,7 @@ NAMES = {
 def test_pairs_that_names_make_plain(tmp_path, names, pairs):
     before, behind = names.split(":")
     model = load_onnx(recurrent(tmp_path / "net.onnx", "GRU", (before, behind)))
-    take_states(model, "")
+    find_states(model, "")
     assert model.states == pairs
 
 
@@ -88,7 +88,7 @@ def test_a_pair_of_other_shapes_is_none(tmp_path):
     model = onnx.load(recurrent(tmp_path / "net.onnx", "GRU"))
     model.graph.output[1].type.tensor_type.shape.dim[2].dim_value = 4
     loaded = load_onnx(model)
-    take_states(loaded, "")
+    find_states(loaded, "")
     assert not loaded.states
 
 

@@ -64,7 +64,7 @@ class Small:
         path = folder / name
         outputs = [outputs] if isinstance(outputs, int) else outputs
         ends = {f"output_{number}": index for number, index in enumerate(outputs)}
-        path.write_bytes(self.file.packed("main", {"x": self.x}, ends))
+        path.write_bytes(self.file.to_bytes("main", {"x": self.x}, ends))
         return path
 
 

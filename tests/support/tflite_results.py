@@ -30,7 +30,7 @@ def written(m: Small, folder: Path, outputs: int | Sequence[int], others: Mappin
     outputs = [outputs] if isinstance(outputs, int) else outputs
     path = folder / "m.tflite"
     ends = {f"output_{number}": index for number, index in enumerate(outputs)}
-    path.write_bytes(m.file.packed("main", {"x": m.x, **(others or {})}, ends))
+    path.write_bytes(m.file.to_bytes("main", {"x": m.x, **(others or {})}, ends))
     return path
 
 

@@ -1,1 +1,1 @@
-"""The export EthosU: a TFLite file compiled by Vela for Arm's Ethos-U."""
+"""EthosU export: a .tflite file compiled by Vela for Arm's Ethos-U."""

@@ -1,4 +1,4 @@
-"""The texts of an export for the Ethos-U: the program of the NPU in C, README."""
+"""Texts of an Ethos-U export: the NPU program in C, README."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from n2d2py.exports.writer import hex_rows, write_rendered
 
 
 def write_program(request: ExportRequest, program: Program, folder: Path) -> None:
-    """Write `src/NET_npu.h` and `src/NET_npu.c`: the constants, and a function that gives them to the driver of the NPU."""
+    """Write `src/NET_npu.h` and `src/NET_npu.c`: the constants, and a function that passes them to the NPU driver."""
     stem = identifier(request.graph.name).lower()
     regions = [program.regions[0], program.regions[1], *([program.regions[2]] if program.fast else [])]
     values = {
@@ -34,7 +34,7 @@ def write_program(request: ExportRequest, program: Program, folder: Path) -> Non
 
 
 def _ports(request: ExportRequest, program: Program) -> list[dict[str, object]]:
-    """The words of the header on each input and output."""
+    """Return the header comments of the inputs and outputs."""
     graph, found = request.graph, []
     for kind, names, offsets in (("INPUT", graph.inputs, program.inputs), ("OUTPUT", graph.outputs, program.outputs)):
         for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):

@@ -1,4 +1,4 @@
-"""The export EthosU as `-export EthosU` finds it."""
+"""Export target `-export EthosU`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from n2d2py.exports.ethosu.vela import Compiled, compile_model, missing_vela
 from n2d2py.exports.registry import register
 from n2d2py.exports.tflite.model import TfliteModel
 from n2d2py.exports.tflite.reference import with_reference
-from n2d2py.exports.tflite.target import TfliteTarget, write_arrays_of_c
+from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
@@ -50,35 +50,35 @@ PARAMETERS = Schema(
         Key("ModelArray", Kind.BOOL, True),
     ),
 )
-_OF_THE_FILE = {"IntegerIO": True, "Kernels": "Reference"}
-"""Of the .tflite file: the NPU computes the integers of TFLite's reference kernels."""
+_FILE_PARAMETERS = {"IntegerIO": True, "Kernels": "Reference"}
+"""Parameters of the .tflite file: the NPU computes the results of TFLite's reference kernels."""
 
 
 @dataclass(frozen=True)
 class NpuModel(TfliteModel):
-    """The file, and what Vela makes of it."""
+    """The file and its compiled form."""
 
     compiled: Compiled
 
 
 class EthosUTarget(TfliteTarget):
-    """The network for Arm's Ethos-U, compiled by Vela."""
+    """Target for Arm's Ethos-U, compiled by Vela."""
 
     name = "EthosU"
     parameters = PARAMETERS
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """The configuration file where nothing of it is asked for."""
+        """The configuration file has no effect if no entry of it is selected."""
         asked = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
         return {} if asked else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """With the arithmetic of the reference kernels."""
+        """Return the network with the arithmetic of the reference kernels."""
         return with_reference(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
-        """As for TFLite, and E705 in floating point, E721 without Vela, E802 where it fails."""
+        """Raise the errors of the TFLite target, E705 in floating point, E721 without Vela, E802 if Vela fails."""
         if request.graph.nodes and request.graph.bits != 8:
             text = f"the export EthosU supports 8-bit integers, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
@@ -88,21 +88,21 @@ class EthosUTarget(TfliteTarget):
         if len(named) == 1:
             text = f"{named[0]} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
             return Prepared(request, [N2D2Error("E705", text, remedy="give both, or neither")])
-        given = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_OF_THE_FILE}
+        given = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_FILE_PARAMETERS}
         made = super().prepare(replace(request, parameters=given))
-        return made if made.problems else Prepared.of(made.request, partial(_compiled, made.result, _options(given)))
+        return made if made.problems else Prepared.of(made.request, partial(_compile, made.result, _options(given)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """As for TFLite, with the figures of Vela for the report."""
+        """Return the details of the TFLite target, and Vela's figures for the report."""
         made = prepared.result
         assert isinstance(made, NpuModel)
         found = made.compiled
-        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.left}
+        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.cpu_ops}
         estimate = {"estimated by Vela": f"an inference on {prepared.request.parameters['Accelerator']}"}
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Write the model before and after Vela, its array of C, the program of the NPU, Vela's figures and a README."""
+        """Write the model before and after Vela, its C array, the NPU program, Vela's figures and a README."""
         request, made = prepared.request, prepared.result
         assert isinstance(made, NpuModel)
         self.write_model(prepared, folder)
@@ -110,7 +110,7 @@ class EthosUTarget(TfliteTarget):
         stem = model_file(name, "tflite").removesuffix(".tflite")
         (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
         if request.parameters["ModelArray"]:
-            write_arrays_of_c(folder, compiled.model, compiled.codes)
+            write_c_arrays(folder, compiled.model, compiled.codes)
         if compiled.program is not None:
             write_program(request, compiled.program, folder)
         (folder / "statistics").mkdir(exist_ok=True)
@@ -119,19 +119,19 @@ class EthosUTarget(TfliteTarget):
         log.notice(
             "%s: %s operators left to the CPU; %s cycles, %s bytes of RAM, %s of flash (estimated by Vela)",
             request.parameters["Accelerator"],
-            compiled.left or "no",
+            compiled.cpu_ops or "no",
             f"{compiled.cycles:,}",
             f"{compiled.ram:,}",
             f"{compiled.flash:,}",
         )
 
 
-def _compiled(made: TfliteModel, options: list[str]) -> NpuModel:
+def _compile(made: TfliteModel, options: list[str]) -> NpuModel:
     return NpuModel(made.data, made.codes, made.index, compile_model(made.data, options))
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:
-    """Vela's command line of the export parameters."""
+    """Return Vela's command line for the export parameters."""
     words = ["--accelerator-config", given["Accelerator"], "--optimise", given["VelaOptimise"]]
     if given["VelaSystemConfig"] or given["VelaMemoryMode"]:
         words += ["--config", given["VelaConfig"]]

@@ -1,4 +1,4 @@
-"""Vela, Arm's compiler for the Ethos-U: from a .tflite file to what the NPU runs."""
+"""Vela, Arm's compiler for the Ethos-U: from a .tflite file to an NPU program."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.tflite.file import need_schema
 
 NPU = "ETHOS_U"
-"""The operator of a compiled file that the NPU runs, in the letters of the built-in ones."""
+"""The custom operator of a compiled file that the NPU runs, spelled as built-in ones."""
 _CUSTOM = b"ethos-u"
 _KIB = 1024
 
 
 @dataclass(frozen=True)
 class Program:
-    """A network that runs on the NPU alone.
+    """A network that runs entirely on the NPU.
 
     Attributes:
-        commands: what the driver is given, its own header included.
+        commands: command stream with the driver's header.
         weights: the constants, compressed.
-        arena: bytes of the memory with the inputs, the outputs and all between them.
-        fast: bytes of the faster memory next to it; 0 where there is none.
-        regions: for the constants, the arena and the faster memory, the number by which the commands know them.
-        inputs, outputs: places in the arena, in the order of the network.
+        arena: bytes of the memory for inputs, outputs and intermediate tensors.
+        fast: bytes of the separate fast memory; 0 if there is none.
+        regions: region numbers of the constants, the arena and the fast memory in the command stream.
+        inputs, outputs: offsets in the arena, in the order of the network.
     """
 
     commands: bytes
@@ -47,46 +47,46 @@ class Program:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A model as Vela compiled it.
+    """A model compiled by Vela.
 
     Attributes:
-        model: the .tflite file for TFLite Micro, where `NPU` stands for the operators that the NPU runs.
-        codes: the kinds of operators in it, in the order in which they are first used.
-        left: number of operators that the CPU runs.
+        model: the .tflite file for TFLite Micro; `NPU` replaces the operators that the NPU runs.
+        codes: its kinds of operators, in the order of first use.
+        cpu_ops: number of operators that the CPU runs.
         figures: Vela's estimate by the names of its summary.
         summary: that summary, as CSV.
-        program: None where the CPU runs an operator.
+        program: None if the CPU runs an operator.
     """
 
     model: bytes
     codes: tuple[str, ...]
-    left: int
+    cpu_ops: int
     figures: Mapping[str, str]
     summary: str
     program: Program | None
 
     def number(self, name: str) -> float:
-        """A figure of the summary."""
+        """Return a figure of the summary."""
         return float(self.figures[name])
 
     @property
     def cycles(self) -> int:
-        """Estimated cycles of the NPU for one inference."""
+        """Return the estimated NPU cycles of one inference."""
         return round(self.number("cycles_total"))
 
     @property
     def ram(self) -> int:
-        """Bytes of SRAM and DRAM."""
+        """Return the bytes of SRAM and DRAM."""
         return round((self.number("sram_memory_used") + self.number("dram_memory_used")) * _KIB)
 
     @property
     def flash(self) -> int:
-        """Bytes of flash."""
+        """Return the bytes of flash."""
         return round((self.number("on_chip_flash_memory_used") + self.number("off_chip_flash_memory_used")) * _KIB)
 
 
 def missing_vela() -> N2D2Error | None:
-    """E721 without Vela or the schema of .tflite files."""
+    """Return E721 if Vela or the .tflite schema is missing; else None."""
     if find_spec("ethosu") and find_spec("ai_edge_litert"):
         return None
     text = "Vela, Arm's compiler for Ethos-U, or the package ai-edge-litert is not installed"
@@ -94,15 +94,15 @@ def missing_vela() -> N2D2Error | None:
 
 
 def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
-    """The compiled form of a .tflite file.
+    """Return the compiled form of a .tflite file.
 
     Raises:
-        N2D2Error: E802 with what Vela says where it fails.
+        N2D2Error: E802 with Vela's message if it fails.
     """
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as name:
         folder = Path(name)
         (folder / "model.tflite").write_bytes(data)
-        _run(folder, options)
+        _run_vela(folder, options)
         model = (folder / "out" / "model_vela.tflite").read_bytes()
         (table,) = (folder / "out").glob("*_summary_*.csv")
         summary = table.read_text(encoding="utf-8")
@@ -111,12 +111,12 @@ def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
         left = sum(code != NPU for code in codes)
         program = None
         if codes == [NPU]:
-            _run(folder, [*options, "--output-format", "raw"])
-            program = _program(folder / "out" / "model_vela.npz")
+            _run_vela(folder, [*options, "--output-format", "raw"])
+            program = _read_program(folder / "out" / "model_vela.npz")
     return Compiled(model, tuple(dict.fromkeys(codes)), left, figures, summary, program)
 
 
-def _run(folder: Path, options: Sequence[str]) -> None:
+def _run_vela(folder: Path, options: Sequence[str]) -> None:
     words = [sys.executable, "-m", "ethosu.vela", "model.tflite", "--output-dir", "out", *options]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -126,7 +126,7 @@ def _run(folder: Path, options: Sequence[str]) -> None:
 
 
 def _operators(data: bytes) -> list[str]:
-    """The kind of each operator of a file."""
+    """Return the kind of each operator of a file."""
     schema = need_schema()
     model = schema.Model.GetRootAs(data, 0)
     names = {value: name for name, value in vars(schema.BuiltinOperator).items() if not name.startswith("_")}
@@ -139,8 +139,8 @@ def _operators(data: bytes) -> list[str]:
     return [codes[graph.Operators(index).OpcodeIndex()] for index in range(graph.OperatorsLength())]
 
 
-def _program(path: Path) -> Program:
-    with np.load(path) as made:  # what holds objects is not read
+def _read_program(path: Path) -> Program:
+    with np.load(path) as made:  # object arrays are not read
         one: Any = {name: made[name] for name in made.files if not name.endswith("_quantization")}
     return Program(
         one["cmd_data"].tobytes(),

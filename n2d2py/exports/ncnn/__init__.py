@@ -1,1 +1,1 @@
-"""The export NCNN: the integers of the tool, or real numbers, as the .param and .bin files of ncnn."""
+"""NCNN export: the tool's integers, or a float network, as ncnn's .param and .bin files."""

@@ -1,4 +1,4 @@
-"""A typed network with the arithmetic of ncnn on x86-64 processors with fused multiply-adds.
+"""Quantized network with the arithmetic of ncnn on x86-64 processors with fused multiply-adds.
 
 =====================  ==============================================================================================
 convolution            v = fma(float32(sum), 1 / (i w), bias), then the activation; i, w: the scales of input and weights that
@@ -28,50 +28,50 @@ _HALF = np.float32(0.5)
 
 
 def with_ncnn(graph: QuantGraph) -> QuantGraph:
-    """The network whose int8 layers compute what ncnn computes."""
+    """Return the network with int8 layers that compute ncnn's results."""
     return replace(graph, nodes=[_layer(graph, node) for node in graph.nodes])
 
 
-def sums_integers(node: Node | QuantNode) -> bool:
-    """True if ncnn can compute a layer in 8-bit integers: of the convolutions of groups, those with one output for each."""
+def is_integer_layer(node: Node | QuantNode) -> bool:
+    """True if ncnn can compute a layer in 8-bit integers; a grouped convolution needs one output for each group."""
     if node.op.kind == "Conv":
         return len(node.inputs) == 1 and (node.op.groups == 1 or node.op.groups == len(node.params["weights"]))
     return node.op.kind == "Fc"
 
 
-def inverse(scales: np.ndarray) -> np.ndarray:
-    """1 / scale as float32; 0 stays 0, which ncnn takes for a channel of zeros."""
+def inverse_scales(scales: np.ndarray) -> np.ndarray:
+    """Return 1 / scale as float32; 0 stays 0, which ncnn interprets as a channel of zeros."""
     return np.divide(1.0, scales, out=np.zeros(len(scales)), where=scales != 0).astype(np.float32)
 
 
 def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
     x, kind = graph.type(node.inputs[0]), graph.type(node.output)
-    if isinstance(node.form, Weighted) and sums_integers(node) and not x.zero_point and not kind.zero_point:
+    if isinstance(node.form, Weighted) and is_integer_layer(node) and not x.zero_point and not kind.zero_point:
         real = real_weights(graph, node)
-        weights = inverse(np.broadcast_to(real.scales, len(real.bias))) * inverse(np.array([x.scale]))
+        weights = inverse_scales(np.broadcast_to(real.scales, len(real.bias))) * inverse_scales(np.array([x.scale]))
         steps = np.divide(np.float32(1), weights, out=np.zeros_like(weights), where=weights != 0)
-        ends = float(inverse(np.array([kind.scale]))[0]), real.bias, steps, real.real_bias
+        ends = float(inverse_scales(np.array([kind.scale]))[0]), real.bias, steps, real.real_bias
         return replace(node, rescale=SummedRescale(node.rescaling.effective(), *ends, fused=node.op.kind == "Conv"))
     if isinstance(node.op, Convert) and x.is_float and not kind.is_float:
-        return replace(node, rescale=AwayRescale(inverse(np.array([kind.scale]))))
+        return replace(node, rescale=AwayRescale(inverse_scales(np.array([kind.scale]))))
     return node
 
 
 @dataclass(frozen=True, eq=False)
 class AwayRescale(FloatRescale):
-    """float32(real) * factor, a half rounded away from zero."""
+    """float32(real) * factor, ties rounded away from zero."""
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        return _away(self.real(acc, axis), low, high)
+        return _round_away(self.real(acc, axis), low, high)
 
 
 @dataclass(frozen=True, eq=False)
 class SummedRescale(FloatRescale):
-    """float32(acc - bias) * step + real bias, which is the real result; times `scale`, a half rounded away from zero.
+    """The real result float32(acc - bias) * step + real bias, times `scale`, ties rounded away from zero.
 
     Attributes:
         biases, steps, real_biases: (O), int64 and float32.
-        fused: whether the product is not rounded before the bias is added.
+        fused: True if the product is not rounded before the bias is added.
     """
 
     scale: float
@@ -90,9 +90,9 @@ class SummedRescale(FloatRescale):
         return ((products if self.fused else products.astype(np.float32)) + shifts).astype(np.float32)
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        return _away(self.real(acc, axis) * np.float32(self.scale), low, high)
+        return _round_away(self.real(acc, axis) * np.float32(self.scale), low, high)
 
 
-def _away(real: np.ndarray, low: int, high: int) -> np.ndarray:
+def _round_away(real: np.ndarray, low: int, high: int) -> np.ndarray:
     whole = np.where(real < 0, np.ceil(real - _HALF), np.floor(real + _HALF))
     return np.clip(whole, low, high).astype(np.int64)

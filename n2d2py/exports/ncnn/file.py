@@ -1,4 +1,4 @@
-"""The two files of a network of ncnn: layers and blobs as text or binary (.param), the numbers of the layers (.bin).
+"""The two files of an ncnn network: layers and blobs as text or binary (.param), weights (.bin).
 
 The formats are those of ncnn's wiki, `param-and-model-file-structure`.
 """
@@ -19,7 +19,7 @@ _HALF, _INT8 = 0x01306B47, 0x000D4B38
 """Tag before 16-bit and 8-bit numbers; before float32 it is 0."""
 _ARRAY, _END = -23300, -233
 _NAME_LENGTH = 200
-"""Bytes of a name, without what is added to it; ncnn reads 255."""
+"""Largest length of a name in bytes, without suffixes; ncnn reads 255."""
 
 _TYPES = """
     AbsVal=0 Concat=5 Convolution=6 Crop=7 Deconvolution=8 ELU=11 Flatten=14 InnerProduct=15 Input=16 LRN=18
@@ -28,7 +28,7 @@ _TYPES = """
     HardSigmoid=65 SELU=66 HardSwish=67 Noop=68 PixelShuffle=69 Mish=71 Swish=73 Softplus=77 GELU=80
     """
 TYPES = {name: int(number) for name, number in (pair.split("=") for pair in _TYPES.split())}
-"""The number of a layer in a binary .param file (layer_type_enum.h of ncnn, to whose end new layers are added)."""
+"""Layer numbers in a binary .param file (layer_type_enum.h of ncnn, to which new layers are appended)."""
 
 Value = int | float | Sequence[int] | Sequence[float]
 
@@ -38,8 +38,8 @@ class NcnnLayer:
     """A line of the .param file.
 
     Attributes:
-        parameters: by number; a parameter that has its default may be left out.
-        weights: what the layer has in the .bin file, in the order of reading.
+        parameters: by number; parameters with default values may be absent.
+        weights: data of the layer in the .bin file, in the order of reading.
     """
 
     type: str
@@ -51,7 +51,7 @@ class NcnnLayer:
 
 
 class NetworkFile:
-    """A network being written: each blob has one writer, and in the end one reader."""
+    """A network under construction: each blob has one producer and finally one consumer."""
 
     def __init__(self) -> None:
         self._layers: list[NcnnLayer] = []
@@ -59,8 +59,8 @@ class NetworkFile:
         self._blobs: set[str] = set()
 
     def blob(self, name: str) -> str:
-        """A new blob, named `name` or much like it."""
-        return _fresh(name, self._blobs)
+        """Return a new blob, named after `name`."""
+        return _unique(name, self._blobs)
 
     def layer(
         self,
@@ -71,12 +71,12 @@ class NetworkFile:
         parameters: Mapping[int, Value] | None = None,
         weights: Iterable[bytes] = (),
     ) -> None:
-        """Add a layer; the name of another layer is given a number."""
+        """Add a layer; a duplicate name gets a number."""
         given = dict(sorted((parameters or {}).items()))
-        self._layers.append(NcnnLayer(kind, _fresh(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights)))
+        self._layers.append(NcnnLayer(kind, _unique(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights)))
 
-    def finished(self, outputs: Sequence[str]) -> NcnnNetwork:
-        """The network. Blobs that several layers read, or that are an output too, are split, as ncnn demands."""
+    def finish(self, outputs: Sequence[str]) -> NcnnNetwork:
+        """Return the network; blobs with several consumers, or one and an output, get a Split, as ncnn requires."""
         readers: dict[str, int] = {}
         for layer in self._layers:
             for name in layer.inputs:
@@ -91,76 +91,76 @@ class NetworkFile:
             for name in shared:
                 waiting[name] = [self.blob(f"{name}_splitncnn_{number}") for number in range(readers[name])]
                 parts = (*([name] if name in outputs else []), *waiting[name])
-                layers.append(NcnnLayer("Split", _fresh(f"split_{name}", self._names), (made[name],), parts))
+                layers.append(NcnnLayer("Split", _unique(f"split_{name}", self._names), (made[name],), parts))
         return NcnnNetwork(tuple(layers))
 
 
 @dataclass(frozen=True)
 class NcnnNetwork:
-    """The layers in the order of their execution."""
+    """The layers in execution order."""
 
     layers: tuple[NcnnLayer, ...]
 
     @property
     def blobs(self) -> list[str]:
-        """The blobs in the order of their numbers."""
+        """Return the blobs in the order of their numbers."""
         return [name for layer in self.layers for name in layer.outputs]
 
     @property
     def types(self) -> list[str]:
-        """The types of layers, each once."""
+        """Return the types of layers, each once."""
         return list(dict.fromkeys(layer.type for layer in self.layers))
 
     def text(self) -> str:
-        """The .param file."""
+        """Return the .param file."""
         lines = [str(MAGIC), f"{len(self.layers)} {len(self.blobs)}"]
         for layer in self.layers:
             words = [f"{layer.type:<24}", f"{layer.name:<24}", str(len(layer.inputs)), str(len(layer.outputs))]
             words += [*layer.inputs, *layer.outputs]
-            words += [_assignment(number, value) for number, value in layer.parameters.items()]
+            words += [_parameter_text(number, value) for number, value in layer.parameters.items()]
             lines.append(" ".join(words))
         return "\n".join(lines) + "\n"
 
     def binary(self) -> bytes:
-        """The .param.bin file: the same without names."""
+        """Return the .param.bin file: the same without names."""
         numbers = {name: number for number, name in enumerate(self.blobs)}
         parts = [struct.pack("<3i", MAGIC, len(self.layers), len(numbers))]
         for layer in self.layers:
             ports = [numbers[name] for name in (*layer.inputs, *layer.outputs)]
             head = [TYPES[layer.type], len(layer.inputs), len(layer.outputs), *ports]
             parts.append(struct.pack(f"<{len(head)}i", *head))
-            parts += [_packed(number, value) for number, value in layer.parameters.items()]
+            parts += [_parameter_bytes(number, value) for number, value in layer.parameters.items()]
             parts.append(struct.pack("<i", _END))
         return b"".join(parts)
 
     def weights(self) -> bytes:
-        """The .bin file."""
+        """Return the .bin file."""
         return b"".join(part for layer in self.layers for part in layer.weights)
 
 
 def real_numbers(values: np.ndarray | Sequence[float]) -> bytes:
-    """float32 as biases and scales are stored."""
+    """Return float32 bytes of biases and scales."""
     return np.ascontiguousarray(values, "<f4").tobytes()
 
 
-def real_weights_of(values: np.ndarray, half: bool) -> bytes:
-    """Real weights: what they are, then they themselves, in whole words."""
+def float_weights(values: np.ndarray, half: bool) -> bytes:
+    """Return the bytes of float weights, padded to whole words, after their type tag."""
     if not half:
         return struct.pack("<I", 0) + real_numbers(values)
-    return struct.pack("<I", _HALF) + _whole(np.ascontiguousarray(values, "<f2").tobytes())
+    return struct.pack("<I", _HALF) + _pad_to_word(np.ascontiguousarray(values, "<f2").tobytes())
 
 
 def integer_weights(values: np.ndarray) -> bytes:
-    """Weights of int8."""
-    return struct.pack("<I", _INT8) + _whole(np.ascontiguousarray(values, np.int8).tobytes())
+    """Return the bytes of int8 weights."""
+    return struct.pack("<I", _INT8) + _pad_to_word(np.ascontiguousarray(values, np.int8).tobytes())
 
 
-def _whole(data: bytes) -> bytes:
+def _pad_to_word(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _fresh(name: str, taken: set[str]) -> str:
-    """A name without blanks that is not taken yet, not even as an identifier of C."""
+def _unique(name: str, taken: set[str]) -> str:
+    """Return an unused name without blanks, also unique as a C identifier."""
     stem = re.sub(r"\s", "_", name).encode()[:_NAME_LENGTH].decode(errors="ignore") or "_"
     found = numbered_name(stem, lambda given: identifier(given) in taken)
     taken.add(identifier(found))
@@ -168,26 +168,26 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def identifier(name: str) -> str:
-    """The name as part of an identifier of C."""
+    """Return the name as part of a C identifier."""
     return re.sub(r"[^0-9A-Za-z_]", "_", name)
 
 
-def _assignment(number: int, value: Value) -> str:
+def _parameter_text(number: int, value: Value) -> str:
     if isinstance(value, (int, float)):
-        return f"{number}={_number(value)}"
-    return f"{_ARRAY - number}=" + ",".join([str(len(value)), *map(_number, value)])
+        return f"{number}={_number_text(value)}"
+    return f"{_ARRAY - number}=" + ",".join([str(len(value)), *map(_number_text, value)])
 
 
-def _number(value: int | float) -> str:
-    """Real numbers have a point, by which ncnn knows them."""
+def _number_text(value: int | float) -> str:
+    """Return the text of a number; floats have a decimal point, by which ncnn recognizes them."""
     return format(value, ".8e") if isinstance(value, float) else str(value)
 
 
-def _packed(number: int, value: Value) -> bytes:
+def _parameter_bytes(number: int, value: Value) -> bytes:
     if isinstance(value, (int, float)):
-        return struct.pack("<i", number) + _word(value)
-    return struct.pack("<2i", _ARRAY - number, len(value)) + b"".join(map(_word, value))
+        return struct.pack("<i", number) + _word_bytes(value)
+    return struct.pack("<2i", _ARRAY - number, len(value)) + b"".join(map(_word_bytes, value))
 
 
-def _word(value: int | float) -> bytes:
+def _word_bytes(value: int | float) -> bytes:
     return struct.pack("<f" if isinstance(value, float) else "<i", value)

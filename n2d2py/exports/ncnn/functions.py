@@ -1,4 +1,4 @@
-"""Functions of single values as layers of ncnn, and the limits of integers as the functions that they stand for."""
+"""Element-wise functions as ncnn layers, and integer limits as clamps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Unary:
     """A layer of one input without weights.
 
     Attributes:
-        fused: as activation of a convolution: its type and its numbers; None where it cannot be one.
+        fused: type and parameters as activation of a convolution; None if it cannot be fused.
     """
 
     type: str
@@ -46,8 +46,8 @@ _PLAIN = {
 """Functions without attributes."""
 
 
-def limited(low: float, high: float) -> list[Unary]:
-    """min(max(x, low), high)."""
+def clamp_layers(low: float, high: float) -> list[Unary]:
+    """Return the layers of min(max(x, low), high)."""
     if low == -inf and high == inf:
         return []
     if low == 0 and high == inf:
@@ -56,31 +56,31 @@ def limited(low: float, high: float) -> list[Unary]:
     return [Unary("Clip", limits, (3, (float(low), float(high))) if len(limits) == 2 else None)]
 
 
-def limits_of(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Unary]:
-    """Limits of the results of an integer layer.
+def limit_layers(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Unary]:
+    """Return the limits of an integer layer's results as layers.
 
-    `saturates`: to the ends of their type too, as what reads them does not.
+    `saturates`: also limit to the ends of their type, since the consumers do not.
     """
     kind = graph.type(node.output)
     low, high = node.clamp or (kind.qmin, kind.qmax)
     above = saturates or high < kind.qmax
     below = saturates or low > kind.qmin or (not kind.signed and kind.zero_point == 0)
-    return limited(
+    return clamp_layers(
         kind.scale * (low - kind.zero_point) if below else -inf, kind.scale * (high - kind.zero_point) if above else inf
     )
 
 
-def steps_of(function: FunctionRow) -> list[Unary] | None:
-    """The layers of a function; None where ncnn has none."""
+def function_layers(function: FunctionRow) -> list[Unary] | None:
+    """Return the layers of a function; None if ncnn has none."""
     if type(function) is FUNCTIONS.get(function.kind) and function.kind in _PLAIN:
         return [_PLAIN[function.kind]]
     if isinstance(function, Clip):
-        return limited(function.low, function.high)
+        return clamp_layers(function.low, function.high)
     if isinstance(function, LeakyRectifier):
         slope = float(function.slope)
-        return [Unary("ReLU", {0: slope}, (2, (slope,))), *limited(-inf, function.high)]
+        return [Unary("ReLU", {0: slope}, (2, (slope,))), *clamp_layers(-inf, function.high)]
     if isinstance(function, Tanh):
-        return [*([] if function.alpha == 1 else [scaled(function.alpha)]), Unary("TanH")]
+        return [*([] if function.alpha == 1 else [scale_layer(function.alpha)]), Unary("TanH")]
     if isinstance(function, HardSigmoid):
         return [Unary("HardSigmoid", {0: float(function.gain), 1: float(function.shift)})]
     if isinstance(function, HardSwish) and function.high == 1:
@@ -95,16 +95,16 @@ def steps_of(function: FunctionRow) -> list[Unary] | None:
     return None
 
 
-def scaled(factor: float) -> Unary:
-    """x * factor."""
+def scale_layer(factor: float) -> Unary:
+    """Return the layer of x * factor."""
     return Unary("BinaryOp", {0: 2, 1: 1, 2: float(factor)})
 
 
-def shifted(offset: float) -> Unary:
-    """x + offset."""
+def shift_layer(offset: float) -> Unary:
+    """Return the layer of x + offset."""
     return Unary("BinaryOp", {0: 0, 1: 1, 2: float(offset)})
 
 
-def rounded(scale: float) -> list[Unary]:
-    """The multiple of `scale` that is next to x, an even one between two."""
-    return [scaled(1 / scale), Unary("UnaryOp", {0: 18}), scaled(scale)]
+def rounding_layers(scale: float) -> list[Unary]:
+    """Return the layers that round to a multiple of `scale`, ties to even."""
+    return [scale_layer(1 / scale), Unary("UnaryOp", {0: 18}), scale_layer(scale)]

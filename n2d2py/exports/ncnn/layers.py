@@ -1,4 +1,4 @@
-"""The layers as layers of ncnn, by operator kind: integers in convolutions and fully connected layers, real numbers elsewhere."""
+"""Layers as ncnn layers, by operator kind: integers in convolutions and fully connected layers, floats elsewhere."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.exports.ncnn.arithmetic import inverse
-from n2d2py.exports.ncnn.file import NetworkFile, Value, integer_weights, real_numbers, real_weights_of
-from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shifted, steps_of
+from n2d2py.exports.ncnn.arithmetic import inverse_scales
+from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_weights, real_numbers
+from n2d2py.exports.ncnn.functions import Unary, function_layers, limit_layers, rounding_layers, scale_layer, shift_layer
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
@@ -24,7 +24,7 @@ _SCALES, _REQUANTIZED = 1, 101
 
 
 class NoNcnnForm(Exception):
-    """A layer cannot be written; the text says why."""
+    """A layer cannot be written; the message is the reason."""
 
     def __init__(self, text: str, remedy: str = "use -export CPP, or replace the layer"):
         super().__init__(text)
@@ -33,7 +33,7 @@ class NoNcnnForm(Exception):
 
 @dataclass(frozen=True)
 class NcnnChoices:
-    """Demands of the export parameters: real weights in half precision, and `RoundBlobs`."""
+    """Export parameters: half-precision weights, and `RoundBlobs`."""
 
     half: bool = False
     round_blobs: bool = False
@@ -41,12 +41,12 @@ class NcnnChoices:
 
 @dataclass(frozen=True)
 class RealOrIntegers:
-    """Factors and addends of a weighted layer.
+    """Weights and bias of a layer.
 
     Attributes:
-        weights: integers (O, ...) where `scales` are given, else real numbers.
+        weights: integers (O, ...) with `scales`, else floats.
         bias: (O), float32.
-        scales: (O), float64, of the weights; None for real weights.
+        scales: (O), float64, of the weights; None for float weights.
     """
 
     weights: np.ndarray
@@ -55,21 +55,21 @@ class RealOrIntegers:
 
 
 def dims(shape: Shape) -> dict[int, int]:
-    """The sizes of a blob as parameters of Input, Reshape and MemoryData: width, height, channels."""
+    """Return the sizes of a blob as parameters of Input, Reshape and MemoryData: width, height, channels."""
     return dict(zip({2: (0,), 3: (1, 0), 4: (2, 1, 0)}[len(shape)], shape[1:], strict=True))
 
 
 class NcnnLayers:
-    """Writes layer after layer.
+    """Writer of layers.
 
     Attributes:
-        blobs: by tensor of the network, its blob in the file.
+        blobs: blob of the file for each tensor of the network.
         stored: tensors whose blob has 8-bit integers.
         integer: layers that compute in 8-bit integers.
-        real: weighted layers of an integer network that compute in real numbers.
+        real: weighted layers of an integer network that compute in floating point.
         halves: layers whose weights can be stored in half precision.
-        rounded: blobs that are rounded to the integers of their tensor.
-        unpacked: whether some layer is exact only where channels are not packed.
+        rounded: blobs that are rounded to the scale of their tensor.
+        unpacked: True if some layer is exact only without packed channels.
     """
 
     def __init__(self, graph: QuantGraph, file: NetworkFile, choices: NcnnChoices):
@@ -83,15 +83,15 @@ class NcnnLayers:
         self.unpacked = False
 
     def input(self, name: str) -> None:
-        """Writes an input of the network."""
+        """Write an input of the network."""
         self.blobs[name] = self.file.blob(name)
         self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
 
     def write(self, node: QuantNode) -> None:
-        """Writes a layer.
+        """Write a layer.
 
         Raises:
-            NoNcnnForm: for one that ncnn cannot express.
+            NoNcnnForm: ncnn cannot express it.
         """
         if node.op.kind not in LOWERINGS:
             raise NoNcnnForm(node.op.kind)
@@ -103,7 +103,7 @@ class NcnnLayers:
         LOWERINGS[node.op.kind](self, node)
 
     def outputs(self) -> list[str]:
-        """The blobs of the network's outputs, named as these are."""
+        """Return the blobs of the network's outputs, with the output names."""
         for name in self.graph.outputs:
             blob = self.blobs[name]
             if list(self.blobs.values()).count(blob) > 1:  # of another tensor
@@ -113,14 +113,14 @@ class NcnnLayers:
 
     # ---- what all layers use --------------------------------------------------------------------
     def sources(self, node: QuantNode) -> list[str]:
-        """The blobs that a layer reads."""
+        """Return the blobs that a layer reads."""
         return [self.blobs[name] for name in node.inputs]
 
     def steps(self, node: QuantNode) -> list[Unary]:
-        """The layers after a layer: its activation, or the limits of its integers.
+        """Return the layers that follow a layer: its activation, or its integer limits.
 
         Raises:
-            NoNcnnForm: for a function that ncnn does not have.
+            NoNcnnForm: ncnn does not have the function.
         """
         if node.activation is not None:
             return self.function(node.activation)
@@ -128,17 +128,17 @@ class NcnnLayers:
             return []
         kind, readers = self.graph.type(node.output), self.graph.consumers(node.output)
         real = not all(self.runs_in_integers(one) for one in readers)
-        rounding = rounded(kind.scale) if real and self.choices.round_blobs and kind.bits == 8 else []
+        rounding = rounding_layers(kind.scale) if real and self.choices.round_blobs and kind.bits == 8 else []
         self.rounded += bool(rounding)
-        return [*limits_of(self.graph, node, real), *rounding]
+        return [*limit_layers(self.graph, node, real), *rounding]
 
     def function(self, function) -> list[Unary]:
-        """The layers of a function.
+        """Return the layers of a function.
 
         Raises:
-            NoNcnnForm: for one that ncnn does not have.
+            NoNcnnForm: ncnn does not have it.
         """
-        found = steps_of(function)
+        found = function_layers(function)
         if found is None:
             raise NoNcnnForm(f"the function {function}")
         return found
@@ -152,7 +152,7 @@ class NcnnLayers:
         weights: Iterable[bytes] = (),
         steps: Sequence[Unary] | None = None,
     ) -> None:
-        """Adds a layer whose result, after the steps (by default those of `steps`), is that of the node."""
+        """Add a layer whose result, after the steps (by default those of `steps`), is that of the node."""
         self.chain(node, [(kind, dict(parameters or {}), tuple(weights))], inputs, steps)
 
     def chain(
@@ -162,7 +162,7 @@ class NcnnLayers:
         inputs: Sequence[str] | None = None,
         steps: Sequence[Unary] | None = None,
     ) -> None:
-        """Adds layers (type, parameters, weights), each on the result of the one before, and the steps; an alias where there are none."""
+        """Add a chain of layers (type, parameters, weights), then the steps; without any, add an alias."""
         after = self.steps(node) if steps is None else steps
         every = [*layers, *((step.type, step.parameters, ()) for step in after)]
         current = list(self.sources(node) if inputs is None else inputs)
@@ -175,17 +175,17 @@ class NcnnLayers:
             current = [blob]
         (self.blobs[node.output],) = current
 
-    def between(self, node: QuantNode, kind: str, inputs: Sequence[str], parameters: Mapping[int, Value]) -> str:
-        """Adds a layer before the last of a node; returns its blob."""
+    def add_before(self, node: QuantNode, kind: str, inputs: Sequence[str], parameters: Mapping[int, Value]) -> str:
+        """Add a layer before the last of a node; return its blob."""
         blob = self.file.blob(f"{node.output}_{kind.lower()}")
         self.file.layer(kind, f"{node.name}_{kind.lower()}", inputs, [blob], parameters)
         return blob
 
     # ---- weighted layers ------------------------------------------------------------------------
     def runs_in_integers(self, node: QuantNode) -> bool:
-        """True if ncnn computes this layer in 8-bit integers; then it rounds and limits what it reads.
+        """True if ncnn computes this layer in 8-bit integers; then it rounds and limits its inputs.
 
-        Of a convolution of groups it has one scale for each group.
+        A grouped convolution has one scale for each group.
         """
         if node.op.kind not in ("Conv", "Fc") or not isinstance(node.form, Weighted):
             return False
@@ -194,10 +194,10 @@ class NcnnLayers:
         return groups == 1 or len(scales) == 1 or bool((_by_group(scales, groups) == scales.reshape(groups, -1).T).all())
 
     def constants(self, node: QuantNode) -> RealOrIntegers:
-        """The constants of a weighted layer.
+        """Return the constants of a weighted layer.
 
         Raises:
-            NoNcnnForm: for integers that ncnn does not have.
+            NoNcnnForm: ncnn does not have integers of this width.
         """
         if self.graph.is_float(node):
             if self.graph.bits > 0:
@@ -222,17 +222,17 @@ class NcnnLayers:
         return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
 
     def real_values(self, weights: np.ndarray) -> np.ndarray:
-        """Weights as float32.
+        """Return weights as float32.
 
         Raises:
-            NoNcnnForm: for those beyond half precision that are to be stored in it.
+            NoNcnnForm: weights beyond the range of requested half precision.
         """
         if self.choices.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
             raise NoNcnnForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
         return weights.astype(np.float32)
 
     def requantizes(self, node: QuantNode) -> bool:
-        """True if the result of a convolution stays in integers: only such convolutions read it."""
+        """True if the result of a convolution stays in integers: its only consumers are integer convolutions."""
         readers = self.graph.consumers(node.output)
         return (
             node.output not in self.graph.outputs
@@ -240,7 +240,7 @@ class NcnnLayers:
             and all(one.op.kind == "Conv" and self.runs_in_integers(one) for one in readers)
         )
 
-    def weighted(
+    def add_weighted(
         self,
         node: QuantNode,
         kind: str,
@@ -249,7 +249,7 @@ class NcnnLayers:
         groups: int = 1,
         stays: bool = False,
     ) -> None:
-        """Adds a weighted layer; `stays`: its result may stay in integers. The first step after it becomes its activation."""
+        """Add a weighted layer; `stays`: its result may stay in integers. The first step becomes its activation."""
         steps, scales = self.steps(node), found.scales
         if steps and steps[0].fused is not None:
             number, numbers = steps[0].fused
@@ -259,7 +259,7 @@ class NcnnLayers:
             steps = steps[1:]
         if scales is None:
             self.halves += 1
-            stored = [real_weights_of(found.weights, self.choices.half), real_numbers(found.bias)]
+            stored = [float_weights(found.weights, self.choices.half), real_numbers(found.bias)]
         else:
             requantized = stays and not steps and self.requantizes(node)
             self.unpacked |= groups > 1
@@ -267,15 +267,15 @@ class NcnnLayers:
             if groups > 1:
                 scales = _by_group(scales, groups)
             ends = [self.graph.type(node.inputs[0]).scale, *([self.graph.type(node.output).scale] if requantized else [])]
-            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(inverse(scales))]
-            stored += [real_numbers(inverse(np.array([scale]))) for scale in ends]
+            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(inverse_scales(scales))]
+            stored += [real_numbers(inverse_scales(np.array([scale]))) for scale in ends]
             if requantized:
                 self.stored.append(node.output)
         self.emit(node, kind, parameters, None, stored, steps)
 
 
 def _by_group(scales: np.ndarray, groups: int) -> np.ndarray:
-    """The scale of the first output of each group."""
+    """Return the scale of the first output of each group."""
     return scales.reshape(groups, -1)[:, 0]
 
 
@@ -283,11 +283,11 @@ Lowering = Callable[[NcnnLayers, QuantNode], None]
 
 
 def _window(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> dict[int, Value]:
-    """Parameters that convolutions share; ncnn has the horizontal ones first."""
+    """Return the parameters that convolutions share; ncnn has the horizontal ones first."""
     return {1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0], 3: stride[1], 13: stride[0]}
 
 
-def _frame(pads: Sequence[int]) -> dict[int, Value]:
+def _pad_parameters(pads: Sequence[int]) -> dict[int, Value]:
     top, left, bottom, right = pads
     return {4: left, 14: top, 15: right, 16: bottom}
 
@@ -300,40 +300,40 @@ def _conv(layers: NcnnLayers, node: QuantNode) -> None:
         raise NoNcnnForm("its pads are negative")
     found = layers.constants(node)
     parameters = {0: len(found.bias), 5: 1, 6: found.weights.size}
-    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_frame(op.pads)}
+    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(op.pads)}
     if op.groups > 1:
         parameters[7] = op.groups
     kind = "Convolution" if op.groups == 1 else "ConvolutionDepthWise"
-    layers.weighted(node, kind, found, parameters, op.groups, stays=True)
+    layers.add_weighted(node, kind, found, parameters, op.groups, stays=True)
 
 
 def _fc(layers: NcnnLayers, node: QuantNode) -> None:
     found = layers.constants(node)
-    layers.weighted(node, "InnerProduct", found, {0: len(found.bias), 1: 1, 2: found.weights.size})
+    layers.add_weighted(node, "InnerProduct", found, {0: len(found.bias), 1: 1, 2: found.weights.size})
 
 
 def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
-    """In real numbers; ncnn has none in integers."""
+    """Write a transposed convolution in floating point; ncnn has no integer one."""
     op, found = node.op, layers.constants(node)
     if min(op.pads[:2]) < 0:
         raise NoNcnnForm("its first pads are negative")
     pads, more = [max(pad, 0) for pad in op.pads], [max(-pad, 0) for pad in op.pads]
     parameters = {0: len(found.bias), 5: 1, 6: found.weights.size, 18: more[3], 19: more[2]}
-    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_frame(pads)}
+    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(pads)}
     if op.groups > 1:
         parameters[7] = op.groups
-    layers.weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", found, parameters)
+    layers.add_weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", found, parameters)
 
 
 def _affine(layers: NcnnLayers, node: QuantNode) -> None:
-    """Gains and shifts of the first axis."""
+    """Write scale and bias along the first axis."""
     found = layers.constants(node)
     gains = found.weights.reshape(-1)
     layers.emit(node, "Scale", {0: len(gains), 1: 1}, None, [real_numbers(gains), real_numbers(found.bias)])
 
 
 def _pool(layers: NcnnLayers, node: QuantNode) -> None:
-    """Windows that begin within the pads only where the tool has them too."""
+    """Write a pool with explicit padding (mode 1), whose windows are the tool's."""
     op = node.op
     if min(op.pads) < 0:
         raise NoNcnnForm("its pads are negative")
@@ -359,7 +359,7 @@ def _pool(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
-    """Two at a time."""
+    """Write an element-wise operator, two inputs at a time."""
     op = node.op
     weights, shifts = op.coefficients(len(node.inputs))
     euclidean = op.operation == "EuclideanSum"
@@ -370,19 +370,19 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     after: list[Unary] = []
     if op.operation in ("Sum", "EuclideanSum"):
         inputs = [
-            blob if weight == 1 else layers.between(node, "BinaryOp", [blob], scaled(weight).parameters)
+            blob if weight == 1 else layers.add_before(node, "BinaryOp", [blob], scale_layer(weight).parameters)
             for blob, weight in zip(inputs, weights, strict=True)
         ]
         if sum(shifts):
-            after = [shifted(sum(shifts))]
+            after = [shift_layer(sum(shifts))]
     if euclidean:
-        inputs = [layers.between(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
+        inputs = [layers.add_before(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
         after = layers.function(Sqrt())
     if len(inputs) == 1:
         return layers.chain(node, [], inputs, [*after, *layers.steps(node)])
     current = inputs[0]
     for other in inputs[1:-1]:
-        current = layers.between(node, "BinaryOp", [current, other], {0: code})
+        current = layers.add_before(node, "BinaryOp", [current, other], {0: code})
     return layers.emit(node, "BinaryOp", {0: code}, [current, inputs[-1]], steps=[*after, *layers.steps(node)])
 
 
@@ -421,7 +421,7 @@ def _resize(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _padding(layers: NcnnLayers, node: QuantNode) -> None:
-    """A crop, then zeros around it."""
+    """Write a crop, then zero padding."""
     shape, pads = layers.graph.shape(node.inputs[0]), node.op.pads
     top, left, bottom, right = pads
     chained: list[tuple[str, dict[int, Value], tuple[bytes, ...]]] = []
@@ -434,7 +434,7 @@ def _padding(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
-    """Both have the first axis outermost."""
+    """Write a reshape; both layouts have the first axis outermost."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     if tuple(shape) == tuple(out):
         return layers.chain(node, [])
@@ -453,7 +453,7 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
-    """A range of each axis, or a shuffle of channels."""
+    """Write a range of each axis, or a channel shuffle."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
         raise NoNcnnForm("it takes elements of an array in another order")
     axes = [(axis, taken) for axis, taken in enumerate(node.op.indices) if taken is not None]
@@ -466,7 +466,7 @@ def _select(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _shuffled_groups(taken: tuple[int, ...] | None, channels: int) -> int:
-    """Of how many groups of all `channels` a shuffle takes one after the other; 0 for other positions."""
+    """Return the number of groups of a channel shuffle; 0 for other positions."""
     if taken is None or len(taken) != channels:
         return 0
     groups = [count for count in range(2, channels) if channels % count == 0]
@@ -478,15 +478,15 @@ def _shuffle(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
-    """Across channels; ncnn divides by the size."""
+    """Write LRN across channels; ncnn divides by the size."""
     op = node.op
     if op.size % 2 == 0:
         raise NoNcnnForm("a window of an even number of channels")
     layers.emit(node, "LRN", {0: 0, 1: op.size, 2: float(op.alpha * op.size), 3: float(op.beta), 4: float(op.k)})
 
 
-def _same(layers: NcnnLayers, node: QuantNode) -> None:
-    """The input itself, within other limits: blobs between layers are real numbers."""
+def _reuse_input(layers: NcnnLayers, node: QuantNode) -> None:
+    """Reuse the input, clamped to the limits: blobs between layers are floats."""
     layers.chain(node, [])
 
 
@@ -495,12 +495,12 @@ LOWERINGS: dict[str, Lowering] = {
     "Affine": _affine,
     "Concat": _concat,
     "Conv": _conv,
-    "Convert": _same,
+    "Convert": _reuse_input,
     "Deconv": _deconv,
     "DepthToSpace": _shuffle,
     "ElemWise": _elemwise,
     "Fc": _fc,
-    "Identity": _same,
+    "Identity": _reuse_input,
     "IndexSelect": _select,
     "LRN": _lrn,
     "Padding": _padding,

@@ -1,4 +1,4 @@
-"""Running an export in ncnn, with the kernels that its users get."""
+"""Runner of an export in ncnn with its standard kernels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import STEP_SLACK, PackageRunner
 
-_STEPS = 8.5 / 255
-"""Of a network that was quantized otherwise than for ncnn, without RoundBlobs: layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
-_REAL = 1e-3
-"""Convolutions by Winograd's transformation, of the largest magnitude."""
+_UNROUNDED_SLACK = 8.5 / 255
+"""Tolerance without RoundBlobs: float layers read unrounded values, half a step off, and may magnify this."""
+_WINOGRAD_SLACK = 1e-3
+"""Relative tolerance of Winograd convolutions, of the largest magnitude."""
 
 
 class NcnnRunner(PackageRunner):
-    """The network in ncnn, a stimulus at a time.
+    """Runner of the network in ncnn, one sample at a time.
 
     Attributes:
-        settings: of `net.opt`: float32 and int8 on one core, without packed channels where these are not exact.
+        settings: of `net.opt`: float32 and int8 on one core, without packed channels if these are not exact.
     """
 
     label = "ncnn"
@@ -39,17 +39,17 @@ class NcnnRunner(PackageRunner):
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         super().__init__(folder, details)
-        self.slack = _REAL if details["simulated"] else STEP_SLACK if details["rounded"] else _STEPS
+        self.slack = _WINOGRAD_SLACK if details["simulated"] else STEP_SLACK if details["rounded"] else _UNROUNDED_SLACK
         if details["unpacked"]:
             self.settings = {**self.settings, "use_packing_layout": False}
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs in the types of `graph`."""
+        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
-        net, wanted = opened(self._folder, self._details, self.settings), list(graph.outputs)
+        net, wanted = open_network(self._folder, self._details, self.settings), list(graph.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
         for sample in log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus"):
-            for name, values in _run(net, self._details, sample, wanted).items():
+            for name, values in _run_sample(net, self._details, sample, wanted).items():
                 found[name].append(values)
         return {
             name: graph.type(name).quantize(np.stack(values).reshape(count, *graph.shape(name)[1:]))
@@ -57,11 +57,11 @@ class NcnnRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """Results of layers for -compare."""
-        return _Layers(self._details, opened(self._folder, self._details, {**self.settings, "lightmode": False}))
+        """Return the layer results for -compare."""
+        return _Layers(self._details, open_network(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the files."""
+        """Return the sizes of the files in bytes."""
         return {name: (self._folder / self._details[name]).stat().st_size for name in ("param", "bin")}
 
 
@@ -72,16 +72,16 @@ class _Layers:
         self._details, self._net = details, net
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Real results by tensor, (N, ...), for stored inputs."""
+        """Return the real results by tensor, (N, ...), for stored inputs."""
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
-            for name, values in _run(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
+            for name, values in _run_sample(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
                 found.setdefault(name, []).append(values)
         return {name: np.stack(values) for name, values in found.items()}
 
 
-def opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-    """The network by ncnn."""
+def open_network(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+    """Return the network loaded by ncnn."""
     net = import_module("ncnn").Net()
     for name, value in settings.items():
         setattr(net.opt, name, value)
@@ -91,10 +91,10 @@ def opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]
     return net
 
 
-def _run(
+def _run_sample(
     net: Any, details: Mapping[str, Any], sample: tuple[np.ndarray, ...], wanted: list[str], keep: bool = False
 ) -> dict[str, np.ndarray]:
-    """Real numbers of tensors (C, H, W) or (C), for the stored inputs of one stimulus."""
+    """Return the real values of tensors (C, H, W) or (C), for the stored inputs of one sample."""
     library = import_module("ncnn")
     extractor = net.create_extractor()
     extractor.set_light_mode(not keep)

@@ -1,4 +1,4 @@
-"""The export NCNN as `-export NCNN` finds it."""
+"""Export target `-export NCNN`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
-from n2d2py.exports.ncnn.arithmetic import sums_integers, with_ncnn
+from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, identifier
 from n2d2py.exports.ncnn.layers import NcnnChoices, NcnnLayers, NoNcnnForm
 from n2d2py.exports.ncnn.runner import NcnnRunner
@@ -26,16 +26,16 @@ from n2d2py.ini.schema import Key, Kind, Schema, keys
 
 @dataclass(frozen=True)
 class NcnnModel:
-    """A network and where its tensors are.
+    """A network and the blobs of its tensors.
 
     Attributes:
-        blobs: by tensor, the name of its blob.
+        blobs: blob name for each tensor.
         stored: tensors whose blob has integers.
-        integer, real: weighted layers of an integer network, by what they compute in.
+        integer, real: weighted layers of an integer network that compute in integers or in floating point.
         halves: layers whose weights can be stored in half precision.
-        rounded: blobs that are rounded to the integers of their tensor.
-        unpacked: whether some layer is exact only where channels are not packed.
-        simulated: whether no tensor of integers of the network is one of real numbers in ncnn.
+        rounded: blobs that are rounded to the scale of their tensor.
+        unpacked: True if some layer is exact only without packed channels.
+        simulated: True if no quantized tensor of the network is float in ncnn.
     """
 
     network: NcnnNetwork
@@ -50,17 +50,17 @@ class NcnnModel:
 
 
 def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
-    """The network of ncnn.
+    """Return the ncnn network.
 
     Raises:
-        ErrorList: E701 for every layer that ncnn cannot express.
+        ErrorList: E701 for every layer without ncnn form.
     """
     file, problems = NetworkFile(), []
     layers = NcnnLayers(graph, file, choices)
     for name in graph.inputs:
         if graph.type(name).plain:
             remedy = "make it a float input"
-            problems.append(_refused(f"the input '{name}' is {graph.type(name).name}", graph.name, remedy))
+            problems.append(_form_error(f"the input '{name}' is {graph.type(name).name}", graph.name, remedy))
             layers.blobs[name] = name
         else:
             layers.input(name)
@@ -68,10 +68,10 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
         try:
             layers.write(node)
         except NoNcnnForm as reason:
-            problems.append(_refused(f"layer '{node.name}': {reason}", node.location or graph.name, reason.remedy))
+            problems.append(_form_error(f"layer '{node.name}': {reason}", node.location or graph.name, reason.remedy))
             layers.blobs.update({name: name for name in node.outputs})
     ErrorList.raise_if(problems)
-    network = file.finished(layers.outputs())
+    network = file.finish(layers.outputs())
     names = (tuple(layers.stored), tuple(layers.integer), tuple(layers.real))
     simulated = all(
         layers.runs_in_integers(node) or node.op.kind == "Convert" for node in graph.nodes if graph.is_integer(node)
@@ -79,7 +79,7 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
     return NcnnModel(network, layers.blobs, *names, layers.halves, layers.rounded, layers.unpacked, simulated)
 
 
-def _refused(what: str, where: Location | str, remedy: str) -> N2D2Error:
+def _form_error(what: str, where: Location | str, remedy: str) -> N2D2Error:
     return N2D2Error("E701", f"{what}, which ncnn does not support", where=where, remedy=remedy)
 
 
@@ -100,7 +100,7 @@ PARAMETERS = Schema(
 
 
 class NcnnTarget(Target[NcnnModel]):
-    """The network for ncnn: int8 with scales in the file, or real numbers with `-nbbits -32` and `-16`."""
+    """ncnn target: int8 with scales in the file, or float with `-nbbits -32` and `-16`."""
 
     name = "NCNN"
     parameters = PARAMETERS
@@ -111,22 +111,22 @@ class NcnnTarget(Target[NcnnModel]):
         mixed=False,
         wide_concats=False,
         softmax_rows=False,
-        integer_layers=sums_integers,
+        integer_layers=is_integer_layer,
     )
     needs_plan = False
     runner = NcnnRunner
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """-nbbits -16 stores in half precision anyway; real numbers are not rounded."""
+        """-nbbits -16 always stores half precision; float values are not rounded."""
         found = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
         return found | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """With the arithmetic of ncnn."""
+        """Return the network with the arithmetic of ncnn."""
         return with_ncnn(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
-        """E704 without layers, E705 other numbers than int8 and float32, E701 layers that ncnn does not have."""
+        """Raise E704 without layers, E705 for types other than int8 and float32, E701 for unsupported layers."""
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         if request.graph.bits not in (8, -32, -16):
@@ -146,7 +146,7 @@ class NcnnTarget(Target[NcnnModel]):
         return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
-        """Details for the runner: the files, and the blobs of tensors with their types."""
+        """Return the details for the runner: the files, and the blobs of tensors with their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
@@ -164,7 +164,7 @@ class NcnnTarget(Target[NcnnModel]):
         }
 
     def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
-        """Write both files, their binary forms, the stimuli and a README."""
+        """Write both files, their binary forms, the samples and a README."""
         request, network = prepared.request, prepared.result.network
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())
@@ -178,7 +178,7 @@ class NcnnTarget(Target[NcnnModel]):
 
 
 def _variable(file: str) -> str:
-    """The name of a file as an identifier of C, as ncnn2mem makes it."""
+    """Return the name of a file as a C identifier, as ncnn2mem does."""
     return re.sub(r"[^0-9A-Za-z]", "_", file)
 
 
@@ -186,7 +186,7 @@ _NAMES = {"variable": _variable, "identifier": identifier}
 
 
 def _write_headers(path: Path, network: NcnnNetwork) -> None:
-    """Write the numbers of layers and blobs, by which a network without names is used, and the binary files as arrays."""
+    """Write the indexes of layers and blobs, needed without names, and the binary files as arrays."""
     blobs = {name: number for number, name in enumerate(network.blobs)}
     files = [(f"{path.stem}.param.bin", network.binary()), (f"{path.stem}.bin", network.weights())]
     arrays = [(name, hex_rows(data, ",")) for name, data in files]

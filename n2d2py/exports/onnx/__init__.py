@@ -1,1 +1,1 @@
-"""The export ONNX: the integers of the tool as QuantizeLinear and DequantizeLinear, for any runtime that reads ONNX."""
+"""ONNX export: a QDQ model with the tool's integers, for any ONNX runtime."""

@@ -1,8 +1,8 @@
-"""A typed network as an ONNX model: real operators between DequantizeLinear and QuantizeLinear (QDQ).
+"""Quantized network as a QDQ ONNX model: float operators between DequantizeLinear and QuantizeLinear.
 
-Every tensor of integers T becomes three: the real result of its layer, `T_quantized` (QuantizeLinear) and T itself, which is
-dequantized again (DequantizeLinear). Runtimes fuse DequantizeLinear, operator and QuantizeLinear to their integer kernels. The
-weights are stored as integers with the scales for which the factors of the layer are those of the tool: s_w = factor s_y / s_x.
+Every quantized tensor T becomes three: the float result of its layer, `T_quantized` (QuantizeLinear) and T itself
+(DequantizeLinear). Runtimes fuse DequantizeLinear, operator and QuantizeLinear to integer kernels. Weights are stored as
+integers with the scales that reproduce the tool's factors: s_w = factor s_y / s_x.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from n2d2py.quant.contract import QUANTIZERS
 from n2d2py.reference.contract import NoOnnxForm
 
 _WIDE_OPSET = 21
-"""The first whose QuantizeLinear has integers of 16 and 4 bits."""
+"""The first opset whose QuantizeLinear has 16- and 4-bit integers."""
 _OPSET = 17
-"""Nodes by the emitters of the operators."""
+"""Opset of the emitters' nodes."""
 _IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
-"""The first IR version of a release of ONNX with each version of the operators (docs/Versioning.md of ONNX)."""
+"""The first IR version of an ONNX release with each opset (docs/Versioning.md of ONNX)."""
 
 
 @dataclass(frozen=True)
 class QdqModel:
-    """A model and where its integers are.
+    """A model and the names of its integers.
 
     Attributes:
-        stored: for each tensor of integers that the model quantizes, the name of these integers in it.
-        weighted: layers whose constants are integers, of some the bias alone.
+        stored: for each quantized tensor, the name of its integers in the model.
+        weighted: layers with integer constants, in some only the bias.
     """
 
     model: onnx.ModelProto
@@ -47,25 +47,25 @@ class QdqModel:
 
 
 def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapping[str, str]) -> QdqModel:
-    """The model of a typed network; `metadata` are its properties.
+    """Return the ONNX model of a quantized network; `metadata` are its properties.
 
     Raises:
-        ErrorList: E701 for every layer that ONNX cannot say; E705 for a version of the operators that lacks something.
+        ErrorList: E701 for every layer without ONNX form; E705 for an opset that lacks a feature.
     """
     choices = Choices(bool(parameters.get("IntegerIO")), bool(parameters.get("Int4Weights")))
     writer = QdqWriter(graph, choices)
     _write_layers(writer)
-    opset = _opset(parameters.get("Opset", 0), writer.wide)
+    opset = _choose_opset(parameters.get("Opset", 0), writer.wide)
     made = helper.make_graph(
         writer.nodes, graph.name or "network", writer.ports(True), writer.ports(False), writer.initializers
     )
-    model = _model(made, opset)
+    model = _build_model(made, opset)
     helper.set_model_props(model, dict(metadata))
     return QdqModel(model, writer.stored, writer.weighted)
 
 
 def _write_layers(writer: QdqWriter) -> None:
-    """Write everything.
+    """Write all layers.
 
     Raises:
         ErrorList: E701 for every layer without ONNX form.
@@ -86,7 +86,7 @@ def _write_layers(writer: QdqWriter) -> None:
 
 
 def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
-    """A layer on the real numbers of its inputs, and the integers of its outputs."""
+    """Write a layer on the dequantized inputs, and the quantization of its outputs."""
     inputs = [writer.read[name] for name in node.inputs]
     results = [writer.alias(name, name if writer.is_real(name) else writer.fresh(f"{name}_real")) for name in node.outputs]
     lowering = LOWERINGS.get(node.op.kind)
@@ -102,11 +102,11 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
             writer.result(node, name, result)
 
 
-def _opset(asked: int, wide: bool) -> int:
-    """The version of the operators.
+def _choose_opset(asked: int, wide: bool) -> int:
+    """Return the opset.
 
     Raises:
-        N2D2Error: E705 for one that lacks what the model needs.
+        N2D2Error: E705 for an opset that lacks a feature of the model.
     """
     if asked and not min(_IR_VERSIONS) <= asked:
         what = f"Opset={asked} does not support per-channel QuantizeLinear"
@@ -117,11 +117,11 @@ def _opset(asked: int, wide: bool) -> int:
     return asked or (_WIDE_OPSET if wide else _OPSET)
 
 
-def _model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    """The model, in the version of the operators that was asked for, checked.
+def _build_model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+    """Return the checked model in the requested opset.
 
     Raises:
-        N2D2Error: E705 for a version that lacks an operator or a form of it.
+        N2D2Error: E705 for an opset that lacks an operator or a form of it.
     """
     written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
     model = helper.make_model(
@@ -139,14 +139,14 @@ def _model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
 
 
 Lowering = Callable[[QdqWriter, QuantNode, list[str], str], None]
-"""Writes the nodes of a layer on the real numbers of its inputs, so that the result has the given name."""
+"""Function that writes the nodes of a layer on float inputs; the result has the given name."""
 
 
 def real_params(graph: QuantGraph, node: QuantNode, weighted: RealWeights | None) -> dict[str, np.ndarray]:
-    """The constants of a layer as its operator on real numbers knows them.
+    """Return the constants of a layer for its float operator.
 
     Raises:
-        NoOnnxForm: where its integers do not say them.
+        NoOnnxForm: the integers do not determine them.
     """
     if graph.is_float(node):
         return dict(node.params)
@@ -160,7 +160,7 @@ def real_params(graph: QuantGraph, node: QuantNode, weighted: RealWeights | None
 
 
 def _resize(writer: QdqWriter, node: QuantNode, inputs: list[str], output: str) -> None:
-    """Resize, where its float32 coordinates are those of the tool; else positions or matrices."""
+    """Write a Resize if its float32 coordinates equal the tool's; else positions or matrices."""
     op, shape = node.op, writer.graph.shape(inputs[0])
     scales = [np.float32(m / n) for n, m in zip(shape[2:], op.size, strict=True)]
     if not all(
@@ -183,7 +183,7 @@ _COORDINATES = {"HalfPixel": "half_pixel", "AlignCorners": "align_corners", "Asy
 
 
 def _same_positions(op, inputs: int, outputs: int, scale: np.float32) -> bool:
-    """True if the nearest positions by a float32 scale are those of the tool; between positions a last bit does not matter."""
+    """True if the nearest positions by a float32 scale equal the tool's; in interpolation the last bit does not matter."""
     if op.mode != "Nearest":
         return True
     found = np.floor(np.arange(outputs, dtype=np.float32) / scale).astype(np.int64)
@@ -191,4 +191,4 @@ def _same_positions(op, inputs: int, outputs: int, scale: np.float32) -> bool:
 
 
 LOWERINGS: dict[str, Lowering] = {"Resize": _resize}
-"""By operator kind: layers that are written otherwise than for the reference, which takes pains to be exact; runtimes know these nodes."""
+"""Layers by operator kind for which runtimes have a simpler node than the exact form of the reference."""

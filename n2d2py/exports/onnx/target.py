@@ -1,4 +1,4 @@
-"""The export ONNX as `-export ONNX` finds it."""
+"""Export target `-export ONNX`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _BATCH = 25
 
 
 class OnnxRunner(PackageRunner):
-    """The model in ONNX Runtime, optimized as it comes."""
+    """Runner of the model in ONNX Runtime with default optimizations."""
 
     label = "ONNX Runtime"
     remedy = "pip install 'n2d2py[onnx]'"
     module = "onnxruntime"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs in the types of `graph`."""
+        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         path = self._folder / self._details["file"]
         session = open_session(str(path), path)
@@ -45,7 +45,7 @@ class OnnxRunner(PackageRunner):
         starts = range(0, count, _BATCH)
         for start in log.progress(starts, "running the model", total=len(starts), unit="batch"):
             batch = [x[start : start + _BATCH] for x in inputs]
-            found.append(session.run(list(graph.outputs), _fed(self._details, batch)))
+            found.append(session.run(list(graph.outputs), _model_inputs(self._details, batch)))
         joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
         return {
             name: _stored(values, graph.type(name)).reshape(count, *graph.shape(name)[1:])
@@ -53,7 +53,7 @@ class OnnxRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """Results of layers for -compare."""
+        """Return the layer results for -compare."""
         return _Layers(self._folder, self._details)
 
 
@@ -73,18 +73,18 @@ class _Layers:
         self._session = open_session(model.SerializeToString(), folder / details["file"])
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Real results by tensor, (N, ...), for stored inputs."""
+        """Return the real results by tensor, (N, ...), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         names = list(dict.fromkeys(self._taps.values()))
-        found = dict(zip(names, self._session.run(names, _fed(self._details, inputs)), strict=True))
+        found = dict(zip(names, self._session.run(names, _model_inputs(self._details, inputs)), strict=True))
         return {
             tensor: types[tensor].dequantize(values) if (values := found[stored]).dtype.kind in "iu" else values
             for tensor, stored in self._taps.items()
         }
 
 
-def _fed(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Inputs of the model for stored values."""
+def _model_inputs(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the inputs of the model for stored values."""
     return {
         name: x if details["integer_io"] else NumType(**details["types"][name]).dequantize(x)
         for name, x in zip(details["inputs"], inputs, strict=True)
@@ -113,12 +113,12 @@ PARAMETERS = Schema(
     ),
 )
 
-_INLINE = 1 << 30
-"""Bytes of a model above which its constants are in a file next to it; protobuf ends at 2 GiB."""
+_MAX_INLINE_BYTES = 1 << 30
+"""Model size in bytes above which constants are stored in a separate file; protobuf ends at 2 GiB."""
 
 
 class OnnxTarget(Target["QdqModel"]):
-    """The network as an ONNX model: QDQ with the integers of the tool, or real numbers with `-nbbits -32`."""
+    """ONNX target: a QDQ model with the tool's integers, or a float model with `-nbbits -32`."""
 
     name = "ONNX"
     parameters = PARAMETERS
@@ -127,11 +127,11 @@ class OnnxTarget(Target["QdqModel"]):
     runner = OnnxRunner
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
-        """QuantizeLinear cuts signed bytes at -128, under `ExactRange` a Clip after it at -127."""
+        """Return the defaults: signed bytes start at -128; with `ExactRange`, a Clip limits them to -127."""
         return replace(self.quantization, full_range=not parameters.get("ExactRange"))
 
     def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
-        """E704 without layers, E701 layers that ONNX cannot say, E705 parameters."""
+        """Raise E704 without layers, E701 for layers without ONNX form, E705 for parameters."""
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         require("onnx", "the export ONNX", "onnx")
@@ -141,7 +141,7 @@ class OnnxTarget(Target["QdqModel"]):
         return Prepared.of(request, made)
 
     def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
-        """Details for the runner: the file, the integers of each tensor, and their types."""
+        """Return the details for the runner: the file, the integers of each tensor, and their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
@@ -154,10 +154,10 @@ class OnnxTarget(Target["QdqModel"]):
         }
 
     def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
-        """Write the model, the stimuli and a README."""
+        """Write the model, the samples and a README."""
         request, made = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
-        if made.model.ByteSize() > _INLINE:
+        if made.model.ByteSize() > _MAX_INLINE_BYTES:
             import onnx
 
             onnx.save_model(made.model, path, save_as_external_data=True, location=f"{path.name}.data")
@@ -190,7 +190,7 @@ def _write_readme(folder: Path, request: ExportRequest, made: QdqModel, file: st
 
 
 def _metadata(request: ExportRequest) -> dict[str, str]:
-    """Class names and preprocessing, in the keys that this tool, YOLO's exporters and the ONNX specification have."""
+    """Return class names and preprocessing under the keys of this tool, YOLO's exporters and the ONNX specification."""
     found = {}
     contract = request.contract
     if contract.classes:

@@ -1,4 +1,4 @@
-"""The ONNX model being written: integers between operators on real numbers."""
+"""Writer of a QDQ ONNX model."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _INT4 = (-8, 7)
 
 @dataclass(frozen=True)
 class Choices:
-    """Demands of the export parameters of the same names."""
+    """The export parameters of the same names."""
 
     integer_io: bool
     int4_weights: bool
 
 
 class QdqWriter(OnnxWriter):
-    """Writes layers on real numbers, and the integers between them.
+    """Writer of float layers with QuantizeLinear and DequantizeLinear between them.
 
     Attributes:
-        read: by tensor of the network, the name of its real numbers for layers that read them.
-        stored: by tensor of integers, the name of these in the model.
-        wide: whether some integers have 4 or 16 bits.
-        weighted: layers whose constants are integers, of some the bias alone.
+        read: by tensor of the network, the name of the float tensor that its consumers read.
+        stored: by quantized tensor, the name of its integers in the model.
+        wide: True if some integers have 4 or 16 bits.
+        weighted: layers with integer constants, in some only the bias.
     """
 
     def __init__(self, graph: QuantGraph, choices: Choices):
@@ -46,7 +46,7 @@ class QdqWriter(OnnxWriter):
         self._constants: RealWeights | None = None
 
     def ports(self, inputs: bool) -> list[onnx.ValueInfoProto]:
-        """The inputs or the outputs of the model, with a free batch."""
+        """Return the inputs or the outputs of the model, with a free batch."""
         found = []
         for name in self.quant.inputs if inputs else self.quant.outputs:
             kind = self.quant.type(name)
@@ -61,12 +61,12 @@ class QdqWriter(OnnxWriter):
         return found
 
     def name_nodes(self, layer: str, first: int) -> None:
-        """Names the nodes of a layer, which are those from position `first` on."""
+        """Name the nodes of a layer, which start at position `first`."""
         for number, node in enumerate(self.nodes[first:]):
             node.name = f"{layer}/{node.op_type}" if number == 0 else f"{layer}/{node.op_type}_{number}"
 
     def input(self, name: str) -> None:
-        """Write what turns an input of the model into what layers read."""
+        """Write the conversion of a model input to the tensor that layers read."""
         kind = self.quant.type(name)
         if self.is_real(name) or self.stays_real(name):
             self.read[name] = name
@@ -76,26 +76,26 @@ class QdqWriter(OnnxWriter):
             self._dequantize(name, kind, self.read[name])
         else:
             self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
-            self._quantize(self._limited(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
+            self._quantize(self._limit(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
 
     def is_real(self, name: str) -> bool:
-        """True if a tensor has numbers that are not quantized: real ones, positions, truth values."""
+        """True if a tensor is not quantized: real numbers, positions, Booleans."""
         kind = self.quant.type(name)
         return kind.is_float or kind.plain
 
     def stays_real(self, name: str) -> bool:
-        """True if a 16-bit tensor is left as the real numbers that it stands for: in an 8-bit network, where such tensors only keep
-        from rounding, and where it is unused. Integers that leave the model are none of these."""
+        """True if a 16-bit tensor is not quantized in the model: it is unused, or in an 8-bit network, where it only avoids
+        rounding. Integer model outputs are always quantized."""
         outside = name in self.quant.inputs or name in self.quant.outputs
         if self.is_real(name) or self.quant.type(name).bits == 8 or (outside and self.choices.integer_io):
             return False
         return self.quant.bits == 8 or (name in self.quant.outputs and not self.quant.consumers(name))
 
     def result(self, node: QuantNode, name: str, real: str) -> None:
-        """Limits and integers of a result."""
+        """Write the limits and the quantization of a result."""
         kind = self.quant.type(name)
         low, high = node.clamp or (kind.qmin, kind.qmax)
-        limited = self._limited(real, kind, low, high)
+        limited = self._limit(real, kind, low, high)
         if self.stays_real(name):
             self.read[name] = self.emit("Identity", [limited], name)
             return
@@ -103,8 +103,8 @@ class QdqWriter(OnnxWriter):
         self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized")) if integer else name
         self._quantize(limited, name, kind, self.read[name], low, integer)
 
-    def _limited(self, real: str, kind: NumType, low: int, high: int) -> str:
-        """The real numbers within the integers `low` to `high`, where QuantizeLinear does not limit them to these anyway."""
+    def _limit(self, real: str, kind: NumType, low: int, high: int) -> str:
+        """Return the values limited to the integers `low` to `high`, unless QuantizeLinear already saturates there."""
         least, most = _full_range(kind)
         below = low > least and not _is_narrow(kind, low)  # else `_quantize` limits them
         if not below and high == most:
@@ -115,7 +115,7 @@ class QdqWriter(OnnxWriter):
         return self.emit("Clip", [real, *(self.constant(limit) for limit in limits)])
 
     def _quantize(self, real: str, name: str, kind: NumType, output: str, low: int, integer: bool = False) -> None:
-        """Write the integers of `real` and the real numbers that they stand for."""
+        """Write the quantization and dequantization of `real`."""
         scale, zero = self._grid(kind)
         stored = name if integer else self.fresh(f"{name}_quantized")
         if _is_narrow(kind, low):
@@ -140,13 +140,13 @@ class QdqWriter(OnnxWriter):
         )
 
     def alias(self, name: str, other: str) -> str:
-        """Make `other` known with the shape of the tensor `name`."""
+        """Declare `other` with the shape of the tensor `name`."""
         if other not in self.graph.tensors:
             self.graph.tensors[other] = replace(self.graph.tensors[name], name=other)
         return other
 
     def layer(self, node: Node, constants: RealWeights | None) -> None:
-        """Write a layer by its emitter; `constants`: what its weights and bias are, if they are integers.
+        """Write a layer by its emitter; `constants`: its integer weights and bias, if any.
 
         Raises:
             NoOnnxForm: as `write`.
@@ -155,7 +155,7 @@ class QdqWriter(OnnxWriter):
         self.write(node)
 
     def weights(self, node: Node, ordered: Callable[[np.ndarray], np.ndarray] | None = None, axis: int | None = 0) -> str:
-        """Integers and their scale, one or one for each position of the axis; real numbers where they have no axis."""
+        """Write integer weights and their scale, per tensor or along `axis`; floats if they have no axis."""
         real = self._constants
         if real is None or (axis is None and len(real.scales) > 1):
             return super().weights(node, ordered, axis)
@@ -173,7 +173,7 @@ class QdqWriter(OnnxWriter):
         return self._dequantized_constant(stored, element, real.scales, axis or 0, f"{name}_weights")
 
     def bias(self, node: Node) -> str:
-        """32-bit integers and their scale, real numbers where they do not fit."""
+        """Write the bias as 32-bit integers and their scale; as floats if they do not fit."""
         real = self._constants
         if real is None:
             return super().bias(node)
@@ -184,7 +184,7 @@ class QdqWriter(OnnxWriter):
         return self._dequantized_constant(stored, TensorProto.INT32, real.steps, 0, f"{node.name}_bias")
 
     def _dequantized_constant(self, stored: str, element: int, scales: np.ndarray, axis: int, stem: str) -> str:
-        """Real numbers of stored ones of the ONNX type `element`; zero points are written, as some runtimes ask for them."""
+        """Return dequantized integers of the ONNX type `element`; zero points are explicit, as some runtimes require."""
         scales = scales.astype(np.float32)
         single = len(scales) == 1
         zeros = self.fresh("zero_point")
@@ -201,7 +201,7 @@ class QdqWriter(OnnxWriter):
 
 
 def _real_graph(graph: QuantGraph) -> Graph:
-    """The tensors of a typed network without its layers: what emitters ask for shapes and kinds."""
+    """Return the tensors of a quantized network without its layers, for emitters that look up shapes and kinds."""
     real = Graph(graph.name)
     kinds = {name: graph.type(name).name if graph.type(name).plain else "" for name in graph.tensors}
     for node in graph.nodes:  # truth values and bytes have one type there
@@ -219,6 +219,6 @@ def _is_narrow(kind: NumType, low: int) -> bool:
 
 
 def _full_range(kind: NumType) -> tuple[int, int]:
-    """Limits of the results of QuantizeLinear."""
+    """Return the limits of QuantizeLinear results."""
     limits = np.iinfo(kind.dtype)
     return int(limits.min), int(limits.max)

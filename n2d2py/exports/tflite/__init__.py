@@ -1,1 +1,1 @@
-"""The export TFLite: the integers of the tool as a .tflite file, for LiteRT and for TFLite Micro."""
+"""TFLite export: a .tflite file with the tool's integers, for LiteRT and TFLite Micro."""

@@ -1,4 +1,4 @@
-"""Operators on arrays, which are vectors here, as operators of TFLite on tensors with their dimensions."""
+"""Array operators, whose tensors are vectors in the network, as TFLite operators with array dimensions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from n2d2py.operators.arrays.matmul.op import View, view_positions
 from n2d2py.quant.contract import QUANTIZERS
 
 _MOST_AXES = 4
-"""Axes that every operator with broadcasting takes."""
+"""Largest rank that every operator with broadcasting supports."""
 _UNIT = 127
-"""The integer of a constant factor."""
+"""Integer of a constant factor."""
 
 MAPS = {
     "Abs": ("ABS", "AbsOptions"),
@@ -41,65 +41,65 @@ MAPS = {
     "Sub": ("SUB", "SubOptions"),
     "Tanh": ("TANH", ""),
 }
-"""Functions of arrays: the operator and its table of options."""
+"""Array functions: the operator and its option table."""
 
 
-def shaped(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
-    """A tensor with other dimensions."""
-    found = layers.ordered(name, dims, grid)
+def reshape(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
+    """Add a reshape to other dimensions."""
+    found = layers.add_file_tensor(name, dims, grid)
     values = np.array(dims, np.int32)
     target = layers.file.constant(f"{name}/shape", values)
     layers.file.operator("RESHAPE", [index, target], found, "ReshapeOptions", newShape=values)
     return found
 
 
-def turned(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
-    """A tensor of the dimensions `dims` with its axes in another order."""
-    found = layers.ordered(name, tuple(dims[axis] for axis in order), grid)
+def transpose(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
+    """Add a transposition of a tensor with the dimensions `dims`."""
+    found = layers.add_file_tensor(name, tuple(dims[axis] for axis in order), grid)
     perm = layers.file.constant(f"{name}/perm", np.array(order))
     layers.file.operator("TRANSPOSE", [index, perm], found, "TransposeOptions")
     return found
 
 
-def flat(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
-    """Makes a tensor, in other dimensions, the result of a layer."""
+def finish_reshaped(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
+    """Make a tensor of other dimensions the result of a layer."""
     here = layers.grid(node.output) == grid
     name = node.output if here else f"{node.output}/vector"
-    layers.finish(node, shaped(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
+    layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
 
 
-def gathered(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:
-    """The elements `taken` of a vector, as the tensor (1, elements); lines where they lie in lines."""
-    line = _line(taken.reshape(-1), size)
-    rows = shaped(layers, f"{name}/lines", index, (size // line, line), grid)
+def add_gather(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:
+    """Add a gather of the elements `taken` of a vector; of whole rows if possible."""
+    line = _row_length(taken.reshape(-1), size)
+    rows = reshape(layers, f"{name}/lines", index, (size // line, line), grid)
     wanted = layers.file.constant(f"{name}/positions", taken.reshape(-1, line)[:, 0] // line)
-    found = layers.ordered(f"{name}/taken", (len(taken.reshape(-1)) // line, line), grid)
+    found = layers.add_file_tensor(f"{name}/taken", (len(taken.reshape(-1)) // line, line), grid)
     layers.file.operator("GATHER", [rows, wanted], found, "GatherOptions", axis=0)
     return found
 
 
-def _line(taken: np.ndarray, size: int) -> int:
-    """The length of the longest lines of a vector of `size` elements that are taken as a whole."""
+def _row_length(taken: np.ndarray, size: int) -> int:
+    """Return the largest row length for which a vector of `size` elements is gathered by whole rows."""
     breaks = np.flatnonzero(np.diff(taken) != 1) + 1
     line = int(np.gcd.reduce(np.concatenate([breaks, [len(taken), size], taken[breaks], taken[:1]])))
     return max(line, 1)
 
 
-def viewed(layers: Layers, name: str, index: int, view: View, dims: tuple[int, ...], grid: Grid) -> int:
-    """The elements that a view names, with the dimensions `dims`."""
-    order = _order(view, dims)
+def add_view(layers: Layers, name: str, index: int, view: View, dims: tuple[int, ...], grid: Grid) -> int:
+    """Add the elements of a view, with the dimensions `dims`."""
+    order = _storage_order(view, dims)
     if order is None:
-        taken = gathered(layers, name, index, view[0], view_positions(view, dims), grid)
-        return shaped(layers, name, taken, dims, grid)
+        taken = add_gather(layers, name, index, view[0], positions(view, dims), grid)
+        return reshape(layers, name, taken, dims, grid)
     stored = tuple(dims[axis] for axis in order)
     if order == tuple(range(len(dims))):
-        return shaped(layers, name, index, dims, grid)
-    rows = shaped(layers, f"{name}/stored", index, stored, grid)
-    return turned(layers, name, rows, stored, tuple(order.index(axis) for axis in range(len(dims))), grid)
+        return reshape(layers, name, index, dims, grid)
+    rows = reshape(layers, f"{name}/stored", index, stored, grid)
+    return transpose(layers, name, rows, stored, tuple(order.index(axis) for axis in range(len(dims))), grid)
 
 
-def _order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The axes in the order in which a vector holds them, None where the view is not a permutation of the whole of it."""
+def _storage_order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the axes in storage order; None if the view is not a permutation of the whole vector."""
     size, first, *steps = view
     order = tuple(sorted(range(len(dims)), key=lambda axis: -steps[axis] if dims[axis] > 1 else -np.inf))
     expected = [prod(dims[axis] for axis in order[place + 1 :]) for place in range(len(order))]
@@ -107,8 +107,8 @@ def _order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
     return order if first == 0 and size == prod(dims) and fits else None
 
 
-def merged(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Dimensions of a result and of its operands, of one rank: neighbouring axes that all operands repeat, or none, are one."""
+def merge_axes(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return dimensions of a result and its operands, of one rank; neighbouring axes that broadcast alike are merged."""
     full = [(1,) * (len(dims) - len(shape)) + tuple(shape) for shape in shapes]
     columns: list[list[int]] = []
     last = None
@@ -126,82 +126,82 @@ def merged(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[
 
 
 def array_map(layers: Layers, node: QuantNode) -> None:
-    """Of real numbers."""
+    """Write a map in floating point."""
     op, grid = node.op, layers.grid(node.output)
     if grid is not None or op.function not in MAPS or op.result:
         raise NoTfliteForm(f"the function {op.function} of arrays of {layers.graph.type(node.output).name}")
-    dims, shapes = merged(op.dims, op.shapes)
+    dims, shapes = merge_axes(op.dims, op.shapes)
     if len(dims) > _MOST_AXES:
         raise NoTfliteForm(f"it repeats elements along axes of {'x'.join(map(str, dims))}")
     operands = []
     for number, (slot, shape) in enumerate(zip(op.slots, shapes, strict=True)):
         if slot < 0:
-            operands.append(layers.numbers(f"{node.name}/operand_{number}", node.params[f"operand{number}"].reshape(shape)))
+            operands.append(layers.add_floats(f"{node.name}/operand_{number}", node.params[f"operand{number}"].reshape(shape)))
         else:
             index = layers.index[node.inputs[slot]]
-            operands.append(shaped(layers, f"{node.name}/input_{number}", index, shape, None))
+            operands.append(reshape(layers, f"{node.name}/input_{number}", index, shape, None))
     code, options = MAPS[op.function]
-    made = layers.ordered(f"{node.output}/{code.lower()}", dims, None)
+    made = layers.add_file_tensor(f"{node.output}/{code.lower()}", dims, None)
     layers.file.operator(code, operands, made, options)
-    flat(layers, node, made, None)
+    finish_reshaped(layers, node, made, None)
 
 
 def concat_rows(layers: Layers, node: QuantNode) -> None:
-    """Of vectors as lines, all in one grid."""
+    """Write a concatenation of vectors as rows, all with one scale."""
     op, grid = node.op, layers.grid(node.output)
     inputs, parts = layers.in_grid(node, grid), []
     lengths = op.lengths([layers.graph.shape(name) for name in node.inputs], node)
     for number, (slot, length) in enumerate(zip(op.slots or range(len(inputs)), lengths, strict=True)):
         name, dims = f"{node.name}/part_{number}", (op.rows, length)
         if slot >= 0:
-            parts.append(shaped(layers, name, inputs[slot], dims, grid))
+            parts.append(reshape(layers, name, inputs[slot], dims, grid))
             continue
         values = node.params[f"operand{number}"].reshape(dims)
         if grid is None:
-            parts.append(layers.numbers(name, values))
+            parts.append(layers.add_floats(name, values))
         else:
             shift = 0 if layers.graph.type(node.output).signed else 128
             stored = (values.astype(np.int16) - shift).astype(np.int8)
             parts.append(layers.file.tensor(name, dims, np.int8, grid, stored))
-    made = layers.ordered(f"{node.output}/lines", (op.rows, sum(lengths)), grid)
+    made = layers.add_file_tensor(f"{node.output}/lines", (op.rows, sum(lengths)), grid)
     none = layers.file.schema.ActivationFunctionType.NONE
     layers.file.operator("CONCATENATION", parts, made, "ConcatenationOptions", axis=1, fusedActivationFunction=none)
-    flat(layers, node, made, grid)
+    finish_reshaped(layers, node, made, grid)
 
 
 def select_elements(layers: Layers, node: QuantNode) -> None:
-    """Chosen elements; those that are filled are taken from a line of the fill value after the others."""
+    """Write a gather of elements; filled elements are read from a row of the fill value after the others."""
     (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), layers.graph.shape(node.inputs[0])[1]
     taken, filled = node.op.positions()
     if not node.op.fills:
-        flat(layers, node, gathered(layers, node.name, index, size, taken, grid), grid)
+        finish_reshaped(layers, node, add_gather(layers, node.name, index, size, taken, grid), grid)
         return
     begins = filled & ~np.concatenate([[False], filled[:-1]])
     within = np.arange(len(taken)) - np.maximum.accumulate(np.where(begins, np.arange(len(taken)), 0))
-    line = _line(np.where(filled, size + within, taken), size)
-    rows = shaped(layers, f"{node.name}/lines", index, (size // line, line), grid)
-    parts = [rows, _constant_line(layers, node, line, grid)]
-    joined = layers.ordered(f"{node.name}/and_fill", (size // line + 1, line), grid)
+    line = _row_length(np.where(filled, size + within, taken), size)
+    rows = reshape(layers, f"{node.name}/lines", index, (size // line, line), grid)
+    parts = [rows, _fill_row(layers, node, line, grid)]
+    joined = layers.add_file_tensor(f"{node.name}/and_fill", (size // line + 1, line), grid)
     none = layers.file.schema.ActivationFunctionType.NONE
     layers.file.operator("CONCATENATION", parts, joined, "ConcatenationOptions", axis=0, fusedActivationFunction=none)
     wanted = layers.file.constant(f"{node.name}/positions", np.where(filled, size, taken).reshape(-1, line)[:, 0] // line)
-    found = layers.ordered(f"{node.name}/taken", (len(taken) // line, line), grid)
+    found = layers.add_file_tensor(f"{node.name}/taken", (len(taken) // line, line), grid)
     layers.file.operator("GATHER", [joined, wanted], found, "GatherOptions", axis=0)
-    flat(layers, node, found, grid)
+    finish_reshaped(layers, node, found, grid)
 
 
-def _constant_line(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
-    """The fill value, `length` times."""
+def _fill_row(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
+    """Return a row of `length` fill values."""
     kind, name = layers.graph.type(node.inputs[0]), f"{node.name}/fill"
     value = node.op.stored_fill(kind)
     if grid is None:
-        return layers.numbers(name, np.full((1, length), value, np.float32))
+        return layers.add_floats(name, np.full((1, length), value, np.float32))
     stored = np.full((1, length), int(value) - (0 if kind.signed else 128), np.int8)
     return layers.file.tensor(name, (1, length), np.int8, grid, stored)
 
 
 def array_matmul(layers: Layers, node: QuantNode) -> None:
-    """BATCH_MATMUL; an operand that lies in the order of the other's product is read transposed."""
+    """Write BATCH_MATMUL; an operand that is stored transposed is passed with adjX or adjY."""
     op, file = node.op, layers.file
     if op.result or (min(op.slots) < 0 and node.output not in layers.real):
         raise NoTfliteForm("a product of a constant array of integers, or of whole numbers")
@@ -212,48 +212,48 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
     for number, (slot, view, shape) in enumerate(zip(op.slots, views, dims, strict=False)):
         name = f"{node.name}/operand_{number}"
         if slot < 0:
-            index, grid = layers.numbers(f"{name}/values", node.params[f"operand{number}"].reshape(1, -1)), None
+            index, grid = layers.add_floats(f"{name}/values", node.params[f"operand{number}"].reshape(1, -1)), None
         else:
             index, grid = layers.index[node.inputs[slot]], layers.grid(node.inputs[slot])
         if number == 0 and op.scale != 1:
-            index, grid = _scaled(layers, node, index, (1, view[0]), grid)
+            index, grid = _scale_vector(layers, node, index, (1, view[0]), grid)
         swapped = view[-2] == 1 and view[-1] != 1
         if swapped:
             view, shape = (*view[:-2], view[-1], view[-2]), (*shape[:-2], shape[-1], shape[-2])
         across.append(swapped)
-        operands.append(viewed(layers, name, index, view, shape, grid))
+        operands.append(add_view(layers, name, index, view, shape, grid))
     grid = layers.grid(node.output)
-    made = layers.ordered(f"{node.output}/product", op.dims, grid)
+    made = layers.add_file_tensor(f"{node.output}/product", op.dims, grid)
     file.operator("BATCH_MATMUL", operands, made, "BatchMatMulOptions", adjX=across[0], adjY=across[1])
-    order = _order(views[2], op.dims)
+    order = _storage_order(views[2], op.dims)
     if order is None:
-        back = np.argsort(view_positions(views[2], op.dims).reshape(-1))
-        made = gathered(layers, f"{node.output}/ordered", made, len(back), back, grid)
+        back = np.argsort(positions(views[2], op.dims).reshape(-1))
+        made = add_gather(layers, f"{node.output}/ordered", made, len(back), back, grid)
     elif order != tuple(range(len(order))):
-        made = turned(layers, f"{node.output}/ordered", made, op.dims, order, grid)
-    flat(layers, node, made, grid)
+        made = transpose(layers, f"{node.output}/ordered", made, op.dims, order, grid)
+    finish_reshaped(layers, node, made, grid)
 
 
-def _scaled(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...], grid: Grid) -> tuple[int, Grid]:
-    """A vector times the factor of a product: its integers stay what they are, of another scale."""
+def _scale_vector(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...], grid: Grid) -> tuple[int, Grid]:
+    """Return a vector times the factor of a product: the same integers with another scale."""
     name, factor = f"{node.name}/scaled", node.op.scale
     if grid is None:
-        constant, found = layers.numbers(f"{node.name}/factor", np.array([factor], np.float32)), None
+        constant, found = layers.add_floats(f"{node.name}/factor", np.array([factor], np.float32)), None
     else:
         stored = np.array([_UNIT], np.int8)
         unit = (np.float32(factor / _UNIT), 0)
         constant = layers.file.tensor(f"{node.name}/factor", (1,), np.int8, unit, stored)
         found = (np.float32(grid[0] * np.float32(factor)), grid[1])
-    made = layers.ordered(name, shape, found)
+    made = layers.add_file_tensor(name, shape, found)
     layers.file.operator("MUL", [index, constant], made, "MulOptions")
     return made, found
 
 
 def add_constants(layers: Layers, node: QuantNode) -> None:
-    """A sum with a constant for each element, written as often as it repeats."""
+    """Write a sum with a constant for each element, repeated explicitly."""
     _, size = layers.graph.shape(node.output)
     if node.output in layers.real:
-        constants = layers.numbers(f"{node.name}/constants", np.resize(node.params["constants"], (1, size)))
+        constants = layers.add_floats(f"{node.name}/constants", np.resize(node.params["constants"], (1, size)))
     else:
         form, step = node.form_as(Shifted), node.rescaling.effective()[0] * layers.graph.type(node.output).scale
         grid = (np.float32(form.constant_multiplier[0] * step), 0)
@@ -265,29 +265,29 @@ def add_constants(layers: Layers, node: QuantNode) -> None:
 
 
 def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -> None:
-    """Along the middle of three axes, as the last one."""
+    """Write a Softmax along the middle of three axes, transposed to the last one."""
     op, (index,), source = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.log and source is not None:
         raise NoTfliteForm("the logarithm of a Softmax of integers")
-    grid, name = layers.demanded(node, PROBABILITIES), node.output
+    grid, name = layers.required_grid(node, PROBABILITIES), node.output
     order = (0, 2, 1)
     if dims[2] == 1:
-        rows = shaped(layers, f"{name}/lines", index, dims[:2], source)
-        made = layers.ordered(f"{name}/softmax", dims[:2], grid)
+        rows = reshape(layers, f"{name}/lines", index, dims[:2], source)
+        made = layers.add_file_tensor(f"{name}/softmax", dims[:2], grid)
     else:
-        rows = turned(layers, f"{name}/turned", shaped(layers, f"{name}/lines", index, dims, source), dims, order, source)
-        made = layers.ordered(f"{name}/softmax", tuple(dims[axis] for axis in order), grid)
+        rows = transpose(layers, f"{name}/turned", reshape(layers, f"{name}/lines", index, dims, source), dims, order, source)
+        made = layers.add_file_tensor(f"{name}/softmax", tuple(dims[axis] for axis in order), grid)
     if op.log:
         layers.file.operator("LOG_SOFTMAX", [rows], made, "LogSoftmaxOptions")
     else:
         layers.file.operator("SOFTMAX", [rows], made, "SoftmaxOptions", beta=1.0)
     if dims[2] > 1:
-        made = turned(layers, f"{name}/back", made, tuple(dims[axis] for axis in order), order, grid)
-    flat(layers, node, made, grid)
+        made = transpose(layers, f"{name}/back", made, tuple(dims[axis] for axis in order), order, grid)
+    finish_reshaped(layers, node, made, grid)
 
 
 def normalize(layers: Layers, node: QuantNode) -> None:
-    """In float32, of integers too: TFLite has no normalisation."""
+    """Write a normalization in float32, also for integers: TFLite has none."""
     op, (index,), grid = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.part:
         raise NoTfliteForm("a part of a normalisation")
@@ -301,11 +301,11 @@ def normalize(layers: Layers, node: QuantNode) -> None:
 
     def step(code: str, inputs: list[int], label: str, options: str, **fields) -> int:
         shape = (dims[0], 1) if label in ("mean", "variance", "shifted", "inverse", "root", "divisor") else dims
-        made = layers.ordered(f"{name}/{label}", shape, None)
+        made = layers.add_file_tensor(f"{name}/{label}", shape, None)
         file.operator(code, inputs, made, options, **fields)
         return made
 
-    rows = shaped(layers, f"{name}/lines", index, dims, grid)
+    rows = reshape(layers, f"{name}/lines", index, dims, grid)
     if grid is not None:
         rows = step("DEQUANTIZE", [rows], "real", "DequantizeOptions")
     last = file.constant(f"{name}/axis", np.array([1]))
@@ -317,28 +317,28 @@ def normalize(layers: Layers, node: QuantNode) -> None:
     variance = step("MEAN", [squares, last], "variance", "ReducerOptions", keepDims=True)
     if op.power == 1:
         raise NoTfliteForm("a normalisation by the L1 norm")
-    epsilon = layers.numbers(f"{name}/epsilon", np.array([op.epsilon], np.float32))
+    epsilon = layers.add_floats(f"{name}/epsilon", np.array([op.epsilon], np.float32))
     shifted = step("ADD", [variance, epsilon], "shifted", "AddOptions")
     if op.added:
-        added = layers.numbers(f"{name}/added", np.array([op.added], np.float32))
+        added = layers.add_floats(f"{name}/added", np.array([op.added], np.float32))
         divisor = step("ADD", [step("SQRT", [shifted], "root", ""), added], "divisor", "AddOptions")
         made = step("DIV", [away, divisor], "normal", "DivOptions")
     else:
         made = step("MUL", [away, step("RSQRT", [shifted], "inverse", "")], "normal", "MulOptions")
     for role, code, options in (("gain", "MUL", "MulOptions"), ("shift", "ADD", "AddOptions")):
         if role in params:
-            made = step(code, [made, layers.numbers(f"{name}/{role}_values", params[role])], role, options)
+            made = step(code, [made, layers.add_floats(f"{name}/{role}_values", params[role])], role, options)
     if (wanted := layers.grid(name)) is None:
-        flat(layers, node, made, None)
+        finish_reshaped(layers, node, made, None)
     else:
-        found = layers.ordered(f"{name}/quantized", dims, wanted)
+        found = layers.add_file_tensor(f"{name}/quantized", dims, wanted)
         file.operator("QUANTIZE", [made], found, "QuantizeOptions")
-        flat(layers, node, found, wanted)
+        finish_reshaped(layers, node, found, wanted)
 
 
 def view(layers: Layers, node: QuantNode) -> None:
-    """Arrays as channels-last images and back: the bytes stay where they are."""
+    """Write a view between arrays and channels-last images; the byte order is unchanged."""
     (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
     here = grid == layers.grid(node.output)
     name = node.output if here else f"{node.output}/view"
-    layers.finish(node, shaped(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
+    layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)

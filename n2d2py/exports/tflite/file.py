@@ -1,4 +1,4 @@
-"""The parts of a .tflite file: tensors, buffers, operators, by the schema that the package ai-edge-litert brings."""
+"""Tensors, buffers and operators of a .tflite file, by the schema of the package ai-edge-litert."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 
 SIGNATURE = "serving_default"
-"""The name of the signature of a file, that of TensorFlow's exports."""
+"""The signature name of TensorFlow's exports."""
 Grid = tuple[np.ndarray | np.float32, int] | None
 """Scale and zero point of int8; None for real numbers."""
 
@@ -26,16 +26,16 @@ _VERSIONS = {
     "TRANSPOSE_CONV": 3,
     "HARD_SWISH": 1,
 }
-"""The version of an operator that has 8-bit integers and scales by channel (op_version.cc of LiteRT); of others: 2."""
+"""Operator versions with 8-bit integers and per-channel scales (op_version.cc of LiteRT); 2 for others."""
 _REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
-"""The version of an operator that has real numbers, and here a bias; of others: 1."""
+"""Operator versions for float, and here a bias; 1 for others."""
 
 
 def need_schema() -> Any:
-    """The module of the schema.
+    """Return the module of the schema.
 
     Raises:
-        N2D2Error: E721 without the package that brings it.
+        N2D2Error: E721 the package is missing.
     """
     try:
         return import_module("ai_edge_litert.schema_py_generated")
@@ -45,25 +45,25 @@ def need_schema() -> Any:
 
 
 PROBABILITIES = (np.float32(1 / 256), -128)
-"""The grid that SOFTMAX and LOGISTIC demand of their int8 results."""
+"""Scale and zero point that SOFTMAX and LOGISTIC require of int8 results."""
 SIGNED_UNITS = (np.float32(1 / 128), 0)
-"""The grid that TANH demands of its int8 results."""
+"""Scale and zero point that TANH requires of int8 results."""
 
 
 def int8_grid(kind: NumType) -> tuple[np.float32, int]:
-    """(scale, zero point) of int8 for the integers of an 8-bit type: unsigned ones less 128; for real numbers, the probabilities of a
-    Softmax, those of the operator."""
+    """Return (scale, zero point) of int8 for an 8-bit type; unsigned integers are shifted by -128. Real numbers are Softmax
+    probabilities."""
     if kind.is_float:
         return PROBABILITIES
     return np.float32(kind.scale), kind.zero_point - (0 if kind.signed else 128)
 
 
 class ModelFile:
-    """A model being written. Tensors are known by their index.
+    """A model under construction; tensors are identified by their index.
 
     Attributes:
-        codes: the operators, in the order in which they are first used.
-        versions: by operator on integers, that of its first form with all that is written; 2 without an entry.
+        codes: the operators, in the order of first use.
+        versions: version of each integer operator with all written features; 2 without an entry.
     """
 
     def __init__(self, schema: Any):
@@ -103,11 +103,11 @@ class ModelFile:
         return len(self._tensors) - 1
 
     def constant(self, name: str, values: np.ndarray) -> int:
-        """Add a constant without scale, of int32."""
+        """Add an int32 constant without scale."""
         return self.tensor(name, values.shape, np.int32, values=values)
 
     def operator(self, code: str, inputs: list[int], output: int, options: str = "", **fields: Any) -> None:
-        """Add an operator; `options`: the name of its table of options."""
+        """Add an operator; `options`: the name of its option table."""
         if code not in self.codes:
             self.codes.append(code)
         others = (self.schema.TensorType.FLOAT32, self.schema.TensorType.INT32)
@@ -124,8 +124,8 @@ class ModelFile:
                 setattr(operator.builtinOptions, key, value)
         self._operators.append(operator)
 
-    def packed(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> bytes:
-        """The bytes of the file; inputs and outputs by the name of the network, which the signature has too."""
+    def to_bytes(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> bytes:
+        """Return the bytes of the file; inputs and outputs are named as in the network, also in the signature."""
         import flatbuffers
 
         schema = self.schema

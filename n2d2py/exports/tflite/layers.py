@@ -1,4 +1,4 @@
-"""The layers as operators of TFLite, by operator kind."""
+"""Layers as TFLite operators, by operator kind."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Lowering = Callable[[Layers, QuantNode], None]
 
 
 def write_layer(layers: Layers, node: QuantNode) -> None:
-    """Writes a layer.
+    """Write a layer.
 
     Raises:
-        NoTfliteForm: for one that TFLite cannot express.
+        NoTfliteForm: TFLite cannot express it.
     """
     if node.op.kind not in LOWERINGS:
         raise NoTfliteForm(f"{node.op.kind}")
     ends = [*node.inputs, *node.outputs]
     wrong = [
-        name for name in ends if name not in layers.real and not layers.graph.type(name).is_float and not layers.int8(name)
+        name for name in ends if name not in layers.real and not layers.graph.type(name).is_float and not layers.is_int8(name)
     ]
     if not wrong and node.op.kind != "Convert":
         wrong = [name for name in ends if (name in layers.real) != (node.output in layers.real)]
@@ -44,7 +44,7 @@ def _conv(layers: Layers, node: QuantNode) -> None:
     inputs = shape[1]
     depthwise = op.groups == inputs and each == 1 and op.groups > 1
     extents = [(k - 1) * d + 1 for k, d in zip((kh, kw), op.dilation, strict=True)]
-    index, padding = layers.padded(node, op.pads, extents, op.stride)
+    index, padding = layers.pad_window(node, op.pads, extents, op.stride)
     fields = {
         "padding": padding,
         "strideH": op.stride[0],
@@ -54,11 +54,11 @@ def _conv(layers: Layers, node: QuantNode) -> None:
         "fusedActivationFunction": layers.activation(node),
     }
     if depthwise:  # output c * multiplier + m reads channel c, in both orders
-        constants = layers.weighted(node, lambda weights: weights[:, 0].transpose(1, 2, 0)[None], 3)
+        constants = layers.add_weights(node, lambda weights: weights[:, 0].transpose(1, 2, 0)[None], 3)
         options, fields["depthMultiplier"] = "DepthwiseConv2DOptions", outputs // inputs
         layers.file.operator("DEPTHWISE_CONV_2D", [index, *constants], layers.declare(node.output), options, **fields)
         return
-    constants = layers.weighted(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
+    constants = layers.add_weights(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
     layers.file.operator("CONV_2D", [index, *constants], layers.declare(node.output), "Conv2DOptions", **fields)
 
 
@@ -72,7 +72,7 @@ def _fc(layers: Layers, node: QuantNode) -> None:
 
     layers.file.operator(
         "FULLY_CONNECTED",
-        [*layers.sources(node), *layers.weighted(node, ordered, 0)],
+        [*layers.sources(node), *layers.add_weights(node, ordered, 0)],
         layers.declare(node.output),
         "FullyConnectedOptions",
         fusedActivationFunction=layers.activation(node),
@@ -80,20 +80,22 @@ def _fc(layers: Layers, node: QuantNode) -> None:
 
 
 def _affine(layers: Layers, node: QuantNode) -> None:
-    """A product and a sum with constants; of integers a depthwise convolution of 1x1, others as images of one line."""
+    """Write scale and bias; for integers as a 1x1 depthwise convolution, with vectors as one-row images."""
     shape = layers.graph.shape(node.inputs[0])
     if node.output in layers.real:
-        middle = layers.added(f"{node.output}/product", shape, None)
+        middle = layers.add_tensor(f"{node.output}/product", shape, None)
         gain, shift = (
             (values if len(shape) in (2, 4) else values.reshape(-1, *(1,) * (len(shape) - 2)))
             for values in (node.params["weights"], node.params["bias"])
         )
-        layers.file.operator("MUL", [*layers.sources(node), layers.numbers(f"{node.name}/weights", gain)], middle, "MulOptions")
-        constants = [middle, layers.numbers(f"{node.name}/bias", shift)]
+        layers.file.operator(
+            "MUL", [*layers.sources(node), layers.add_floats(f"{node.name}/weights", gain)], middle, "MulOptions"
+        )
+        constants = [middle, layers.add_floats(f"{node.name}/bias", shift)]
         activation = layers.activation(node)
         layers.file.operator("ADD", constants, layers.declare(node.output), "AddOptions", fusedActivationFunction=activation)
         return
-    constants, index = layers.weighted(node, lambda weights: weights.reshape(1, 1, 1, -1), 3), layers.index[node.inputs[0]]
+    constants, index = layers.add_weights(node, lambda weights: weights.reshape(1, 1, 1, -1), 3), layers.index[node.inputs[0]]
     if len(shape) == 4:
         _depthwise(layers, node, index, constants, (1, 1))
         return
@@ -105,23 +107,23 @@ def _affine(layers: Layers, node: QuantNode) -> None:
     )
     pixels = (1, lines[2], lines[1])
     if lines[2] > 1:
-        index = arrays.turned(
-            layers, f"{name}/pixels", arrays.shaped(layers, f"{name}/lines", index, lines, before), lines, (0, 2, 1), before
+        index = arrays.transpose(
+            layers, f"{name}/pixels", arrays.reshape(layers, f"{name}/lines", index, lines, before), lines, (0, 2, 1), before
         )
-    image = arrays.shaped(layers, f"{name}/image", index, (1, *pixels), before)
-    made = layers.ordered(f"{name}/scaled", (1, *pixels), grid)
+    image = arrays.reshape(layers, f"{name}/image", index, (1, *pixels), before)
+    made = layers.add_file_tensor(f"{name}/scaled", (1, *pixels), grid)
     _depthwise(layers, node, image, constants, (1, 1), made)
     if lines[2] > 1:
-        made = arrays.turned(
-            layers, f"{name}/back", arrays.shaped(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
+        made = arrays.transpose(
+            layers, f"{name}/back", arrays.reshape(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
         )
-    arrays.flat(layers, node, made, grid)
+    arrays.finish_reshaped(layers, node, made, grid)
 
 
 def _depthwise(
     layers: Layers, node: QuantNode, index: int, constants: list[int], stride: tuple[int, int], made: int | None = None
 ) -> None:
-    """The result is the tensor `made`, or else the output of the layer."""
+    """Write a depthwise convolution; the result is the tensor `made`, or else the output of the layer."""
     layers.file.operator(
         "DEPTHWISE_CONV_2D",
         [index, *constants],
@@ -142,8 +144,8 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     schema, grid = layers.file.schema, layers.grid(node.inputs[0])
     fields = {"strideH": op.stride[0], "strideW": op.stride[1], "filterHeight": op.kernel[0], "filterWidth": op.kernel[1]}
     if op.mode == "Max":
-        index, padding = layers.padded(node, op.pads, op.kernel, op.stride, lowest=True)
-        made = layers.added(node.output, layers.graph.shape(node.output), grid)
+        index, padding = layers.pad_window(node, op.pads, op.kernel, op.stride, lowest=True)
+        made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
         activation = layers.activation(node)
         layers.file.operator(
             "MAX_POOL_2D", [index], made, "Pool2DOptions", padding=padding, fusedActivationFunction=activation, **fields
@@ -153,7 +155,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     counts, index = op.window_counts(shape[2:]), layers.index[node.inputs[0]]
     even, padding = bool((counts == counts.flat[0]).all()), schema.Padding.VALID
     if not even:
-        index, padding = layers.padded(node, op.pads, op.kernel, op.stride)
+        index, padding = layers.pad_window(node, op.pads, op.kernel, op.stride)
         if padding != schema.Padding.SAME:
             raise NoTfliteForm("its mean leaves out pads other than those of SAME")
     elif any(op.pads):
@@ -167,10 +169,10 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     if even and grid not in (None, layers.grid(node.output)):  # weights of 1 round once, whatever the scale of the result
         channels, count, scale = shape[1], int(counts.flat[0]), layers.graph.type(node.inputs[0]).scale
         values, scales = np.ones((1, *op.kernel, channels), np.int8), np.full(channels, 1 / count)
-        constants = layers.integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)
+        constants = layers.add_integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)
         _depthwise(layers, node, index, constants, op.stride)
         return
-    made = layers.added(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
+    made = layers.add_tensor(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
     activation = layers.activation(node)
     layers.file.operator(
         "AVERAGE_POOL_2D", [index], made, "Pool2DOptions", padding=padding, fusedActivationFunction=activation, **fields
@@ -179,7 +181,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
 
 
 def _elemwise(layers: Layers, node: QuantNode) -> None:
-    """Sums and differences, products, maxima, minima; of real numbers those of more than two tensors too."""
+    """Write sums and differences, products, maxima, minima; in floating point also of more than two tensors."""
     op, count = node.op, len(node.inputs)
     weights, shifts = op.coefficients(count)
     sources, difference = layers.sources(node), op.operation == "Sum" and sorted(weights) == [-1.0, 1.0]
@@ -197,14 +199,14 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
             raise NoTfliteForm(f"{op.operation} with an activation")
         options, fields, sources = "MaximumMinimumOptions", {}, layers.in_grid(node, layers.grid(node.output))
     for number, source in enumerate(sources[1:-1], 1):  # real numbers
-        made = layers.added(f"{node.output}/of_{number + 1}", layers.graph.shape(node.output), None)
+        made = layers.add_tensor(f"{node.output}/of_{number + 1}", layers.graph.shape(node.output), None)
         layers.file.operator(code, [sources[0], source], made, options)
         sources[0] = made
     layers.file.operator(code, [sources[0], sources[-1]], layers.declare(node.output), options, **fields)
 
 
 def _concat(layers: Layers, node: QuantNode) -> None:
-    """Of images along an axis, or of arrays; TFLite wants one grid for all."""
+    """Write a concatenation of images along an axis, or of arrays; TFLite requires one scale for all."""
     op, grid, rank = node.op, layers.grid(node.output), len(layers.graph.shape(node.output))
     if op.slots or (op.rows > 1 and rank == 2):
         return arrays.concat_rows(layers, node)
@@ -219,25 +221,25 @@ def _concat(layers: Layers, node: QuantNode) -> None:
 
 
 def _function(layers: Layers, node: QuantNode) -> None:
-    """A function of single values, in the grid that TFLite demands of it; then in that of the result."""
+    """Write an element-wise function with the scale that TFLite requires, then requantize to that of the result."""
     function, (source,) = node.op.function, layers.sources(node)
-    wanted, made = layers.grid(node.output), partial(layers.in_demanded_grid, node)
+    wanted, made = layers.grid(node.output), partial(layers.write_in_required_grid, node)
     real = wanted is None
     if isinstance(function, Clip) and real:
-        _limited(layers, node, function)
+        _clamp(layers, node, function)
     elif isinstance(function, Clip):
         if layers.activation(node) != layers.file.schema.ActivationFunctionType.NONE:
             raise NoTfliteForm("its limits are not those of its integers")
         made("QUANTIZE", wanted, [source], "QuantizeOptions")
     elif function == FUNCTIONS["Logistic"]():
-        made("LOGISTIC", layers.demanded(node, PROBABILITIES), [source])
+        made("LOGISTIC", layers.required_grid(node, PROBABILITIES), [source])
     elif function == Tanh():
-        made("TANH", layers.demanded(node, SIGNED_UNITS), [source])
+        made("TANH", layers.required_grid(node, SIGNED_UNITS), [source])
     elif function == HardSwish():
         made("HARD_SWISH", wanted, [source], "HardSwishOptions")
     elif function == FUNCTIONS["Swish"]():
-        grid = layers.demanded(node, PROBABILITIES)
-        gate = layers.added(f"{node.output}/logistic", layers.graph.shape(node.output), grid)
+        grid = layers.required_grid(node, PROBABILITIES)
+        gate = layers.add_tensor(f"{node.output}/logistic", layers.graph.shape(node.output), grid)
         layers.file.operator("LOGISTIC", [source], gate)
         made("MUL", wanted, [source, gate], "MulOptions")
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
@@ -258,19 +260,19 @@ _REAL_FUNCTIONS = {
     FUNCTIONS["Log"](): ("LOG", ""),
     FUNCTIONS["Sqrt"](): ("SQRT", ""),
 }
-"""Functions that TFLite has for real numbers alone: the operator and its table of options."""
+"""Functions that TFLite has only in floating point: the operator and its option table."""
 
 
-def _limited(layers: Layers, node: QuantNode, function: Clip) -> None:
-    """Limits of real numbers."""
+def _clamp(layers: Layers, node: QuantNode, function: Clip) -> None:
+    """Write a clamp in floating point."""
     (source,), shape = layers.sources(node), layers.graph.shape(node.output)
     if code := fused_name(function):
         return layers.file.operator(code, [source], layers.declare(node.output))
     limits = [(code, limit) for code, limit in (("MAXIMUM", function.low), ("MINIMUM", function.high)) if np.isfinite(limit)]
     for number, (code, limit) in enumerate(limits, 1):
         last = number == len(limits)
-        made = layers.declare(node.output) if last else layers.added(f"{node.output}/at_least", shape, None)
-        bound = layers.numbers(f"{node.name}/{code.lower()}", np.array([limit], np.float32))
+        made = layers.declare(node.output) if last else layers.add_tensor(f"{node.output}/at_least", shape, None)
+        bound = layers.add_floats(f"{node.name}/{code.lower()}", np.array([limit], np.float32))
         layers.file.operator(code, [source, bound], made, "MaximumMinimumOptions")
         source = made
 
@@ -287,8 +289,8 @@ def _softmax(layers: Layers, node: QuantNode) -> None:
         lines = prod(shape[each] for each in before), shape[axis], prod(shape[each] for each in after)
     if axis is None or node.op.log or axis != channels_last(range(len(shape)))[-1]:
         return arrays.array_softmax(layers, node, lines)
-    layers.in_demanded_grid(
-        node, "SOFTMAX", layers.demanded(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
+    layers.write_in_required_grid(
+        node, "SOFTMAX", layers.required_grid(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
     )
 
 
@@ -302,7 +304,7 @@ def _resize(layers: Layers, node: QuantNode) -> None:
     )
     bilinear = op.mode != "Nearest"
     grid = layers.grid(node.inputs[0])
-    made = layers.added(node.output, layers.graph.shape(node.output), grid)
+    made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
     file.operator(
         code,
         [*layers.sources(node), size],
@@ -315,7 +317,7 @@ def _resize(layers: Layers, node: QuantNode) -> None:
 
 
 def _deconv(layers: Layers, node: QuantNode) -> None:
-    """Uncropped, then a slice where pads crop it."""
+    """Write a transposed convolution without crop, then a slice if pads crop it."""
     op, file = node.op, layers.file
     outputs, _, kh, kw = node.params["weights"].shape
     if op.groups != 1 or op.dilation != (1, 1):
@@ -327,8 +329,8 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     activation, grid = layers.activation(node), layers.grid(node.output)
     target = file.constant(f"{node.name}/shape", np.array([1, *whole, outputs], np.int32))
     cropped = tuple(whole) != tuple(out[2:])
-    made = layers.added(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
-    weights, bias = layers.weighted(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
+    made = layers.add_tensor(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
+    weights, bias = layers.add_weights(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
     file.operator(
         "TRANSPOSE_CONV",
         [target, weights, layers.index[node.inputs[0]], bias],
@@ -346,40 +348,40 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
 
 
 def _reshape(layers: Layers, node: QuantNode) -> None:
-    """Between maps and vectors by way of the order of the network."""
+    """Write a reshape between images and vectors in the network's order of elements."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     (index,), grid, file = layers.sources(node), layers.grid(node.inputs[0]), layers.file
     if len(shape) == 4 and np.prod(shape[2:]) > 1 and shape[1] > 1:
-        moved = layers.ordered(f"{node.name}/nchw", shape, grid)
+        moved = layers.add_file_tensor(f"{node.name}/nchw", shape, grid)
         file.operator(
             "TRANSPOSE", [index, file.constant(f"{node.name}/perm", np.array([0, 3, 1, 2]))], moved, "TransposeOptions"
         )
         index = moved
     back = len(out) == 4 and np.prod(out[2:]) > 1 and out[1] > 1
     target = tuple(out) if back else channels_last(out)
-    made = layers.ordered(f"{node.output}/nchw" if back else node.output, target, grid)
+    made = layers.add_file_tensor(f"{node.output}/nchw" if back else node.output, target, grid)
     values = np.array(target, np.int32)
     file.operator("RESHAPE", [index, file.constant(f"{node.name}/shape", values)], made, "ReshapeOptions", newShape=values)
     if back:
-        last = layers.added(node.output, out, grid)
+        last = layers.add_tensor(node.output, out, grid)
         file.operator("TRANSPOSE", [made, file.constant(f"{node.name}/back", np.array([0, 2, 3, 1]))], last, "TransposeOptions")
         made = last
     layers.finish(node, made, grid)
 
 
 def _transpose(layers: Layers, node: QuantNode) -> None:
-    """The permutation of the network's axes, as one of the file's axes."""
+    """Write the permutation of the network's axes as one of the file's axes."""
     file, rank = layers.file, len(node.op.perm)
     axes = channels_last(tuple(range(rank)))
     perm = np.array([axes.index(node.op.perm[axis]) for axis in axes])
     grid = layers.grid(node.inputs[0])
-    made = layers.added(node.output, layers.graph.shape(node.output), grid)
+    made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
     file.operator("TRANSPOSE", [*layers.sources(node), file.constant(f"{node.name}/perm", perm)], made, "TransposeOptions")
     layers.finish(node, made, grid)
 
 
 def _select(layers: Layers, node: QuantNode) -> None:
-    """A slice with steps where the positions of every axis are evenly spaced, else a GATHER for each axis of which some are taken."""
+    """Write a strided slice for evenly spaced positions on every axis, else a GATHER for each axis with a selection."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
         return arrays.select_elements(layers, node)
     file, (index,), grid = layers.file, layers.sources(node), layers.grid(node.inputs[0])
@@ -392,54 +394,54 @@ def _select(layers: Layers, node: QuantNode) -> None:
         ends = [int(one[-1]) + 1 for one in whole]
         bounds = zip(("begin", "end", "steps"), ([int(one[0]) for one in whole], ends, steps), strict=True)
         limits = [file.constant(f"{node.name}/{name}", np.array(values)[list(order)]) for name, values in bounds]
-        made = layers.added(node.output, layers.graph.shape(node.output), grid)
+        made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
         file.operator("STRIDED_SLICE", [index, *limits], made, "StridedSliceOptions")
         return layers.finish(node, made, grid)
     for axis, positions in enumerate(taken):
         if positions is None:
             continue
         shape[axis] = len(positions)
-        made = layers.added(f"{node.output}/axis_{axis}", tuple(shape), grid)
+        made = layers.add_tensor(f"{node.output}/axis_{axis}", tuple(shape), grid)
         wanted = file.constant(f"{node.name}/positions_{axis}", np.array(positions))
         file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=order.index(axis))
         index = made
     return layers.finish(node, index, grid)
 
 
-def _taken_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
-    """An image of `shape` with its channels in another order."""
-    made = layers.added(name, shape, grid)
+def _permute_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
+    """Add an image of `shape` with its channels in another order."""
+    made = layers.add_tensor(name, shape, grid)
     wanted = layers.file.constant(f"{name}/positions", channels)
     layers.file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=3)
     return made
 
 
 def _depth_to_space(layers: Layers, node: QuantNode) -> None:
-    """Of TFLite's order of channels, which others are brought into."""
+    """Write DEPTH_TO_SPACE; other channel orders are permuted to TFLite's first."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
     before, after = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     if node.op.channels_first:
         channels = np.arange(before[1]).reshape(-1, area).T.reshape(-1)
-        index = _taken_channels(layers, f"{node.output}/channels", index, before, channels, grid)
-    made = layers.added(node.output, after, grid)
+        index = _permute_channels(layers, f"{node.output}/channels", index, before, channels, grid)
+    made = layers.add_tensor(node.output, after, grid)
     layers.file.operator("DEPTH_TO_SPACE", [index], made, "DepthToSpaceOptions", blockSize=node.op.block)
     layers.finish(node, made, grid)
 
 
 def _space_to_depth(layers: Layers, node: QuantNode) -> None:
-    """Of TFLite's order of channels, which is brought into another."""
+    """Write SPACE_TO_DEPTH, and permute TFLite's channel order to another one."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
     after = layers.graph.shape(node.output)
-    made = layers.added(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
+    made = layers.add_tensor(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
     layers.file.operator("SPACE_TO_DEPTH", [index], made, "SpaceToDepthOptions", blockSize=node.op.block)
     if node.op.channels_first:
         channels = np.arange(after[1]).reshape(area, -1).T.reshape(-1)
-        made = _taken_channels(layers, node.output, made, after, channels, grid)
+        made = _permute_channels(layers, node.output, made, after, channels, grid)
     layers.finish(node, made, grid)
 
 
 def _step(positions: np.ndarray) -> int:
-    """The distance of evenly spaced rising positions; 0 for others."""
+    """Return the distance of evenly spaced ascending positions; 0 for others."""
     steps = set(np.diff(positions).tolist())
     return 1 if not steps else max(steps.pop(), 0) if len(steps) == 1 else 0
 
@@ -452,8 +454,8 @@ def _padding(layers: Layers, node: QuantNode) -> None:
     layers.finish(node, made, layers.grid(node.inputs[0]))
 
 
-def _same(layers: Layers, node: QuantNode) -> None:
-    """The input itself, or in another grid."""
+def _reuse_input(layers: Layers, node: QuantNode) -> None:
+    """Reuse the input, requantized if the scales differ."""
     name, grid = node.output, layers.grid(node.inputs[0])
     if layers.graph.type(name).is_float:
         if name not in layers.real:  # a Softmax reads the integers
@@ -472,12 +474,12 @@ LOWERINGS: dict[str, Lowering] = {
     "Normalize": arrays.normalize,
     "Concat": _concat,
     "Conv": _conv,
-    "Convert": _same,
+    "Convert": _reuse_input,
     "Deconv": _deconv,
     "DepthToSpace": _depth_to_space,
     "ElemWise": _elemwise,
     "Fc": _fc,
-    "Identity": _same,
+    "Identity": _reuse_input,
     "IndexSelect": _select,
     "Padding": _padding,
     "Pool": _pool,

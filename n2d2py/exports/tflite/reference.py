@@ -1,10 +1,8 @@
-"""A typed network with the arithmetic of LiteRT's reference kernels, those of TFLite Micro, as far as the forms of the tool express it.
+"""Quantized network with the arithmetic of LiteRT's reference kernels (TFLite Micro), as far as the tool's forms express it.
 
-Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a rounding each (`DoublingRescale`); fully connected
-layers round
-once; sums and products are rounded several times by the kernels, here once, from float32. Such layers, and functions that the
-kernels
-compute in fixed point, may be a step off.
+Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a rounding each (`DoublingRescale`). Fully connected
+layers round once. Element-wise sums and products are rounded several times by the kernels, here once, from float32. They may be
+one step off, as may functions that the kernels compute in fixed point.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from n2d2py.quant.weights.file_rounding import doubling, mean_rescale, multiplie
 
 
 def with_reference(graph: QuantGraph) -> QuantGraph:
-    """The network whose layers of integers compute what the reference kernels compute, or are a step off."""
+    """Return the network with integer layers that compute the results of the reference kernels, or are one step off."""
     made = with_xnnpack(graph)
     made.nodes = [_layer(made, node) if made.is_integer(node) else node for node in made.nodes]
     return made
@@ -55,7 +53,7 @@ def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
 
 
 def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
-    """MEAN of whole images, else a depthwise convolution with weights of 1; AVERAGE_POOL_2D, which keeps the grid, divides."""
+    """Apply MEAN to whole images, else a depthwise convolution with weights of 1; AVERAGE_POOL_2D divides."""
     x, y, shape = graph.type(node.inputs[0]), graph.type(node.output), graph.shape(node.inputs[0])
     count, ratio = node.op.kernel[0] * node.op.kernel[1], np.float64(x.scale) / np.float64(y.scale)
     if tuple(node.op.kernel) == tuple(shape[2:]) and not any(node.op.pads):

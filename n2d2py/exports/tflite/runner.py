@@ -1,4 +1,4 @@
-"""Running a .tflite file in LiteRT, with the kernels that its users get."""
+"""Runner of a .tflite file in LiteRT with its standard kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from n2d2py.runtime.runner import PackageRunner
 
 
 class LiteRtRunner(PackageRunner):
-    """The model in LiteRT's interpreter."""
+    """Runner of the model in LiteRT's interpreter."""
 
     label = "LiteRT"
     remedy = "pip install n2d2py[litert]"
@@ -29,13 +29,13 @@ class LiteRtRunner(PackageRunner):
         self.label = f"LiteRT ({details['kernels']})"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs in the types of `graph`."""
+        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         interpreter = open_model(self._folder / self._details["file"], self._details["kernels"])
         ports = interpreter.get_output_details()
         found: list[list[np.ndarray]] = [[] for _ in ports]
         for sample in log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus"):
-            _run(interpreter, [graph.type(name) for name in graph.inputs], sample)
+            _run_sample(interpreter, [graph.type(name) for name in graph.inputs], sample)
             for values, port in zip(found, ports, strict=True):
                 values.append(interpreter.get_tensor(port["index"])[0].copy())
         return {
@@ -44,12 +44,12 @@ class LiteRtRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """Results of layers for -compare."""
+        """Return the layer results for -compare."""
         return _Layers(self._folder, self._details)
 
 
 class _Layers:
-    """The model, and the values of all its layers by the kernels that `LiteRtRunner.outputs` runs."""
+    """The model, and the values of all its layers by the kernels of `LiteRtRunner.outputs`."""
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._details = details
@@ -57,30 +57,28 @@ class _Layers:
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Real results by tensor, (N, C, H, W), for stored inputs."""
+        """Return the real results by tensor, (N, C, H, W), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
-            _run(self._interpreter, [types[name] for name in self._details["inputs"]], sample)
+            _run_sample(self._interpreter, [types[name] for name in self._details["inputs"]], sample)
             for name, index in self._details["tensors"].items():
                 found.setdefault(name, []).append(self._real(index))
         return {name: np.stack(values) for name, values in found.items()}
 
     def _real(self, index: int) -> np.ndarray:
-        """The real numbers of a tensor (C, H, W), by the grid that the file gives it."""
+        """Return the dequantized values of a tensor (C, H, W)."""
         values, grid = self._interpreter.get_tensor(index)[0], self._grids[index]
         real = real_numbers(values, grid) if values.dtype == np.int8 else values.copy()
         return real.transpose(2, 0, 1) if real.ndim == 3 else real
 
 
 def open_model(path: Path, kernels: str, kept: Collection[int] = ()) -> Any:
-    """The model in LiteRT's interpreter.
+    """Return the model in LiteRT's interpreter.
 
     Args:
-        kernels: XNNPACK, the delegate that users get by default, with the built-in kernels for operators that it does not have;
-            or
-            Reference.
-        kept: tensors whose values can be read after a run. They are made outputs, as the delegate keeps no others.
+        kernels: XNNPACK, the default delegate (with built-in kernels for operators that it does not have); or Reference.
+        kept: tensors to read after a run. They become outputs, since the delegate keeps no others.
     """
     litert = import_module("ai_edge_litert.interpreter")
     kinds = litert.OpResolverType
@@ -95,7 +93,7 @@ def open_model(path: Path, kernels: str, kept: Collection[int] = ()) -> Any:
 
 
 def _with_outputs(data: bytes, kept: Collection[int]) -> bytes:
-    """The model with more outputs, after its own."""
+    """Return the model with more outputs, after its own."""
     import flatbuffers
 
     model = need_schema().ModelT.InitFromPackedBuf(data, 0)
@@ -107,26 +105,26 @@ def _with_outputs(data: bytes, kept: Collection[int]) -> bytes:
     return bytes(builder.Output())
 
 
-def _run(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
+def _run_sample(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
     for port, kind, values in zip(interpreter.get_input_details(), types, sample, strict=True):
-        given = kind.dequantize(values) if port["dtype"] == np.float32 else _shifted(values, kind)
+        given = kind.dequantize(values) if port["dtype"] == np.float32 else _as_int8(values, kind)
         given = given[None]
         interpreter.set_tensor(port["index"], given.transpose(0, 2, 3, 1) if given.ndim == 4 else given)
     interpreter.invoke()
 
 
 def real_numbers(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
-    """Real values of int8 of a grid (scale, zero point)."""
+    """Return the dequantized values of int8 with (scale, zero point)."""
     return (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
 
 
-def _shifted(values: np.ndarray, kind: NumType) -> np.ndarray:
-    """Stored values as int8."""
+def _as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
+    """Return stored values as int8."""
     return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 
 def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
-    """Stored values (N, C, H, W) of real ones, or of int8 in a grid, channels last."""
+    """Return the stored values (N, C, H, W) of floats, or of int8 with (scale, zero point), channels last."""
     values = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
     if kind.is_float and values.dtype.kind != "f":
         values = real_numbers(values, grid)

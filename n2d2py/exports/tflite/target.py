@@ -1,4 +1,4 @@
-"""The export TFLite as `-export TFLite` finds it."""
+"""Export target `-export TFLite`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARAMETERS = Schema(
 
 
 class TfliteTarget(Target[TfliteModel]):
-    """The network as a model of TFLite: int8, or float32 with `-nbbits -32`."""
+    """TFLite target: int8, or float32 with `-nbbits -32`."""
 
     name = "TFLite"
     parameters = PARAMETERS
@@ -51,15 +51,15 @@ class TfliteTarget(Target[TfliteModel]):
     runner = LiteRtRunner
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """IntegerIO in floating point."""
+        """IntegerIO has no effect in floating point."""
         return {"IntegerIO": "a network in floating point has no integers"} if bits < 0 else {}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """With the arithmetic of the chosen kernels."""
+        """Return the network with the arithmetic of the chosen kernels."""
         return with_reference(graph) if parameters.get("Kernels") == "Reference" else with_xnnpack(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
-        """E704 without layers, E705 other numbers than int8 and float32, E701 layers that TFLite does not have, E721 no schema."""
+        """Raise E704 without layers, E705 unless int8 or float32, E701 for unsupported layers, E721 without schema."""
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         if request.graph.bits not in (8, -32):
@@ -68,7 +68,7 @@ class TfliteTarget(Target[TfliteModel]):
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """Details for the runner: the file, and its tensors with their types."""
+        """Return the details for the runner: the file, and its tensors with their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
@@ -82,15 +82,15 @@ class TfliteTarget(Target[TfliteModel]):
         }
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Write the model, its array of C, the stimuli and a README."""
+        """Write the model, its C array, the samples and a README."""
         request, made = prepared.request, prepared.result
         path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):
-            write_arrays_of_c(folder, made.data, made.codes)
+            write_c_arrays(folder, made.data, made.codes)
         _write_readme(folder, request, made, path.name)
 
     def write_model(self, prepared: Prepared[TfliteModel], folder: Path) -> Path:
-        """Write the model and the stimuli; return the path of the model."""
+        """Write the model and the samples; return the path of the model."""
         request = prepared.request
         path = folder / model_file(request.graph.name, "tflite")
         path.write_bytes(prepared.result.data)
@@ -99,19 +99,19 @@ class TfliteTarget(Target[TfliteModel]):
         return path
 
 
-_RESOLVED = {
+_RESOLVER_METHODS = {
     "CONV_2D": "Conv2D",
     "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
     "MAX_POOL_2D": "MaxPool2D",
     "AVERAGE_POOL_2D": "AveragePool2D",
     "PADV2": "PadV2",
 }
-"""Operators whose function of MicroMutableOpResolver is not their name in other letters."""
+"""Operators whose MicroMutableOpResolver method does not follow from their name."""
 
 
-def write_arrays_of_c(folder: Path, data: bytes, codes: Collection[str]) -> None:
-    """Write a file as an array, aligned as TFLite Micro asks for, and a header that registers operators of these kinds there."""
-    functions = [_RESOLVED.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
+def write_c_arrays(folder: Path, data: bytes, codes: Collection[str]) -> None:
+    """Write a file as a C array with TFLite Micro's alignment, and a header that registers operators of these kinds."""
+    functions = [_RESOLVER_METHODS.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
     write_rendered(folder / "model_data.h", "tflite/model_data.h")
     write_rendered(folder / "model_data.c", "tflite/model_data.c", rows=hex_rows(data, ", "), size=len(data))
     write_rendered(folder / "model_operators.h", "tflite/model_operators.h", functions=functions)

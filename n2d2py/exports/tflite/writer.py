@@ -1,4 +1,4 @@
-"""The tensors and operators of a .tflite file that the layers of a typed network become: on int8, or on real numbers."""
+"""Writer of the layers of a quantized network as .tflite tensors and operators, on int8 or in floating point."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from n2d2py.operators.functions import Clip, FunctionRow
 
 
 class NoTfliteForm(Exception):
-    """A layer cannot be written; the text says why."""
+    """A layer cannot be written; the message is the reason."""
 
 
 def channels_last(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape in the order of the file."""
+    """Return the shape in the order of the file."""
     return (shape[0], *shape[2:], shape[1]) if len(shape) == 4 else tuple(shape)
 
 
@@ -30,7 +30,7 @@ class Layers:
     """Writer of layers.
 
     Attributes:
-        index: by tensor of the network, its tensor in the file.
+        index: tensor of the file for each tensor of the network.
         real: tensors that are real numbers in the file too.
     """
 
@@ -40,7 +40,7 @@ class Layers:
         self.real = frozenset(name for name in graph.tensors if graph.type(name).is_float) - _probabilities(graph)
 
     def parts(self, node: QuantNode) -> list[QuantNode]:
-        """The layer; one of real numbers and its activation apart where no operator fuses that."""
+        """Return the layer; a float layer and its activation separately if no operator fuses them."""
         function, name = node.activation, node.output
         if name not in self.real or function is None or fused_name(function):
             return [node]
@@ -51,80 +51,80 @@ class Layers:
 
     # ---- tensors --------------------------------------------------------------------------------
     def grid(self, name: str) -> Grid:
-        """The grid of a tensor of the network, None for real numbers."""
+        """Return the scale and zero point of a tensor of the network, None for real numbers."""
         return None if name in self.real else int8_grid(self.graph.type(name))
 
-    def int8(self, name: str) -> bool:
-        """True if a tensor of integers is one that the file can have."""
+    def is_int8(self, name: str) -> bool:
+        """True if a quantized tensor can be int8 in the file."""
         kind = self.graph.type(name)
         return not kind.plain and kind.bits == 8
 
-    def demanded(self, node: QuantNode, grid: Grid) -> Grid:
-        """The grid that an operator demands of its result, if that is int8."""
+    def required_grid(self, node: QuantNode, grid: Grid) -> Grid:
+        """Return the scale and zero point that an operator requires of an int8 result; None for a float result."""
         return None if node.output in self.real else grid
 
     def declare(self, name: str) -> int:
-        """The tensor of the file for one of the network, added at first use."""
+        """Return the file's tensor for one of the network, added at first use."""
         if name not in self.index:
-            self.index[name] = self.added(name, self.graph.shape(name), self.grid(name))
+            self.index[name] = self.add_tensor(name, self.graph.shape(name), self.grid(name))
         return self.index[name]
 
-    def added(self, name: str, shape: Shape, grid: Grid) -> int:
-        """A new tensor with `shape` in the order of the network."""
-        return self.ordered(name, channels_last(shape), grid)
+    def add_tensor(self, name: str, shape: Shape, grid: Grid) -> int:
+        """Add a tensor with `shape` in the order of the network."""
+        return self.add_file_tensor(name, channels_last(shape), grid)
 
-    def ordered(self, name: str, shape: Shape, grid: Grid) -> int:
-        """A new tensor with `shape` in the order of the file."""
+    def add_file_tensor(self, name: str, shape: Shape, grid: Grid) -> int:
+        """Add a tensor with `shape` in the order of the file."""
         return self.file.tensor(name, tuple(shape), np.float32 if grid is None else np.int8, grid)
 
     def sources(self, node: QuantNode) -> list[int]:
-        """The tensors that a layer reads."""
+        """Return the tensors that a layer reads."""
         return [self.index[name] for name in node.inputs]
 
-    def requantized(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:
-        """The values of a tensor in another grid, after a QUANTIZE where that differs."""
+    def requantize(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:
+        """Return the values of a tensor with another scale, after a QUANTIZE if the scales differ."""
         if source == target:
             return index
-        found = self.added(name, shape, target)
-        self._converted(index, found, source, target)
+        found = self.add_tensor(name, shape, target)
+        self._write_conversion(index, found, source, target)
         return found
 
     def in_grid(self, node: QuantNode, grid: Grid) -> list[int]:
-        """The inputs of a layer, all in one grid."""
+        """Return the inputs of a layer, all with one scale."""
         return [
-            self.requantized(index, f"{node.name}/input_{number}", self.graph.shape(name), self.grid(name), grid)
+            self.requantize(index, f"{node.name}/input_{number}", self.graph.shape(name), self.grid(name), grid)
             for number, (index, name) in enumerate(zip(self.sources(node), node.inputs, strict=True))
         ]
 
     def finish(self, node: QuantNode, index: int, grid: Grid) -> None:
-        """Make a tensor of a grid the result of a layer."""
+        """Make a tensor the result of a layer, requantized if the scales differ."""
         wanted = self.grid(node.output)
         if grid == wanted:
             self.index[node.output] = index
         else:
-            self._converted(index, self.declare(node.output), grid, wanted)
+            self._write_conversion(index, self.declare(node.output), grid, wanted)
 
-    def _converted(self, index: int, found: int, source: Grid, target: Grid) -> None:
-        """Write the values of the tensor `index` in another grid."""
+    def _write_conversion(self, index: int, found: int, source: Grid, target: Grid) -> None:
+        """Write the conversion of the tensor `index` to another scale or type."""
         code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
         self.file.operator(code, [index], found, f"{code.capitalize()}Options")
 
-    def in_demanded_grid(
+    def write_in_required_grid(
         self, node: QuantNode, code: str, grid: Grid, inputs: list[int], options: str = "", **fields: Any
     ) -> None:
-        """Write the operator of a layer, whose result has the grid that the operator demands, after it that of the tensor."""
+        """Write an operator whose result has the scale that it requires, then the conversion to the tensor's scale."""
         name = node.output
         here = grid == self.grid(name)
-        found = self.declare(name) if here else self.added(f"{name}/{code.lower()}", self.graph.shape(name), grid)
+        found = self.declare(name) if here else self.add_tensor(f"{name}/{code.lower()}", self.graph.shape(name), grid)
         self.file.operator(code, inputs, found, options, **fields)
         self.finish(node, found, grid)
 
     # ---- activations ----------------------------------------------------------------------------
     def activation(self, node: QuantNode) -> int:
-        """The fused activation that a layer asks for; for one of integers, beyond the limits of int8.
+        """Return the fused activation of a layer; for integers, NONE if the limits are those of int8.
 
         Raises:
-            NoTfliteForm: for other limits than those of RELU and RELU6.
+            NoTfliteForm: for limits other than those of RELU and RELU6.
         """
         kinds, kind = self.file.schema.ActivationFunctionType, self.graph.type(node.output)
         if node.output in self.real:
@@ -141,12 +141,12 @@ class Layers:
         return kinds.RELU6 if above else kinds.RELU if below else kinds.NONE
 
     # ---- windows --------------------------------------------------------------------------------
-    def padded(
+    def pad_window(
         self, node: QuantNode, pads: Sequence[int], extents: Sequence[int], stride: Sequence[int], lowest: bool = False
     ) -> tuple[int, int]:
-        """(input, padding) of a window operator: SAME or VALID, after a PAD where the pads are neither.
+        """Return (input, padding) of a window operator: SAME or VALID, after a PAD if the pads are neither.
 
-        `lowest`: pads never win a maximum; else they are 0.
+        `lowest`: pads are the lowest value (maximum pooling), else 0.
         """
         padding, name = self.file.schema.Padding, node.inputs[0]
         index, shape, out = self.index[name], self.graph.shape(name), self.graph.shape(node.output)[2:]
@@ -163,11 +163,11 @@ class Layers:
         return self.pad(index, node, pads, full, lowest), padding.VALID
 
     def pad(self, index: int, node: QuantNode, pads: Sequence[int], full: Shape, lowest: bool = False) -> int:
-        """A tensor of the shape `full` with a frame around the images."""
+        """Add a tensor of the shape `full` with padded images."""
         top, left, bottom, right = pads
         grid = self.grid(node.inputs[0])
         amounts = self.file.constant(f"{node.name}/pads", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
-        found = self.added(f"{node.name}/padded", full, grid)
+        found = self.add_tensor(f"{node.name}/padded", full, grid)
         if not lowest:
             self.file.operator("PAD", [index, amounts], found, "PadOptions")
             return found
@@ -178,11 +178,11 @@ class Layers:
         return found
 
     # ---- constants ------------------------------------------------------------------------------
-    def weighted(self, node: QuantNode, ordered: Callable[[np.ndarray], np.ndarray], axis: int) -> list[int]:
-        """Weights and bias of a layer: int8 with a scale for each output channel, at `axis`, and int32; or real numbers.
+    def add_weights(self, node: QuantNode, ordered: Callable[[np.ndarray], np.ndarray], axis: int) -> list[int]:
+        """Add weights and bias of a layer: int8 with a scale for each output channel, at `axis`, and int32; or floats.
 
         Args:
-            ordered: weights (O, ...) in the order of the file.
+            ordered: reorders weights (O, ...) to the order of the file.
 
         Raises:
             NoTfliteForm: for wider integers.
@@ -195,15 +195,15 @@ class Layers:
             ]
         real, (x, y) = real_weights(self.graph, node), (self.graph.type(name) for name in (node.inputs[0], node.output))
         scales = weight_scales(real.scales, node.rescaling.effective(), x, y)
-        return self.integers(node, ordered(real.weights), scales, axis, real.whole_bias, real.steps)
+        return self.add_integers(node, ordered(real.weights), scales, axis, real.whole_bias, real.steps)
 
-    def integers(
+    def add_integers(
         self, node: QuantNode, weights: np.ndarray, scales: np.ndarray, axis: int, bias: np.ndarray, steps: np.ndarray
     ) -> list[int]:
-        """Integers as weights, in the order of the file, and as bias; with their scales.
+        """Add integer weights, in the order of the file, and bias, with their scales.
 
         Raises:
-            NoTfliteForm: for wider ones than int8 and int32.
+            NoTfliteForm: for integers wider than int8 and int32.
         """
         if weights.dtype != np.int8:
             raise NoTfliteForm(f"its weights are {weights.dtype.name}")
@@ -214,13 +214,13 @@ class Layers:
             self.file.tensor(f"{node.name}/bias", bias.shape, np.int32, (steps.astype(np.float32), 0), bias),
         ]
 
-    def numbers(self, name: str, values: np.ndarray) -> int:
-        """A constant of real numbers, in the order of the file."""
+    def add_floats(self, name: str, values: np.ndarray) -> int:
+        """Add a float constant, in the order of the file."""
         return self.file.tensor(name, values.shape, np.float32, values=values)
 
 
 def fused_name(activation: FunctionRow | None) -> str | None:
-    """The name of the activation of TFLite's operators on real numbers; None for what none of them computes."""
+    """Return the name of the fused activation for float operators; None if there is none."""
     if activation is None:
         return "NONE"
     limits = (activation.low, activation.high) if isinstance(activation, Clip) else None
@@ -228,8 +228,7 @@ def fused_name(activation: FunctionRow | None) -> str | None:
 
 
 def _probabilities(graph: QuantGraph) -> set[str]:
-    """Real numbers of a network of integers that are int8 in the file: a Softmax on integers at the end of the network, of which the tool
-    computes real numbers."""
+    """Return the float tensors of an integer network that are int8 in the file: outputs of an integer Softmax."""
     found: set[str] = set()
     for node in graph.nodes:
         if node.op.kind != "Convert" or graph.type(node.inputs[0]).is_float or not graph.type(node.output).is_float:

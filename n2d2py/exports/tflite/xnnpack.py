@@ -1,13 +1,13 @@
-"""A typed network with the arithmetic of LiteRT's delegate XNNPACK, which runs int8 models by default.
+"""Quantized network with the arithmetic of LiteRT's XNNPACK delegate, which runs int8 models by default.
 
 The rules of its kernels, for stored integers q of scale s and zero point z, all scales in float32:
 
 =====================  ==============================================================================================
-sums with weights      rint(float32(acc) * (s_x s_w / s_y)), ties to even, then + z_y; acc holds no zero point of the result
+weighted layers        rint(float32(acc) * (s_x s_w / s_y)), ties to even, then + z_y; acc holds no zero point of the result
 ADD, SUB               (m_1 (q_1 - z_1) + m_2 (q_2 - z_2) + 2^(p-1)) >> p, m_i = rint(2^p s_i / s_y), p = 20 - exponent of
                        the larger ratio, so that the larger m_i has 21 bits
-MUL                    as sums with weights, by s_1 s_2 / s_y
-QUANTIZE (int8)        (rint(256 s_x / s_y) (q - z_x) + 128) >> 8, + z_y; so are inputs of a concatenation in another grid
+MUL                    as weighted layers, by s_1 s_2 / s_y
+QUANTIZE (int8)        (rint(256 s_x / s_y) (q - z_x) + 128) >> 8, + z_y; also for concatenation inputs of another scale
 RESIZE_BILINEAR        (sum of q times weights that add up to 2^22, + 2^21) >> 22
 LEAKY_RELU             (m (q - z_x) + 128) >> 8, + z_y, m = rint(256 s_x / s_y), times the slope below 0
 LOGISTIC, TANH         a table; Swish is LOGISTIC, then MUL
@@ -37,41 +37,41 @@ from n2d2py.quant.forming import peak
 from n2d2py.quant.weights.weighted import WeightedQuantizer
 
 _BITS = 31
-"""Of multipliers, for the type of the rescale."""
+"""Multiplier width of the rescale type."""
 _QUANTIZE_SHIFT = 8
 _RESIZE_SHIFT = 22
 _SUM_BITS = 20
-_NEAR = (0, 1, -1, 2, -2, 3, -3, 4, -4)
-"""Distances in units of the last place at which a scale of float32 is looked for."""
+_SEARCH_ULPS = (0, 1, -1, 2, -2, 3, -3, 4, -4)
+"""Search range of a float32 scale, in units of the last place."""
 
 
 def with_xnnpack(graph: QuantGraph) -> QuantGraph:
-    """The network whose layers of integers compute what XNNPACK computes."""
-    tensors = {name: replace(one, type=_full(one.type)) for name, one in graph.tensors.items()}
+    """Return the network with integer layers that compute XNNPACK's results."""
+    tensors = {name: replace(one, type=_full_range(one.type)) for name, one in graph.tensors.items()}
     made = replace(graph, tensors=tensors)
     made.nodes = [_layer(graph, made, node) for node in graph.nodes]
     return made
 
 
 def layer_factors(scales: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
-    """s_x s_w / s_y as XNNPACK computes it, float32, for weights of the float32 `scales`."""
+    """Return s_x s_w / s_y as XNNPACK computes it, float32, for float32 weight `scales`."""
     return np.float32(x.scale) * scales.astype(np.float32) / np.float32(y.scale)
 
 
 def weight_scales(scales: np.ndarray, factors: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
-    """Scales of float32 at most some units of the last place from `scales`, for which XNNPACK's factors are `factors` where there are such."""
+    """Return float32 scales near `scales` (in units of the last place) for which XNNPACK's factors equal `factors`."""
     near = scales.astype(np.float32)
     found, open_ = near.copy(), np.ones(near.shape, bool)
     wanted = np.broadcast_to(factors.astype(np.float32), near.shape)
-    for distance in _NEAR:
+    for distance in _SEARCH_ULPS:
         tried = (near.view(np.int32) + np.int32(distance)).view(np.float32)
         fits = open_ & (layer_factors(tried, x, y) == wanted)
         found[fits], open_ = tried[fits], open_ & ~fits
     return found
 
 
-def _full(kind: NumType) -> NumType:
-    """The type with its integer -2^7."""
+def _full_range(kind: NumType) -> NumType:
+    """Return the type extended to -2^7."""
     plain = kind.is_float or kind.plain or not kind.signed or kind.bits != 8 or (kind.least, kind.most) != (None, None)
     return kind if plain else replace(kind, full=True)
 
@@ -103,7 +103,7 @@ def _weighted(before: QuantGraph, after: QuantGraph, node: QuantNode) -> QuantNo
     return replace(node, form=form, rescale=FloatRescale(layer_factors(scales, x, y)), bound=bound, zero_in_bias=False)
 
 
-def _combined(graph: QuantGraph, node: QuantNode) -> QuantNode:
+def _element_wise(graph: QuantGraph, node: QuantNode) -> QuantNode:
     kinds, y = [graph.type(name) for name in node.inputs], np.float32(graph.type(node.output).scale)
     scales = [np.float32(kind.scale) for kind in kinds]
     weights, shifts = node.op.coefficients(len(kinds))
@@ -123,18 +123,18 @@ def _combined(graph: QuantGraph, node: QuantNode) -> QuantNode:
     return replace(node, form=form, rescale=FixedPointRescale(np.array([1]), shift, _BITS), bound=bound)
 
 
-def _quantized(graph: QuantGraph, node: QuantNode) -> QuantNode:
-    """Inputs in the grid of the result, each by its own factor."""
+def _concat(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    """Return a concatenation whose inputs are requantized to the result's scale, each by its own factor."""
     y, kinds = graph.type(node.output), [graph.type(name) for name in node.inputs]
     if all(int8_grid(kind) == int8_grid(y) for kind in kinds) and not isinstance(node.form, Rescaled):
         return node
-    multipliers = np.array([_quantize_multiplier(_ratio(kind, y)) for kind in kinds])
+    multipliers = np.array([_quantize_multiplier(_scale_ratio(kind, y)) for kind in kinds])
     bound = max(map(peak, kinds))
     form = node.form if node.params else Rescaled()  # constants of a Concat are in the grid of the result
     return replace(node, form=form, rescale=FixedPointRescale(multipliers, _QUANTIZE_SHIFT, _BITS), bound=bound)
 
 
-def _ratio(x: NumType, y: NumType) -> float:
+def _scale_ratio(x: NumType, y: NumType) -> float:
     return float(np.float64(np.float32(x.scale)) / np.float64(np.float32(y.scale)))
 
 
@@ -143,7 +143,7 @@ def _quantize_multiplier(factor: float) -> int:
 
 
 class _Resize(Resize):
-    """A Resize whose weights have 11 bits in each axis."""
+    """A Resize with 11-bit weights on each axis."""
 
     def integer_weights(self, size: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         unit = 2 ** (_RESIZE_SHIFT // 2)
@@ -152,7 +152,7 @@ class _Resize(Resize):
         return lines, columns
 
 
-def _resized(graph: QuantGraph, node: QuantNode) -> QuantNode:
+def _resize(graph: QuantGraph, node: QuantNode) -> QuantNode:
     if node.op.mode == "Nearest":
         return node
     op = _Resize(node.op.size, node.op.mode, node.op.coordinates)
@@ -160,41 +160,41 @@ def _resized(graph: QuantGraph, node: QuantNode) -> QuantNode:
 
 
 def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
-    """Over windows of one count: rounded once from float32."""
+    """Return the mean over windows of equal size, rounded once from float32."""
     if node.op.mode != "Average" or node.rescaling.count != 1:
         return node
     x, y, count = graph.type(node.inputs[0]), graph.type(node.output), node.op.kernel[0] * node.op.kernel[1]
     if any(node.op.pads) and not node.op.count_pad:
         return node
-    factor = np.array([_ratio(x, y) / count])
+    factor = np.array([_scale_ratio(x, y) / count])
     return replace(node, form=Rescaled(), rescale=FloatRescale(factor), bound=count * peak(x))
 
 
 Rounding = Callable[[np.ndarray, float], np.ndarray]
-"""acc (int64) times a factor, as integers."""
+"""Function that multiplies acc (int64) by a factor and rounds to integers."""
 
 
 def function_table(graph: QuantGraph, node: QuantNode, requantized: Rounding, multiplied: Rounding) -> QuantNode:
-    """A function of bytes: all of them are tables.
+    """Return a function of bytes as a lookup table.
 
     Args:
-        requantized: how QUANTIZE and LEAKY_RELU round.
-        multiplied: how MUL rounds.
+        requantized: rounding of QUANTIZE and LEAKY_RELU.
+        multiplied: rounding of MUL.
     """
     x, y = graph.type(node.inputs[0]), graph.type(node.output)
     away, function = np.arange(x.qmin, x.qmax + 1) - x.zero_point, node.op.function
     if isinstance(function, Clip):
-        found = requantized(away, _ratio(x, y))
+        found = requantized(away, _scale_ratio(x, y))
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
-        ratio = _ratio(x, y)
+        ratio = _scale_ratio(x, y)
         found = np.where(away < 0, requantized(away, ratio * float(np.float32(function.slope))), requantized(away, ratio))
     elif function == FUNCTIONS["Swish"]():
-        gate = _looked_up(FUNCTIONS["Logistic"](), x, _UNITS)
-        found = multiplied(away * (gate - _UNITS.zero_point), _ratio(x, y) * _UNITS.scale)
-    elif function in _DEMANDED:
-        kind = _DEMANDED[function]
-        found = _looked_up(function, x, kind) - kind.zero_point
-        found = found if int8_grid(kind) == int8_grid(y) else requantized(found, _ratio(kind, y))
+        gate = _table_values(FUNCTIONS["Logistic"](), x, _UNITS)
+        found = multiplied(away * (gate - _UNITS.zero_point), _scale_ratio(x, y) * _UNITS.scale)
+    elif function in _FIXED_RESULTS:
+        kind = _FIXED_RESULTS[function]
+        found = _table_values(function, x, kind) - kind.zero_point
+        found = found if int8_grid(kind) == int8_grid(y) else requantized(found, _scale_ratio(kind, y))
     else:  # extended to the lowest integer
         found = np.rint(function(np.float64(x.scale) * away) / y.scale).astype(np.int64)
     return replace(node, form=Table(np.clip(found + y.zero_point, *node.limits).astype(y.dtype)))
@@ -206,34 +206,34 @@ def _int8(grid: Grid) -> NumType:
 
 
 _UNITS = _int8(PROBABILITIES)
-_DEMANDED: dict[FunctionRow, NumType] = {FUNCTIONS["Logistic"](): _UNITS, Tanh(): _int8(SIGNED_UNITS)}
-"""Functions whose results have a separate type."""
+_FIXED_RESULTS: dict[FunctionRow, NumType] = {FUNCTIONS["Logistic"](): _UNITS, Tanh(): _int8(SIGNED_UNITS)}
+"""Functions with a fixed result type."""
 
 
-def _looked_up(function: FunctionRow, x: NumType, kind: NumType) -> np.ndarray:
-    """Stored integers of `kind`, int64, for all of `x`."""
+def _table_values(function: FunctionRow, x: NumType, kind: NumType) -> np.ndarray:
+    """Return the stored integers of `kind`, int64, for all values of `x`."""
     real = np.float32(x.scale) * (np.arange(x.qmin, x.qmax + 1) - x.zero_point).astype(np.float32)
     return kind.quantize_linear(function(real)).astype(np.int64)
 
 
-def _requantized(acc: np.ndarray, factor: float) -> np.ndarray:
+def _requantize(acc: np.ndarray, factor: float) -> np.ndarray:
     return (acc * _quantize_multiplier(factor) + (1 << _QUANTIZE_SHIFT - 1)) >> _QUANTIZE_SHIFT
 
 
-def _multiplied(acc: np.ndarray, factor: float) -> np.ndarray:
+def _multiply(acc: np.ndarray, factor: float) -> np.ndarray:
     return np.rint(acc.astype(np.float32) * np.float32(factor)).astype(np.int64)
 
 
-def _tabled(graph: QuantGraph, node: QuantNode) -> QuantNode:
-    return function_table(graph, node, _requantized, _multiplied)
+def _with_table(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    return function_table(graph, node, _requantize, _multiply)
 
 
 _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
-    "Activation": _tabled,
-    "Concat": _quantized,
-    "Convert": _quantized,
-    "ElemWise": _combined,
-    "Identity": _quantized,
+    "Activation": _with_table,
+    "Concat": _concat,
+    "Convert": _concat,
+    "ElemWise": _element_wise,
+    "Identity": _concat,
     "Pool": _mean,
-    "Resize": _resized,
+    "Resize": _resize,
 }

@@ -176,7 +176,7 @@ def _read_layers(
     Raises:
         N2D2Error: E312 for a layer name that the INI and the file share, E242 for a quantizer of something that a layer lacks.
     """
-    from n2d2py.frontend.onnx.attach import used_twice
+    from n2d2py.frontend.onnx.attach import duplicate_layer_error
 
     written = {node.name for node in nodes}
     names = {name for node in nodes for name in (node.name, *node.source, *node.outputs)} | merged
@@ -184,7 +184,7 @@ def _read_layers(
     for section in document.sections:
         if section.has("Input"):
             if section.name in written:
-                raise used_twice(section.name, section.location)
+                raise duplicate_layer_error(section.name, section.location)
         elif section.name in names:
             tensor = graph.resolve(section.name)
             made = graph.producer(tensor) if tensor is not None else None

@@ -1,1 +1,1 @@
-"""ONNX files: read, checked, folded and turned into a Graph."""
+"""Import of ONNX files: reading, checks, constant folding and conversion to a Graph."""

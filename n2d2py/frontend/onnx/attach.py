@@ -34,11 +34,9 @@ def attach_onnx(
 ) -> list[str]:
     """Add the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
-    Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
-    decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully
-    connected
-    layer gives, is taken for an image of one pixel and such an image for a vector; an image of one line or column for a
-    sequence. `encodings` is a file of AIMET, `cut` names its ends.
+    Returns the tensors with its outputs, which become outputs of `graph`. The sizes of the parents win. A size that differs
+    from the file is a warning unless `ignore_input_size`. A vector also serves as a 1x1 image and vice versa; an image of one
+    row or column serves as a sequence. `encodings` is an AIMET file; `cut` names the ends of the imported part.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
@@ -56,23 +54,23 @@ def attach_onnx(
         declared = value.shape
         if value.name in transposed and len(declared) == 4:
             declared = (*declared[:1], declared[3], *declared[1:3])
-        fed = _restated(graph, parent, declared, value.name, where)
+        fed = _match_rank(graph, parent, declared, value.name, where)
         shapes[value.name] = _fit(graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs)
         feeds[value.name] = fed
     part = import_onnx(model, graph.name, input_shapes=shapes)
-    return _join(graph, part, feeds, model)
+    return _merge_graph(graph, part, feeds, model)
 
 
-def used_twice(name: str, where: Location) -> N2D2Error:
-    """Error for a layer of the INI with the name of one of the file."""
+def duplicate_layer_error(name: str, where: Location) -> N2D2Error:
+    """Return the error for an INI layer with the same name as a layer of the file."""
     what = f"layer name '{name}' is used by both the INI and the ONNX graph"
     return N2D2Error("E312", what, where=where, remedy="rename the section")
 
 
-def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
-    """The parent in the rank that is declared: an image of one pixel as a vector and back, one of a line as a sequence (C, L).
+def _match_rank(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
+    """Return the parent in the declared rank: a 1x1 image as a vector and back, a one-row image as a sequence (C, L).
 
-    The parent itself where it is neither, or fits.
+    Other parents are returned unchanged.
     """
     shape = graph.shape(parent)
     single = all(size in (None, 1) for size in (*shape[2:], *declared[2:]))
@@ -94,7 +92,7 @@ def _fit(
     where: Location | None,
     provided: bool,
 ) -> Shape:
-    """The parent's shape, checked against the declared one; `provided`: it is an input of the network."""
+    """Return the parent's shape, checked against the declared one; `provided`: it is an input of the network."""
     given, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
         raise N2D2Error(
@@ -112,7 +110,7 @@ def _fit(
     return shape
 
 
-def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
+def _merge_graph(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
     names = set(graph.tensors)  # each layer has the name of its output
     written = {name for node in model.proto.graph.node for name in node.output}
     new, aliases = dict(feeds), {**part.aliases, **feeds}
@@ -123,7 +121,7 @@ def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) ->
         if node.name not in names:
             continue
         if node.name in written:
-            raise used_twice(node.name, model.place(node.name))
+            raise duplicate_layer_error(node.name, model.place(node.name))
         count = 2  # a layer that the import added: another ONNX section has the same
         while f"{node.name}_{count}" in names or f"{node.name}_{count}" in part.tensors:
             count += 1

@@ -1,14 +1,11 @@
-"""Constants that a file of a fixed batch computes from the size of its batch.
+"""Constants that a model of a fixed batch size computes from this size, and a run-time check that a batch is not mixed.
 
-Images of such a file are imported side by side, each with batch 1, and shapes are folded so. What a graph computes from the
-size of the
-batch as a number is another constant then: this module keeps that of the file too.
+The samples of a fixed batch are imported separately with batch 1, and shapes are folded with batch 1. A number that the graph
+computes from the batch size then changes; this module keeps the value for the file's batch size too.
 
-A network may also compute another result for two stimuli together than for each alone. Where a transposition moves the batch
-axis, no
-rule about single nodes can tell: attention over the first axis of a file whose first axis is the batch, as PyTorch's
-TransformerEncoder
-without `batch_first` has it, looks right for one stimulus and mixes all that come together. Running the file shows it.
+A network may mix the samples of a batch. If a transposition moves the batch axis, no check of single nodes can detect this. An
+example is attention over the first axis, as in PyTorch's TransformerEncoder without `batch_first`: it is correct for one sample
+and mixes several. Two samples are run together and separately to detect it.
 """
 
 from __future__ import annotations
@@ -26,35 +23,34 @@ from n2d2py.frontend.onnx.skeleton import skeleton
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph.shapes import Shape
 
-_OFF = 0.02
-"""Root of the squared difference by the power of an output, above which it is neither rounding nor a step of a few integers."""
-_MOST_BYTES = 2**30
-"""Models above this are not run: protobuf writes up to 2 GiB, and a runtime holds the weights once more."""
+_TOLERANCE = 0.02
+"""Largest relative root mean square difference of an output due to rounding or a step of a few integers."""
+_MAX_BYTES = 2**30
+"""Largest model that is run, in bytes: protobuf ends at 2 GiB, and the runtime copies the weights."""
 
 
-def refuse_mixed_stimuli(model: OnnxModel) -> None:
-    """Run a file with a batch of free size, whose batch axis some node moves, on two stimuli and on each of them.
+def refuse_mixed_samples(model: OnnxModel) -> None:
+    """Run a model with a free batch, whose batch axis a node moves, on two samples together and separately.
 
-    What ONNX Runtime cannot run with two stimuli is left alone: it is a network for one. Nothing is run where it is not
-        installed.
+    Without ONNX Runtime, or if it cannot run two samples, nothing is checked.
 
     Raises:
-        N2D2Error: E310 where an output differs.
+        N2D2Error: E310 an output differs.
     """
     if model.batch is not None or not model.load_weights or not _moves_first_axis(model.proto.graph):
         return
-    if model.proto.ByteSize() > _MOST_BYTES or any(one.is_open or len(one.dims) < 2 for one in model.inputs):
+    if model.proto.ByteSize() > _MAX_BYTES or any(one.is_open or len(one.dims) < 2 for one in model.inputs):
         return
     random = np.random.default_rng(0)
-    both = {one.name: _drawn(one, random) for one in model.inputs}
+    both = {one.name: _draw_samples(one, random) for one in model.inputs}
     try:
-        session = _session(model.proto)
+        session = _open_session(model.proto)
         found = session.run(model.outputs, both)
         parts = [session.run(model.outputs, {name: x[i : i + 1] for name, x in both.items()}) for i in range(2)]
     except Exception:  # ONNX Runtime has no common base class for its errors; ImportError without it
         return
     for name, together, *alone in zip(model.outputs, found, *parts, strict=True):
-        if not _is_joined(together, alone):
+        if not _is_concatenation(together, alone):
             raise N2D2Error(
                 "E310",
                 f"the model mixes the samples of a batch: output '{name}' of two samples differs from the outputs of each "
@@ -64,7 +60,7 @@ def refuse_mixed_stimuli(model: OnnxModel) -> None:
             )
 
 
-def _session(proto: onnx.ModelProto) -> Any:
+def _open_session(proto: onnx.ModelProto) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -74,7 +70,7 @@ def _session(proto: onnx.ModelProto) -> Any:
 
 
 def _moves_first_axis(graph: onnx.GraphProto) -> bool:
-    """True if a transposition of what is computed puts another axis in front."""
+    """True if a transposition of a computed tensor moves the first axis."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Transpose" and node.input[0] not in constants:
@@ -84,16 +80,16 @@ def _moves_first_axis(graph: onnx.GraphProto) -> bool:
     return False
 
 
-def _drawn(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
-    """Two stimuli for an input."""
+def _draw_samples(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
+    """Draw two random samples for an input."""
     dtype = onnx.helper.tensor_dtype_to_np_dtype(one.element_type)
     shape = (2, *filter(None, one.shape[1:]))  # all are known here
     return random.integers(0, 2, shape).astype(dtype) if dtype.kind in "iub" else random.normal(size=shape).astype(dtype)
 
 
-def _is_joined(together: np.ndarray, alone: list[np.ndarray]) -> bool:
-    """True if a result for two stimuli is those of each, joined along some axis; True for what says nothing: other shapes, integers, and
-    what is not finite."""
+def _is_concatenation(together: np.ndarray, alone: list[np.ndarray]) -> bool:
+    """True if a result for two samples concatenates the separate results along some axis, or if the results are inconclusive:
+    other shapes, integers, and values that are not finite."""
     parts = [np.asarray(part) for part in alone]
     if together.dtype.kind != "f" or not all(np.isfinite(one).all() for one in (together, *parts)):
         return True
@@ -103,20 +99,20 @@ def _is_joined(together: np.ndarray, alone: list[np.ndarray]) -> bool:
     if len(axes) != 1:
         return True
     joined = np.concatenate(parts, axes[0]).astype(np.float64)
-    return bool(np.square(together - joined).sum() <= _OFF**2 * np.square(joined).sum())
+    return bool(np.square(together - joined).sum() <= _TOLERANCE**2 * np.square(joined).sum())
 
 
-_SHAPES = {"Reshape": 1, "Expand": 1, "Resize": 3}
-"""The input that holds the shape of the result."""
-_PLACES = ("Gather", "GatherElements", "GatherND", "Pad", "Slice", "Split", "Tile", "TopK", "Upsample")
-"""Operators whose constants say places or counts of elements."""
+_SHAPE_INPUTS = {"Reshape": 1, "Expand": 1, "Resize": 3}
+"""Index of the input with the shape of the result."""
+_POSITION_OPERATORS = ("Gather", "GatherElements", "GatherND", "Pad", "Slice", "Split", "Tile", "TopK", "Upsample")
+"""Operators with constants that are positions or counts of elements."""
 
 
 class BatchValues:
-    """The constants of the file by name, as far as they differ from those for batch 1.
+    """The constants of the file by name that differ from those for batch 1.
 
     Attributes:
-        batch: the size of the batch in the file.
+        batch: batch size of the file.
     """
 
     def __init__(self, proto: onnx.ModelProto, batch: int):
@@ -135,7 +131,7 @@ class BatchValues:
                 self._shapes[value.name] = tuple(size.dim_value for size in dims)
 
     def fold(self, node: onnx.NodeProto, values: list[np.ndarray | None], results: list[np.ndarray], opset: int) -> None:
-        """Follow a node that was folded for batch 1: its `values` and `results`."""
+        """Fold a node for the file's batch size too, if its inputs differ from the `values` for batch 1."""
         inputs = [self._read(name, value, node) for name, value in zip(node.input, values, strict=True)]
         if all(one is value for one, value in zip(inputs, values, strict=True)):
             return
@@ -153,23 +149,23 @@ class BatchValues:
         return value if shape == value.shape else np.broadcast_to(value.reshape(-1)[:1].reshape(()), shape)
 
     def get(self, name: str, default: np.ndarray | None) -> np.ndarray | None:
-        """The constant of the file."""
+        """Return the constant of the file; `default` if it does not differ."""
         return self._values.get(name, default)
 
     def of(self, node: onnx.NodeProto, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The constants that a node has to read as the file has them.
+        """Return the constants that a node must read with their values for the file's batch size.
 
         Raises:
-            Unsupported: where images side by side are not what the node computes.
+            Unsupported: separate samples cannot reproduce the node's result.
         """
         found = {}
         for at, name in enumerate(node.input):
             if name not in self._values:
                 continue
             one, value = self._values[name], constants[name]
-            if _SHAPES.get(node.op_type) == at:
+            if _SHAPE_INPUTS.get(node.op_type) == at:
                 fits = one.shape == value.shape and one[0] == self.batch * value[0] and np.array_equal(one[1:], value[1:])
-            elif node.op_type in _PLACES and at:
+            elif node.op_type in _POSITION_OPERATORS and at:
                 fits = False
             elif one.shape == value.shape:
                 found[name], fits = one, True

@@ -4,7 +4,7 @@
     def _from_onnx(node: OnnxNode, builder: Builder) -> None:
         builder.layer(node, Elu(node.attribute("alpha", 1.0)), [node.tensor()])
 
-Plug-ins and the operators of this package say it alike.
+Plug-ins and built-in operators use the same declaration.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 
 ROUNDING = "n2d2py.rounding"
-"""Metadata of nodes that stand for operators of another format: `Node.rounding`."""
+"""Metadata key of nodes translated from another format: `Node.rounding`."""
 CELL_LIMIT = "n2d2py.cell_limit"
-"""Metadata of an LSTM: largest magnitude of its cell states, which ONNX has no attribute for."""
+"""Metadata key of an LSTM: clipping limit of its cell state, for which ONNX has no attribute."""
 
 
 class OnnxNode:
     """One node of the model.
 
     Attributes:
-        type, domain: operator, and where it is defined.
-        name: name of the layer, which is the first output that is given.
+        type, domain: operator and its domain.
+        name: name of the layer, equal to the first output that is present.
         inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
-        metadata: that of the node, text by key.
+        metadata: metadata of the node, strings by key.
     """
 
     def __init__(self, proto: NodeProto, tensors: Tensors, as_vector: bool = False):
-        """`as_vector`: tensors are given as vectors of all their elements."""
+        """Wrap a node; with `as_vector`, tensors are vectors of all their elements."""
         from onnx import helper
 
         self._as_vector = as_vector
@@ -58,21 +58,21 @@ class OnnxNode:
 
     @property
     def rounding(self) -> str:
-        """As `Node.rounding`."""
+        """Return the rounding mode, as `Node.rounding`."""
         return self.metadata.get(ROUNDING, "")
 
     @property
     def opset(self) -> int:
-        """Version of the default operator set."""
+        """Return the version of the default operator set."""
         return self._tensors.model.opset
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute; text as str, lists as lists; `default` when it is absent."""
+        """Return the value of an attribute, strings as str and lists as lists; `default` if it is absent."""
         value = self._attributes.get(name, default)
         return value.decode(errors="replace") if isinstance(value, bytes) else value
 
     def attribute_names(self) -> list[str]:
-        """Names of the attributes that are given."""
+        """Return the names of the attributes that are present."""
         return list(self._attributes)
 
     def has(self, index: int) -> bool:
@@ -84,10 +84,10 @@ class OnnxNode:
         return self.has(index) and self.inputs[index] in self._tensors.constants
 
     def constant(self, index: int, what: str) -> np.ndarray:
-        """The value of input `index`; `what` names it in messages.
+        """Return the value of input `index`; `what` names it in messages.
 
         Raises:
-            Unsupported: when it is only known at run time.
+            Unsupported: the value is only known at run time.
         """
         if not self.is_constant(index):
             verb = "are" if what.endswith("s") and what != "bias" else "is"
@@ -95,14 +95,14 @@ class OnnxNode:
         return self._tensors.constants[self.inputs[index]]
 
     def optional_constant(self, index: int, what: str) -> np.ndarray | None:
-        """As `constant`, None when the input is absent."""
+        """Return the value of input `index` as `constant` does; None if it is absent."""
         return self.constant(index, what) if self.has(index) else None
 
     def tensor(self, index: int = 0) -> str:
-        """The graph tensor of a data input.
+        """Return the graph tensor of a data input.
 
         Raises:
-            Unsupported: when the input is a constant or absent.
+            Unsupported: the input is a constant or absent.
         """
         if not self.has(index) or self.is_constant(index):
             raise Unsupported(f"its input {index} is a constant, not a tensor of the network")
@@ -110,14 +110,14 @@ class OnnxNode:
         return self._tensors.array(name) if self._as_vector else self._tensors.plane(name)
 
     def shape(self, index: int = 0) -> Shape:
-        """Shape of a data input, batch 1."""
+        """Return the shape of a data input, batch 1."""
         return self._tensors.graph.shape(self.tensor(index))
 
     def require_rank(self, *ranks: int) -> Shape:
-        """The shape of input 0.
+        """Return the shape of input 0.
 
         Raises:
-            Unsupported: when its rank is none of `ranks`.
+            Unsupported: its rank is not one of `ranks`.
         """
         shape = self.shape()
         if len(shape) not in ranks:
@@ -126,26 +126,26 @@ class OnnxNode:
         return shape
 
     def require_single_output(self) -> None:
-        """Raises Unsupported when an output after the first is read."""
+        """Raise Unsupported if an output after the first has a consumer."""
         for name in self.outputs[1:]:
             if self._tensors.is_read(name):
                 raise Unsupported(f"its additional output '{name}' is used")
 
     def integers(self, name: str, index: int, default: Any = None) -> Any:
-        """A list given as input `index`, in old opsets as attribute; `default` when it is absent.
+        """Return a list from input `index`, or from the attribute in old opsets; `default` if it is absent.
 
         Raises:
-            Unsupported: when it is not constant.
+            Unsupported: the input is not constant.
         """
         if self.has(index):
             return self.constant(index, f"list of {name}").reshape(-1).tolist()
         return self.attribute(name, default)
 
     def axes(self, rank: int) -> list[int] | None:
-        """Axes given as input 1 or, in old opsets, as attribute, nonnegative, sorted, each once; None if absent.
+        """Return the axes from input 1, or from the attribute in old opsets: nonnegative, sorted, unique; None if absent.
 
         Raises:
-            Unsupported: when an axis is out of range or not constant.
+            Unsupported: an axis is out of range or not constant.
         """
         axes = self.integers("axes", 1)
         if axes is None:
@@ -153,10 +153,10 @@ class OnnxNode:
         return sorted({self.axis_of(axis, rank) for axis in axes})
 
     def new_axes(self, rank: int) -> list[int]:
-        """The axes of an Unsqueeze of an array of `rank` axes, as `axes` has them.
+        """Return the axes of an Unsqueeze of an array of `rank` axes, as `axes` does.
 
         Raises:
-            Unsupported: as `axes`, and when one is named twice.
+            Unsupported: as `axes`, and for a duplicate axis.
         """
         given = self.integers("axes", 1) or []
         axes = self.axes(rank + len(given)) or []
@@ -166,10 +166,10 @@ class OnnxNode:
 
     @staticmethod
     def axis_of(axis: int, rank: int) -> int:
-        """`axis` counted from the front.
+        """Return `axis` as a nonnegative index.
 
         Raises:
-            Unsupported: when it is out of range.
+            Unsupported: the axis is out of range.
         """
         if not -rank <= axis < rank:
             raise Unsupported(f"its axis {axis} is outside rank {rank}")
@@ -177,7 +177,7 @@ class OnnxNode:
 
 
 class Builder(Tensors):
-    """Builder by which a converter adds layers."""
+    """Interface that converters use to add layers."""
 
     def layer(
         self,
@@ -190,11 +190,11 @@ class Builder(Tensors):
         output: str | None = None,
         weights_at: int | None = None,
     ) -> str:
-        """Adds a layer that reads graph tensors; returns its output tensor.
+        """Add a layer that reads graph tensors; return its output tensor.
 
-        The layer gives output 0 of `node` and has its name; with `part` it is an intermediate one, called
-        after the node and the part; with `output` it gives that ONNX tensor, an output of the node after the first.
-        `weights_at`: the input of the node that has the weights; the scales that they were stored with come with them.
+        The layer produces output 0 of `node` and has its name. With `part` it is an intermediate layer, named after the node
+        and the part. With `output` it produces that later output of the node. `weights_at` is the node input with the weights,
+        whose stored scales are kept.
         """
         name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
         checked = {
@@ -216,7 +216,7 @@ class Builder(Tensors):
         return name
 
     def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
-        """Raises Unsupported where a layer mixes the samples of a batch, of free size or side by side."""
+        """Raise Unsupported if a layer mixes the samples of a batch."""
         name = node.inputs[index]
         is_free = self.model.batch is None or self.is_batched
         if axis == 0 and not allowed and is_free and name not in self.constants:
@@ -227,23 +227,23 @@ class Builder(Tensors):
 
 
 Converter = Callable[[OnnxNode, Builder], None]
-"""Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
+"""Function that adds the layers of one ONNX node and binds its outputs; it raises Unsupported before it adds any."""
 
 CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters by operator, those of other domains as "domain::Operator": to layers of images and vectors, or of any tensor."""
+"""Converters by operator ("domain::Operator" outside the default domain): to image and vector layers, or to any tensor."""
 ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters of what those to images do not take."""
+"""Converters to array operators, used if the image converter refuses."""
 IMAGE_CONVERTERS: Registry[Converter] = Registry("the converter to images of the ONNX operator", "n2d2py.operators.catalog")
-"""Those of CONVERTERS whose layers of images are worth a change of order in memory."""
+"""Operators of CONVERTERS whose image layers are worth a layout conversion."""
 
 
 def onnx(*operators: str, images: bool = False) -> Callable[[Converter], Converter]:
-    """Decorator: makes a converter responsible for ONNX operators, "Operator" or "domain::Operator".
+    """Return a decorator that registers a converter for ONNX operators, "Operator" or "domain::Operator".
 
-    With `images` it also takes what is there as an array only: its layers are worth a change of order in memory.
+    With `images` it also converts array inputs: its layers are worth a layout conversion.
 
     Raises:
-        InternalError: when another converter has one of them.
+        InternalError: another converter handles one of them.
     """
 
     def declare(converter: Converter) -> Converter:
@@ -257,12 +257,12 @@ def onnx(*operators: str, images: bool = False) -> Callable[[Converter], Convert
 
 
 def operator_key(op_type: str, domain: str) -> str:
-    """Return the name of an operator in a registry: "Operator", or "domain::Operator" outside of the standard."""
+    """Return the registry key of an operator: "Operator", or "domain::Operator" outside the default domain."""
     return op_type if domain in ("", "ai.onnx") else f"{domain}::{op_type}"
 
 
 def find_converter(op_type: str, domain: str) -> Converter | None:
-    """The converter of an operator, or None; that of a function adds an Activation layer."""
+    """Return the converter of an operator, or None; for a function, a converter that adds an Activation layer."""
     key = operator_key(op_type, domain)
     return CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
 
@@ -276,19 +276,19 @@ def _apply_function(node: OnnxNode, builder: Builder) -> None:
 
 
 def find_array_converter(op_type: str, domain: str) -> Converter | None:
-    """The converter to operators on arrays, or None."""
+    """Return the array converter of an operator, or None."""
     return ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
 
 
 MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather", "Expand")
-"""Operators that only move the values of a constant."""
+"""Operators that only rearrange the values of a constant."""
 
 
 def weight_scales(grid: np.ndarray, outputs: int) -> np.ndarray | None:
-    """The scale (1) of all weights or those of each output (outputs), from a scale for each weight.
+    """Return the per-tensor (1) or per-output (outputs) scale of weights from a scale for each weight.
 
-    Weights of a transposed convolution have the outputs of one group on an axis: their scales repeat. None where
-    the scales are no such ones; whether they fit is checked when the weights become integers.
+    A transposed convolution has the outputs of one group on an axis, and its scales repeat. None for any other pattern.
+    Quantization of the weights checks the fit.
     """
     if not grid.size:
         return None

@@ -1,4 +1,4 @@
-"""Loops whose number of steps is known, step after step, and sequences as the list of their tensors."""
+"""Unrolling of loops with a known number of steps, and sequences as lists of tensors."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from onnx import helper
 
 from n2d2py.frontend.onnx.model import to_array
 from n2d2py.frontend.onnx.parts import Parts
-from n2d2py.frontend.onnx.skeleton import inner_graphs
+from n2d2py.frontend.onnx.skeleton import subgraphs
 from n2d2py.frontend.onnx.tensors import Tensors, tensors_read
-from n2d2py.frontend.onnx.unsupported import Unsupported, refusing_misfits
+from n2d2py.frontend.onnx.unsupported import Unsupported, refuse_misfits
 
 LOOPS = ("Loop", "Scan")
 SEQUENCES = (
     *("SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength"),
     *("SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement"),
 )
-_MOST_STEPS = 1024
-"""Steps of a loop, whose layers all become layers of the network."""
+_MAX_STEPS = 1024
+"""Largest number of steps of a loop; each adds its layers to the network."""
 _UNKNOWN = "its number of steps is computed at run time"
 
 
-def unrolled(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
-    """The nodes of all steps of a Loop or a Scan; each is to be imported before the next one is asked for.
+def unroll_loop(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of all steps of a Loop or a Scan; the caller imports each before it requests the next.
 
     Raises:
-        Unsupported: where the number of steps depends on the inputs of the network.
+        Unsupported: the number of steps depends on the inputs of the network.
     """
-    with refusing_misfits():
-        yield from (_loop if parts.proto.op_type == "Loop" else _scan)(parts, parts.attribute("body"), tensors)
+    with refuse_misfits():
+        yield from (_unroll_loop if parts.proto.op_type == "Loop" else _unroll_scan)(parts, parts.attribute("body"), tensors)
 
 
-def _loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
+def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
     trips, condition = (
         tensors.constants.get(name) if name else np.array(most)
         for name, most in zip(parts.inputs[:2], (np.inf, True), strict=True)
@@ -53,10 +53,10 @@ def _loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onn
             one.append(name)
     if trips is None or condition is None:
         raise Unsupported(_UNKNOWN, "export the model with a fixed number of steps")
-    yield from _ends(parts, states, [(one, 0) for one in made])
+    yield from _add_outputs(parts, states, [(one, 0) for one in made])
 
 
-def _scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
+def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
     count = parts.attribute("num_scan_inputs")
     first = len(parts.inputs) - count
     results = len(body.output) - first
@@ -83,26 +83,26 @@ def _scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onn
         for one, name in zip(made, found[first:], strict=True):
             one.append(name)
     ways = zip(made, listed("output_axes", results), listed("output_directions", results), strict=True)
-    yield from _ends(parts, states, [(one[::-1] if back else one, axis) for one, axis, back in ways])
+    yield from _add_outputs(parts, states, [(one[::-1] if back else one, axis) for one, axis, back in ways])
 
 
-def _ends(parts: Parts, states: Sequence[str], made: Sequence[tuple[list[str], int]]) -> list[onnx.NodeProto]:
-    """The nodes that give the outputs of a loop: the last states, and what the steps made along new axes."""
+def _add_outputs(parts: Parts, states: Sequence[str], made: Sequence[tuple[list[str], int]]) -> list[onnx.NodeProto]:
+    """Add the nodes of a loop's outputs: the last states, and the step results stacked along new axes; return all nodes."""
     for out, name in enumerate(states):
         if parts.proto.output[out]:
             parts.add("Identity", name, out=out)
     for out, (names, axis) in enumerate(made, len(states)):
-        _stack(parts, names, axis, out)
+        _add_stack(parts, names, axis, out)
     return parts.nodes
 
 
 def _check_steps(steps: int | np.ndarray) -> None:
-    if steps > _MOST_STEPS:
-        raise Unsupported(f"it has more than {_MOST_STEPS:,} steps", "export the model with fewer")
+    if steps > _MAX_STEPS:
+        raise Unsupported(f"it has more than {_MAX_STEPS:,} steps", "export the model with fewer")
 
 
 def body_nodes(body: onnx.GraphProto, names: dict[str, str], tensors: Tensors) -> Iterator[onnx.NodeProto]:
-    """The nodes of an inner graph with names of their own; `names` (what the graph calls a tensor: what it is called outside) gets its results."""
+    """Yield the nodes of a subgraph under new names; `names` maps inner to outer names, and gets the results."""
     for tensor in body.initializer:
         tensors.constants[tensor.name] = to_array(tensor, tensors.model.path)
     read = tensors_read(body)
@@ -110,7 +110,7 @@ def body_nodes(body: onnx.GraphProto, names: dict[str, str], tensors: Tensors) -
     for node in body.node:
         _name_results(node, names, tensors)
         tensors.read.update(names[name] for name in node.output if name in read)
-        yield _called(node, names, tensors)
+        yield _renamed_copy(node, names, tensors)
 
 
 def _name_results(node: onnx.NodeProto, names: dict[str, str], tensors: Tensors) -> None:
@@ -118,24 +118,24 @@ def _name_results(node: onnx.NodeProto, names: dict[str, str], tensors: Tensors)
         names[name] = tensors.fresh(name)
 
 
-def _called(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tensors) -> onnx.NodeProto:
-    """A copy with other names of tensors, in the graphs inside it too."""
+def _renamed_copy(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tensors) -> onnx.NodeProto:
+    """Return a copy with renamed tensors, also in its subgraphs."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.input[:] = [names.get(name, name) for name in node.input]
     copy.output[:] = [names.get(name, name) for name in node.output]
-    for graph in inner_graphs(copy):
+    for graph in subgraphs(copy):
         known = dict(names)
         for at, inner in enumerate(graph.node):
             _name_results(inner, known, tensors)
-            graph.node[at].CopyFrom(_called(inner, known, tensors))
+            graph.node[at].CopyFrom(_renamed_copy(inner, known, tensors))
         for value in graph.output:
             value.name = known.get(value.name, value.name)
     return copy
 
 
-def _stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
-    """Add what joins tensors along a new axis; it gives output `out`."""
+def _add_stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
+    """Add nodes that stack tensors along a new axis, as output `out`."""
     if not names:
         raise Unsupported("it has no steps, so that one of its results is empty")
     if not parts.proto.output[out]:
@@ -148,11 +148,11 @@ def _stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
     parts.add("Concat", *each, out=out, axis=axis)
 
 
-def follow_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
-    """Add the nodes that stand for one on sequences; `sequences` has the tensors of each by name, and gets its result.
+def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
+    """Add the nodes that replace a sequence operator; `sequences` has the tensors of each by name, and gets its result.
 
     Raises:
-        Unsupported: for positions that depend on the inputs of the network.
+        Unsupported: a position depends on the inputs of the network.
     """
     kind, result, name = parts.proto.op_type, parts.proto.output[0], next(iter(parts.inputs), "")
     found = list(sequences.get(name, []))
@@ -164,30 +164,30 @@ def follow_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
     elif kind == "SequenceLength":
         parts.add("Identity", parts.constant("length", np.array(len(found))), out=0)
     elif kind == "ConcatFromSequence" and parts.attribute("new_axis", 0):
-        _stack(parts, found, parts.attribute("axis"), 0)
+        _add_stack(parts, found, parts.attribute("axis"), 0)
     elif kind == "ConcatFromSequence":
         parts.add("Concat", *found, out=0, axis=parts.attribute("axis"))
     elif kind == "SequenceAt":
-        parts.add("Identity", found[_position(parts, 1, len(found))], out=0)
+        parts.add("Identity", found[_list_position(parts, 1, len(found))], out=0)
     else:
-        sequences[result] = _changed(parts, kind, found)
+        sequences[result] = _changed_sequence(parts, kind, found)
 
 
-def _changed(parts: Parts, kind: str, found: list[str]) -> list[str]:
-    """The tensors of a sequence that an operator makes of those of its input."""
+def _changed_sequence(parts: Parts, kind: str, found: list[str]) -> list[str]:
+    """Return the tensors of a sequence after an operator on it."""
     if kind == "SplitToSequence":
-        return _split(parts)
+        return _split_to_sequence(parts)
     if kind == "SequenceConstruct":
         return parts.inputs
     if kind == "SequenceInsert":
-        found.insert(_position(parts, 2, len(found) + 1), parts.inputs[1])
+        found.insert(_list_position(parts, 2, len(found) + 1), parts.inputs[1])
     elif kind == "SequenceErase":
-        del found[_position(parts, 1, len(found))]
+        del found[_list_position(parts, 1, len(found))]
     return found
 
 
-def _position(parts: Parts, index: int, count: int) -> int:
-    """The position of one of `count` tensors, the last one where input `index` is left out."""
+def _list_position(parts: Parts, index: int, count: int) -> int:
+    """Return a position among `count` tensors; the last one if input `index` is absent."""
     given = parts.integer(index, "position")
     at = -1 if given is None else given
     if not -count <= at < count:
@@ -195,8 +195,8 @@ def _position(parts: Parts, index: int, count: int) -> int:
     return at % count
 
 
-def _split(parts: Parts) -> list[str]:
-    """The parts of SplitToSequence: of given lengths, of one length but for the last, or of 1."""
+def _split_to_sequence(parts: Parts) -> list[str]:
+    """Add the parts of SplitToSequence: of given lengths, of one length (the last may be shorter), or of 1."""
     x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.values(1, "list of lengths")
     length = parts.dims(0)[axis]
     if given is None and not parts.attribute("keepdims", 1):

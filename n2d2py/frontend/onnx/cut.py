@@ -1,4 +1,4 @@
-"""A part of an ONNX model: from tensors that become inputs to tensors that become outputs."""
+"""Extraction of a part of an ONNX model between given input and output tensors."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ from dataclasses import dataclass
 import onnx
 
 from n2d2py.errors import Location, N2D2Error, nearest
-from n2d2py.frontend.onnx.skeleton import inner_graphs, skeleton
+from n2d2py.frontend.onnx.skeleton import skeleton, subgraphs
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Tensors by name that become the inputs and the outputs of a model; empty for those of the model itself."""
+    """Names of the tensors that become the inputs and outputs of a model; empty for the model's own."""
 
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, inputs: str | Sequence[str] | None, outputs: str | Sequence[str] | None) -> Cut:
-        """Of names, or texts with commas between them."""
+        """Return the cut for names, or for comma-separated strings."""
         texts = (each.split(",") if isinstance(each, str) else each or () for each in (inputs, outputs))
         return cls(*(tuple(name.strip() for name in names) for names in texts))
 
     def apply(self, proto: onnx.ModelProto, path: str) -> None:
-        """Replace the ends of a model, and remove what no output depends on.
+        """Replace the inputs and outputs of a model, and remove dead code.
 
-        An input of the model that the outputs need in addition to the new inputs remains.
+        A model input that the outputs still need remains.
 
         Raises:
-            N2D2Error: E305 a tensor that the model does not have, one that is given twice or without effect, or whose shape is
-                not known.
+            N2D2Error: E305 an unknown tensor, a duplicate, one without effect, or one of unknown shape.
         """
         if not (self.inputs or self.outputs):
             return
@@ -41,14 +40,14 @@ class Cut:
         declared = [value for value in graph.input if value.name not in stored]
         self._check({*made, *(value.name for value in declared)}, path)
         outputs = self.outputs or tuple(value.name for value in graph.output)
-        read = self._read(outputs, made)
+        read = self._find_dependencies(outputs, made)
         for name in self.inputs:
             if name not in read:
-                raise _wrong(path, f"the input '{name}' has no effect, as no output depends on it", "leave it out")
-        types = _types(proto)
+                raise _cut_error(path, f"the input '{name}' has no effect, as no output depends on it", "leave it out")
+        types = _tensor_types(proto)
         kept = [node for node in graph.node if any(name in read and name not in self.inputs for name in node.output)]
         ends = [value for value in declared if value.name in read and value.name not in self.inputs]
-        inputs = [_typed(name, types, path) for name in self.inputs] + ends
+        inputs = [_typed_tensor(name, types, path) for name in self.inputs] + ends
         results = [types.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in outputs]
         constants = [tensor for tensor in graph.initializer if tensor.name in read]
         for field, values in (("node", kept), ("input", inputs), ("output", results), ("initializer", constants)):
@@ -62,12 +61,12 @@ class Cut:
                 if name not in known:
                     like = nearest(name, known)
                     remedy = f"did you mean '{like}'?" if like else "-describe lists the results of the layers"
-                    raise _wrong(path, f"{option} names '{name}', which is not a tensor of the model", remedy)
+                    raise _cut_error(path, f"{option} names '{name}', which is not a tensor of the model", remedy)
                 if names.count(name) > 1:
-                    raise _wrong(path, f"{option} names '{name}' twice", "name it once")
+                    raise _cut_error(path, f"{option} names '{name}' twice", "name it once")
 
-    def _read(self, outputs: tuple[str, ...], made: dict[str, onnx.NodeProto]) -> set[str]:
-        """The tensors that the outputs depend on, up to the inputs."""
+    def _find_dependencies(self, outputs: tuple[str, ...], made: dict[str, onnx.NodeProto]) -> set[str]:
+        """Return the tensors that the outputs depend on, up to the inputs."""
         read, pending = set(), list(outputs)
         while pending:
             name = pending.pop()
@@ -76,7 +75,7 @@ class Cut:
             read.add(name)
             node = None if name in self.inputs else made.get(name)
             if node is not None:
-                pending += [each for each in _names(node) if each]
+                pending += [each for each in _tensors_read(node) if each]
         return read
 
 
@@ -84,17 +83,17 @@ WHOLE = Cut()
 """The whole model."""
 
 
-def _names(node: onnx.NodeProto) -> Iterator[str]:
-    """The tensors that a node reads, those of its inner graphs among them."""
+def _tensors_read(node: onnx.NodeProto) -> Iterator[str]:
+    """Yield the tensors that a node reads, including those of its subgraphs."""
     yield from node.input
-    for inner in inner_graphs(node):
+    for inner in subgraphs(node):
         yield from (value.name for value in inner.output)
         for each in inner.node:
-            yield from _names(each)
+            yield from _tensors_read(each)
 
 
-def _types(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Types of the tensors, by inference where the file does not declare them."""
+def _tensor_types(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
+    """Return tensor types by name, inferred if the file does not declare them."""
     try:
         graph = onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError):
@@ -102,13 +101,13 @@ def _types(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
     return {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
 
 
-def _typed(name: str, types: dict[str, onnx.ValueInfoProto], path: str) -> onnx.ValueInfoProto:
+def _typed_tensor(name: str, types: dict[str, onnx.ValueInfoProto], path: str) -> onnx.ValueInfoProto:
     found = types.get(name)
     if found is None or not found.type.tensor_type.HasField("shape"):
         remedy = "name a tensor with a known shape, or run onnx.shape_inference on the file"
-        raise _wrong(path, f"the shape of the input '{name}' is not known", remedy)
+        raise _cut_error(path, f"the shape of the input '{name}' is not known", remedy)
     return found
 
 
-def _wrong(path: str, what: str, remedy: str) -> N2D2Error:
+def _cut_error(path: str, what: str, remedy: str) -> N2D2Error:
     return N2D2Error("E305", what, where=Location(path), remedy=remedy)

@@ -1,8 +1,8 @@
-"""AIMET's .encodings next to an ONNX file: a quantizer for each tensor, put into the model as QONNX's operator Quant.
+"""AIMET .encodings next to an ONNX file: the quantizer of each tensor becomes a QONNX Quant node.
 
-The formats are those that aimet-onnx writes: 0.6.1 (an entry for each channel), 1.0.0 (lists), 2.0.0 (the words of
-QuantizeLinear). In the first two y = s (clamp(rint(x / s) - o, 0, 2^bits - 1) + o) with an offset o of at most 0; in the last
-y = s (clamp(rint(x / s) + z, limits of the type) - z).
+The formats are those of aimet-onnx: 0.6.1 (an entry for each channel), 1.0.0 (lists), 2.0.0 (the terms of QuantizeLinear). The
+first two are y = s (clamp(rint(x / s) - o, 0, 2^bits - 1) + o) with an offset o of at most 0. The last is y = s (clamp(rint(x /
+s) + z, limits of the type) - z).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Encoding:
-    """Quantization of a tensor.
+    """Quantization parameters of a tensor.
 
     Attributes:
-        bits: of an integer, 1 to 32.
+        bits: integer width, 1 to 32.
         scale: float32 (1,) or one for each channel.
         zero: the zero points, whole numbers, of the same shape.
-        signed: whether the integers are.
-        axis: that of the channels; None where the format leaves it to the layer that reads them.
+        signed: True for signed integers.
+        axis: channel axis; None if the format leaves it to the consumer.
     """
 
     bits: int
@@ -45,42 +45,42 @@ class Encoding:
     axis: int | None = None
 
 
-class _Wrong(ValueError):
-    """Why an entry cannot be used, as a clause."""
+class _InvalidEncoding(ValueError):
+    """An unusable entry; the message is a clause with the reason."""
 
 
 def read_encodings(path: Path) -> dict[str, Encoding]:
-    """The encodings of a file by the names of tensors; tensors in floating point are left out.
+    """Return the encodings of a file by tensor name, without floating-point tensors.
 
     Raises:
-        N2D2Error: E315 a file that cannot be read, is damaged, or asks for what is not supported (blocks of weights).
+        N2D2Error: E315 an unreadable or damaged file, or an unsupported feature (block quantization).
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise _wrong(path, f"the file has {path.stat().st_size:,} bytes")
+            raise _error(path, f"the file has {path.stat().st_size:,} bytes")
         data = json.loads(read_regular(path).decode("utf-8"))
     except OSError as error:
-        raise _wrong(path, f"the file cannot be read ({error.strerror})", "check the path") from None
+        raise _error(path, f"the file cannot be read ({error.strerror})", "check the path") from None
     except (ValueError, RecursionError):
-        raise _wrong(path, "the file is damaged, or not JSON") from None
-    entries = list(_entries(data, path))
+        raise _error(path, "the file is damaged, or not JSON") from None
+    entries = list(_list_entries(data, path))
     found: dict[str, Encoding] = {}
     for name, entry in entries:
         try:
-            encoding = _encoding(entry)
-        except (_Wrong, TypeError, KeyError, AttributeError, OverflowError, ValueError) as error:
-            what = str(error) if isinstance(error, _Wrong) else "it is not as AIMET writes it"
-            raise _wrong(path, f"the encoding of '{name}' cannot be used: {what}") from None
+            encoding = _read_entry(entry)
+        except (_InvalidEncoding, TypeError, KeyError, AttributeError, OverflowError, ValueError) as error:
+            what = str(error) if isinstance(error, _InvalidEncoding) else "it is not as AIMET writes it"
+            raise _error(path, f"the encoding of '{name}' cannot be used: {what}") from None
         if encoding is not None:
             found[name] = encoding
     return found
 
 
 def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
-    """Put a Quant after each tensor of `proto` that the encodings in `path` name; the model is changed.
+    """Insert a Quant after each tensor of `proto` that the encodings in `path` name, in place.
 
     Raises:
-        N2D2Error: E315 as `read_encodings`, and where the channels of an encoding do not fit the tensor.
+        N2D2Error: E315 as `read_encodings`, and if the channels of an encoding do not fit the tensor.
     """
     encodings, graph = read_encodings(path), proto.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
@@ -92,7 +92,7 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     inputs = {value.name for value in graph.input} - set(weights)
     missing = [name for name in encodings if name not in weights and name not in written and name not in inputs]
     if len(missing) == len(encodings):
-        raise _wrong(path, "none of its tensors is in the model", "give the encodings exported with this model")
+        raise _error(path, "none of its tensors is in the model", "give the encodings exported with this model")
     if missing:
         log.warning(
             "W306",
@@ -104,12 +104,12 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     helpers = _Quantizers(path, taken)
     for name, encoding in encodings.items():
         if name in written:
-            helpers.behind_node(name, encoding, written[name])
+            helpers.insert_after_node(name, encoding, written[name])
         elif name in weights:
-            for axis, places in _by_axis(readers.get(name, []), weights[name], encoding).items():
-                helpers.behind_constant(name, encoding, axis, weights[name], places)
+            for axis, places in _group_by_axis(readers.get(name, []), weights[name], encoding).items():
+                helpers.insert_after_constant(name, encoding, axis, weights[name], places)
         elif name in inputs:
-            helpers.behind_constant(name, encoding, None, None, readers.get(name, []))
+            helpers.insert_after_constant(name, encoding, None, None, readers.get(name, []))
     helpers.add_to(graph)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
@@ -120,7 +120,7 @@ _Place = tuple[onnx.NodeProto, int]
 
 
 class _Quantizers:
-    """The nodes and constants that are added to a model."""
+    """The nodes and constants to add to a model."""
 
     def __init__(self, path: Path, taken: set[str]):
         self.path = path
@@ -128,8 +128,8 @@ class _Quantizers:
         self.constants: list[onnx.TensorProto] = []
         self._taken = taken
 
-    def behind_node(self, name: str, encoding: Encoding, written: _Place) -> None:
-        """The quantized tensor takes over the name: readers and outputs stay unchanged."""
+    def insert_after_node(self, name: str, encoding: Encoding, written: _Place) -> None:
+        """Give the quantized tensor the original name, so that consumers and outputs are unchanged."""
         if encoding.scale.size > 1:
             raise self._misfit(name, encoding, "the result of a layer")
         real = self._fresh(f"{name}_real")
@@ -137,10 +137,10 @@ class _Quantizers:
         node.output[position] = real
         self.nodes.setdefault(real, []).append(self._quant(real, name, encoding, ()))
 
-    def behind_constant(
+    def insert_after_constant(
         self, name: str, encoding: Encoding, axis: int | None, weights: onnx.TensorProto | None, places: list[_Place]
     ) -> None:
-        """Readers of an input or a constant read its quantizer."""
+        """Redirect the consumers of an input or a constant to its quantizer."""
         if not places:
             return
         shape: tuple[int, ...] = ()
@@ -156,7 +156,7 @@ class _Quantizers:
         self.nodes.setdefault("", []).append(self._quant(name, quantized, encoding, shape))
 
     def add_to(self, graph: onnx.GraphProto) -> None:
-        """Put all into the model, each node after the one whose output it reads."""
+        """Add all nodes and constants to the model; each node follows its producer."""
         order = list(self.nodes.get("", []))
         for node in graph.node:
             order.append(node)
@@ -185,7 +185,7 @@ class _Quantizers:
         )
 
     def _misfit(self, name: str, encoding: Encoding, tensor: str) -> N2D2Error:
-        return _wrong(
+        return _error(
             self.path,
             f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})",
             "give the encodings exported with this model",
@@ -197,8 +197,8 @@ class _Quantizers:
         return name
 
 
-def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:
-    """The readers of weights, by the axis along which each has its channels."""
+def _group_by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:
+    """Group the consumers of weights by their channel axis."""
     found: dict[int | None, list[_Place]] = {}
     for node, position in places:
         axis = _channel_axis(node, position, weights) if encoding.axis is None else encoding.axis
@@ -211,7 +211,7 @@ def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding
 
 
 def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto) -> int:
-    """The axis of the output channels of an operand."""
+    """Return the axis of the output channels of an operand."""
     if position == 1:
         if node.op_type == "MatMul":
             return len(weights.dims) - 1
@@ -223,10 +223,10 @@ def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto
     return 0
 
 
-def _entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
-    """(tensor, entry) of all versions of the format."""
+def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
+    """Yield (tensor, entry) for all versions of the format."""
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
-        raise _wrong(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
+        raise _error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
     groups = (
         [data["encodings"]] if "encodings" in data else [data.get(f"{kind}_encodings", {}) for kind in ("activation", "param")]
     )
@@ -236,64 +236,64 @@ def _entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
         elif isinstance(group, list):
             for entry in group:
                 if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-                    raise _wrong(path, "an entry has no name")
+                    raise _error(path, "an entry has no name")
                 yield entry["name"], entry
         else:
-            raise _wrong(path, "its encodings are neither a table nor a list")
+            raise _error(path, "its encodings are neither a table nor a list")
 
 
-def _encoding(entry: Any) -> Encoding | None:
-    """Content of an entry; None for a tensor in floating point."""
+def _read_entry(entry: Any) -> Encoding | None:
+    """Return the encoding of an entry; None for a floating-point tensor."""
     if isinstance(entry, list):
-        return _listed_channels(entry)
+        return _read_channel_list(entry)
     if "output_dtype" in entry:
-        return _as_quantize_linear(entry)
+        return _read_quantize_linear(entry)
     if str(entry.get("dtype", "INT")).upper() == "FLOAT":
         return None
     kind = entry.get("enc_type", "PER_TENSOR")
     if kind not in ("PER_TENSOR", "PER_CHANNEL"):
-        raise _Wrong(f"its type is {kind}, and blocks of weights are not supported")
-    return _from_offsets(entry["bw"], np.asarray(entry["scale"]), np.asarray(entry["offset"]), entry.get("is_sym", False))
+        raise _InvalidEncoding(f"its type is {kind}, and blocks of weights are not supported")
+    return _read_offsets(entry["bw"], np.asarray(entry["scale"]), np.asarray(entry["offset"]), entry.get("is_sym", False))
 
 
-def _listed_channels(entries: list) -> Encoding | None:
-    """Of 0.6.1: an entry for the tensor, or for each channel."""
+def _read_channel_list(entries: list) -> Encoding | None:
+    """Return the encoding of format 0.6.1: one entry for the tensor, or one for each channel."""
     if not entries or any(str(each["dtype"]).lower() != "int" for each in entries):
         if entries and all(str(each["dtype"]).lower() == "float" for each in entries):
             return None
-        raise _Wrong("its channels are of several types, or none")
+        raise _InvalidEncoding("its channels are of several types, or none")
     bits = {each["bitwidth"] for each in entries}
     if len(bits) != 1:
-        raise _Wrong("its channels have different numbers of bits")
+        raise _InvalidEncoding("its channels have different numbers of bits")
     scale, offset = (np.array([each[key] for each in entries], np.float64) for key in ("scale", "offset"))
     symmetric = str(entries[0].get("is_symmetric", "False")).lower() == "true"
-    return _from_offsets(bits.pop(), scale, offset, symmetric)
+    return _read_offsets(bits.pop(), scale, offset, symmetric)
 
 
-def _from_offsets(bits: Any, scale: np.ndarray, offset: np.ndarray, symmetric: bool) -> Encoding:
-    """Integers from 0 that an offset moves; those of symmetric tensors are signed around 0."""
-    bits = _bits(bits)
+def _read_offsets(bits: Any, scale: np.ndarray, offset: np.ndarray, symmetric: bool) -> Encoding:
+    """Return the encoding for unsigned integers with an offset; symmetric tensors become signed with zero point 0."""
+    bits = _read_bits(bits)
     middle = 2 ** (bits - 1)
     signed = bool(symmetric) and bool(np.all(offset == -middle))
     zero = -offset.astype(np.float64) - (middle if signed else 0)
-    return _checked(bits, scale, zero, signed, None)
+    return _checked_encoding(bits, scale, zero, signed, None)
 
 
-def _as_quantize_linear(entry: Mapping[str, Any]) -> Encoding | None:
+def _read_quantize_linear(entry: Mapping[str, Any]) -> Encoding | None:
     kind = str(entry["output_dtype"])
     if kind.startswith(("float", "bfloat")):
         return None
     signed = not kind.startswith("u")
     digits = kind.removeprefix("u").removeprefix("int")
     if entry.get("block_size") or not digits.isdigit():
-        raise _Wrong("blocks of weights are not supported" if digits.isdigit() else f"its type is {kind}")
+        raise _InvalidEncoding("blocks of weights are not supported" if digits.isdigit() else f"its type is {kind}")
     scale = np.asarray(entry["y_scale"], np.float64)
     zero = entry.get("y_zero_point")
     axis = entry.get("axis")
     if scale.ndim > 1:
-        raise _Wrong("blocks of weights are not supported")
-    return _checked(
-        _bits(int(digits)),
+        raise _InvalidEncoding("blocks of weights are not supported")
+    return _checked_encoding(
+        _read_bits(int(digits)),
         scale.reshape(-1),
         np.zeros(scale.size) if zero is None else np.asarray(zero, np.float64).reshape(-1),
         signed,
@@ -301,23 +301,23 @@ def _as_quantize_linear(entry: Mapping[str, Any]) -> Encoding | None:
     )
 
 
-def _bits(value: Any) -> int:
+def _read_bits(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 32:
-        raise _Wrong(f"it has {value} bits")
+        raise _InvalidEncoding(f"it has {value} bits")
     return value
 
 
-def _checked(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bool, axis: int | None) -> Encoding:
+def _checked_encoding(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bool, axis: int | None) -> Encoding:
     with np.errstate(over="ignore"):  # what is too large is refused below
         scale = np.asarray(scale, np.float64).astype(np.float32).reshape(-1)
     zero = np.broadcast_to(np.asarray(zero, np.float64).reshape(-1), scale.shape)
     if not scale.size or not np.all((scale > 0) & np.isfinite(scale)):
-        raise _Wrong("a scale is not a positive number")
+        raise _InvalidEncoding("a scale is not a positive number")
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     if not np.all((zero == np.rint(zero)) & (zero >= low) & (zero <= high)):
-        raise _Wrong(f"an offset is not a {bits}-bit integer")
+        raise _InvalidEncoding(f"an offset is not a {bits}-bit integer")
     return Encoding(bits, scale, zero, signed, axis)
 
 
-def _wrong(path: Path, what: str, remedy: str = "export the model and its encodings again with aimet-onnx") -> N2D2Error:
+def _error(path: Path, what: str, remedy: str = "export the model and its encodings again with aimet-onnx") -> N2D2Error:
     return N2D2Error("E315", what, where=Location(str(path)), remedy=remedy)

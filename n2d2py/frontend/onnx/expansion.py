@@ -1,4 +1,4 @@
-"""Replaces operators without converter by their definition in ONNX, where the standard gives one."""
+"""Replacement of operators without converter by their function body in the ONNX standard."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from n2d2py.errors import Location
 from n2d2py.frontend.onnx.contract import find_array_converter, find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
-from n2d2py.frontend.onnx.trial import limited
+from n2d2py.frontend.onnx.trial import run_limited
 
 _ROUNDS = 4
-"""Definitions refer to other operators with definitions."""
+"""Largest number of passes: a function body may contain other operators with function bodies."""
 
 
 def expand_functions(model: OnnxModel) -> None:
-    """Inline the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
+    """Inline the function bodies of operators without converter, such as Attention or Shrink."""
     for number in range(_ROUNDS):
         nodes = [node for node in model.proto.graph.node if _is_expandable(node, model.opset)]
         if not nodes:
             return
         if number == 0:
-            _tell_types(model.proto.graph)
+            _declare_constant_types(model.proto.graph)
         from onnx import inliner
 
         found = sorted({node.op_type for node in nodes})
-        _spell_defaults(nodes, model.opset)
+        _write_defaults(nodes, model.opset)
         inline = partial(
             inliner.inline_selected_functions, model.proto, [("", name) for name in found], inline_schema_functions=True
         )
         try:
-            model.proto = limited(inline, ", ".join(found), Location(model.path))
+            model.proto = run_limited(inline, ", ".join(found), Location(model.path))
         except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
             return
         log.detail("%s: %s replaced by their definitions", model.path, ", ".join(found))
 
 
-def _tell_types(graph: onnx.GraphProto) -> None:
-    """Write the types of constants where definitions are looked for that depend on types."""
+def _declare_constant_types(graph: onnx.GraphProto) -> None:
+    """Declare the types of constants for functions whose body depends on types."""
     for tensor in graph.initializer:
         graph.value_info.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
 
 
-def _spell_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:
-    """Write attributes that a node leaves at their defaults: where a definition refers to one, inlining leaves nothing in its place."""
+def _write_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:
+    """Write default attributes explicitly: inlining drops a reference to an absent attribute."""
     for node in nodes:
         given = {attribute.name for attribute in node.attribute}
         for name, attribute in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():

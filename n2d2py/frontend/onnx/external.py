@@ -1,4 +1,4 @@
-"""Tensors that an ONNX model keeps in separate files."""
+"""External tensor data of an ONNX model, stored in separate files."""
 
 from __future__ import annotations
 
@@ -17,108 +17,104 @@ _PACKED: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 
 def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
-    """Read the external tensors of the model at `path` into `proto`, from regular files in its folder only.
+    """Read the external tensors of the model at `path` into `proto`, only from regular files in its folder.
 
     Raises:
-        N2D2Error: E304 for a file outside the folder, absent, unreadable or too short.
+        N2D2Error: E304 for a file that is outside the folder, absent, unreadable or too short.
     """
     errors = []
-    for tensor in _external(proto):
+    for tensor in _external_tensors(proto):
         try:
-            _load(tensor, path)
+            _load_tensor(tensor, path)
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
 
 
 def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
-    """Refuse external tensors of a model that is in no file, whose folder is not known.
-
-    Raises:
-        N2D2Error: E304.
-    """
-    for tensor in _external(proto):
-        what = f"the data of {_name(tensor)} are external, but the folder of the model is unknown"
+    """Raise E304 for external tensors of an in-memory model, whose folder is unknown."""
+    for tensor in _external_tensors(proto):
+        what = f"the data of {_tensor_name(tensor)} are external, but the folder of the model is unknown"
         remedy = "give the path of the model, or load it with onnx.load"
         raise N2D2Error("E304", what, where=Location(name), remedy=remedy)
 
 
-def _external(proto: onnx.ModelProto) -> Iterator[TensorProto]:
-    """The external tensors of the graph, of the graphs within it and of the functions."""
-    found = [_tensors(proto.graph), *(_of_nodes(function.node) for function in proto.functions)]
+def _external_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
+    """Yield the external tensors of the graph, its subgraphs and the functions."""
+    found = [_graph_tensors(proto.graph), *(_node_tensors(function.node) for function in proto.functions)]
     return (tensor for tensors in found for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+def _graph_tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
-    yield from _of_nodes(graph.node)
+    yield from _node_tensors(graph.node)
 
 
-def _of_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
+def _node_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
     for node in nodes:
         for attribute in node.attribute:
             yield from (attribute.t, *attribute.tensors)
             for graph in (attribute.g, *attribute.graphs):
-                yield from _tensors(graph)
+                yield from _graph_tensors(graph)
 
 
-def _load(tensor: TensorProto, path: Path) -> None:
+def _load_tensor(tensor: TensorProto, path: Path) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    target = _target(location, tensor, path)
+    target = _resolve_path(location, tensor, path)
     needed = _bytes_needed(tensor, path)
     places = [entries.get("offset", "0"), entries.get("length", str(needed))]
     if not all(text.isascii() and text.isdigit() and len(text) < 19 for text in places):
-        raise _error(path, f"the data offset of {_name(tensor)} is not a number", "export the model again")
+        raise _external_error(path, f"the data offset of {_tensor_name(tensor)} is not a number", "export the model again")
     offset, length = map(int, places)
     if length > needed:
-        remedy = f"{_name(tensor)} requires {needed:,} bytes, but the file provides {length:,}"
-        raise _error(path, remedy, "export the model again")
+        remedy = f"{_tensor_name(tensor)} requires {needed:,} bytes, but the file provides {length:,}"
+        raise _external_error(path, remedy, "export the model again")
     try:
         with open_regular(target) as file:
             if file.seek(0, 2) < offset + length:
-                remedy = f"'{location}' ends before the data of {_name(tensor)}"
-                raise _error(path, remedy, "copy the complete data file next to the model")
+                remedy = f"'{location}' ends before the data of {_tensor_name(tensor)}"
+                raise _external_error(path, remedy, "copy the complete data file next to the model")
             file.seek(offset)
             data = file.read(length)
     except OSError as error:
-        remedy = f"the data of {_name(tensor)} cannot be read from '{location}' ({error.strerror})"
-        raise _error(path, remedy, "put the data file next to the model") from None
+        remedy = f"the data of {_tensor_name(tensor)} cannot be read from '{location}' ({error.strerror})"
+        raise _external_error(path, remedy, "put the data file next to the model") from None
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
 
 
-def _target(location: str, tensor: TensorProto, path: Path) -> Path:
-    """The file of a relative path below the model's folder, links followed."""
+def _resolve_path(location: str, tensor: TensorProto, path: Path) -> Path:
+    """Return the file of a relative path below the model's folder, with resolved links."""
     folder = path.resolve().parent
     try:
         target = (folder / location).resolve()
     except (ValueError, OSError, RuntimeError):  # NUL, a name that is too long, a circle of links
         target = folder
     if Path(location).is_absolute() or folder not in target.parents:
-        remedy = f"the data of {_name(tensor)} are in '{location}', outside the folder of the model"
-        raise _error(path, remedy, "put the data file next to the model and refer to it by a relative path")
+        remedy = f"the data of {_tensor_name(tensor)} are in '{location}', outside the folder of the model"
+        raise _external_error(path, remedy, "put the data file next to the model and refer to it by a relative path")
     return target
 
 
 def _bytes_needed(tensor: TensorProto, path: Path) -> int:
-    """Bytes of the values of a tensor by its shape and type."""
+    """Return the size in bytes of a tensor's values, from its shape and type."""
     count = prod(max(0, size) for size in tensor.dims)
     try:
         bits = _PACKED.get(tensor.data_type) or 8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError):
-        remedy = f"{_name(tensor)} has a type that is not allowed for external data"
-        raise _error(path, remedy, "export the model again") from None
+        remedy = f"{_tensor_name(tensor)} has a type that is not allowed for external data"
+        raise _external_error(path, remedy, "export the model again") from None
     if count > MAX_ELEMENTS:
-        remedy = f"{_name(tensor)} has {count:,} elements, more than the limit of {MAX_ELEMENTS:,}"
-        raise _error(path, remedy, "reduce its dimensions")
+        remedy = f"{_tensor_name(tensor)} has {count:,} elements, more than the limit of {MAX_ELEMENTS:,}"
+        raise _external_error(path, remedy, "reduce its dimensions")
     return -(-count * bits // 8)
 
 
-def _name(tensor: TensorProto) -> str:
+def _tensor_name(tensor: TensorProto) -> str:
     return f"'{tensor.name}'" if tensor.name else "a constant without name"
 
 
-def _error(path: Path, what: str, remedy: str) -> N2D2Error:
+def _external_error(path: Path, what: str, remedy: str) -> N2D2Error:
     return N2D2Error("E304", what, where=Location(str(path)), remedy=remedy)

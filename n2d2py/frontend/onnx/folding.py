@@ -1,4 +1,4 @@
-"""Evaluates nodes whose inputs are all known, with the reference implementation of the onnx package."""
+"""Constant folding with the reference implementation of the onnx package."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from onnx import helper
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
 SHAPE_READERS = ("Shape", "Size")
-"""Operators whose result depends on the shape of their input only."""
+"""Operators whose result depends only on the shape of their input."""
 SHAPE_ARITHMETIC = (
     *SHAPE_READERS,
     *"Constant ConstantOfShape Equal Expand Gather Greater If Less Not Range Slice Split Where".split(),
 )
-"""Operators that exporters use to compute shapes; they need no converter where that succeeds."""
+"""Operators that exporters use to compute shapes; they need no converter if they are folded."""
 
-_MOST_ELEMENTS = 1 << 26
-"""Elements of a constant that is computed: 256 MiB of float32."""
-_ROOM = 1 << 25
-"""Largest growth of a small file by constants computed from others: 128 MiB of float32."""
+_MAX_ELEMENTS = 1 << 26
+"""Largest folded constant in elements: 256 MiB of float32."""
+_MAX_GROWTH = 1 << 25
+"""Total size in elements of the constants folded for a small file: 128 MiB of float32."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
 
 def is_foldable(proto: onnx.NodeProto) -> bool:
-    """True if the result is the same in every run, the node has no inner graphs and belongs to no quantized network."""
+    """True if the node is deterministic, has no subgraphs and is not part of a quantized network."""
     return (
         proto.domain in ("", "ai.onnx")
         and proto.op_type not in (*_RANDOM, *_QUANTIZED)
@@ -37,40 +37,40 @@ def is_foldable(proto: onnx.NodeProto) -> bool:
 
 
 def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
-    """The reference implementation takes the maximum over other axes unless the input has four."""
+    """Return the maximum over all spatial axes; the reference implementation is only correct for rank 4."""
     return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
-def _axis(proto: onnx.NodeProto) -> int:
-    """The axis of a Gather or a GatherElements, their only attribute."""
+def _gather_axis(proto: onnx.NodeProto) -> int:
+    """Return the axis attribute of a Gather or a GatherElements."""
     return next((attribute.i for attribute in proto.attribute), 0)
 
 
 def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The reference implementation refuses axes of more than 64 elements, and indices of fewer lines than the data."""
-    axis = _axis(proto) % data.ndim
+    """Return GatherElements; the reference implementation refuses axes above 64, and fewer index rows than data rows."""
+    axis = _gather_axis(proto) % data.ndim
     lines = tuple(slice(None) if each == axis else slice(size) for each, size in enumerate(indices.shape))
     return np.take_along_axis(data[lines], indices, axis)
 
 
-_OF_AXES = ("Softmax", "LogSoftmax", "Hardmax")
-"""Operators that took the axes from one on together before a version, which the reference implementation does not know."""
-_OF_ONE_AXIS = 13
-"""That version."""
+_FLATTENED = ("Softmax", "LogSoftmax", "Hardmax")
+"""Operators that flattened the axes from `axis` on before a version, unlike the reference implementation."""
+_SINGLE_AXIS_OPSET = 13
+"""The first version that uses a single axis."""
 
 
-def _over_axes(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
+def _flattened_softmax(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
     lines = x.reshape(prod(x.shape[: next((a.i for a in proto.attribute), 1)]), -1)
-    (found,) = evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], _OF_ONE_AXIS)
+    (found,) = evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], _SINGLE_AXIS_OPSET)
     return found.reshape(x.shape)
 
 
-_CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
-"""Cases that the reference implementation gets wrong."""
+_CORRECTIONS = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
+"""Replacements of incorrect reference implementations."""
 
 
 def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:
-    """Refuse constants that would fill the memory, before they are made; `room` for all of them together."""
+    """Raise Unsupported for constants that would exhaust the memory; `room` limits their total."""
     given = [np.asarray(value) for value in values if value is not None]
     count = 0
     try:
@@ -79,7 +79,7 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
         elif proto.op_type in ("Concat", "ConcatFromSequence"):
             count = sum(value.size for value in given)
         elif proto.op_type == "Gather":
-            count = given[1].size * int(np.prod(np.delete(given[0].shape, _axis(proto))))
+            count = given[1].size * int(np.prod(np.delete(given[0].shape, _gather_axis(proto))))
         elif proto.op_type == "GatherND":
             count = given[1].size * prod(given[0].shape[1:])
         elif proto.op_type == "GatherElements":
@@ -105,15 +105,15 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
             rows, columns = (value.shape for value in given)
             count = prod((*np.broadcast_shapes(rows[:-2], columns[:-2]), *rows[-2:-1], *columns[-1:]))
         elif proto.op_type in ("Resize", "Upsample") and len(given) > 1:
-            count = given[0].size * prod(max(1, ceil(scale)) for scale in _scales(proto, given[0].shape, values))
+            count = given[0].size * prod(max(1, ceil(scale)) for scale in _resize_scales(proto, given[0].shape, values))
     except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
         return  # the evaluation says what is wrong
-    if count > min(_MOST_ELEMENTS, room):
+    if count > min(_MAX_ELEMENTS, room):
         raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
 
 
-def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarray | None]) -> list[float]:
-    """The scales of a Resize or an Upsample, whichever of scales and sizes is given."""
+def _resize_scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarray | None]) -> list[float]:
+    """Return the scales of a Resize or an Upsample, from its scales or its sizes."""
     given = [value for value in values if value is not None][-1].reshape(-1).tolist()
     if len(values) < 4 or values[3] is None:
         return given
@@ -121,32 +121,30 @@ def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarr
     return [size / shape[axis] for size, axis in zip(given, axes, strict=True)]
 
 
-def room_of(constants: Mapping[str, np.ndarray]) -> int:
-    """Elements that all constants computed from those of a file may have together."""
-    return _ROOM + 4 * sum(array.size for array in constants.values())
+def constant_budget(constants: Mapping[str, np.ndarray]) -> int:
+    """Return the number of elements that all constants folded from those of a file may have together."""
+    return _MAX_GROWTH + 4 * sum(array.size for array in constants.values())
 
 
-def evaluate(
-    proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = _MOST_ELEMENTS
-) -> list[np.ndarray]:
-    """The outputs of a node for input values (None: absent), of at most `room` elements where that is known before.
+def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = _MAX_ELEMENTS) -> list[np.ndarray]:
+    """Return the outputs of a node for input values (None: absent), limited to `room` elements.
 
     Raises:
-        Unsupported: when the node cannot be evaluated.
+        Unsupported: the node cannot be evaluated.
     """
     from onnx.reference import ReferenceEvaluator
 
     if proto.op_type == "CumSum" and values[1] is not None and values[1].size == 1:
         values = [values[0], values[1].reshape(())]  # torch.onnx writes the axis with one dimension
     _check_size(proto, values, room)
-    if proto.op_type in _OF_AXES and opset < _OF_ONE_AXIS:
-        return [_over_axes(proto, np.asarray(values[0]))]
-    corrected = _CORRECTED.get(proto.op_type)
+    if proto.op_type in _FLATTENED and opset < _SINGLE_AXIS_OPSET:
+        return [_flattened_softmax(proto, np.asarray(values[0]))]
+    corrected = _CORRECTIONS.get(proto.op_type)
     if corrected is not None:
         try:
             return [corrected(proto, *values)]
         except (ValueError, IndexError) as error:
-            raise _not_computed(error) from None
+            raise _evaluation_error(error) from None
 
     known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
     inputs = [
@@ -158,10 +156,10 @@ def evaluate(
     try:
         results = [np.asarray(result) for result in ReferenceEvaluator(model).run(None, known)]
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise
-        raise _not_computed(error) from None
+        raise _evaluation_error(error) from None
     by_name = dict(zip(names, results, strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]
 
 
-def _not_computed(error: Exception) -> Unsupported:
+def _evaluation_error(error: Exception) -> Unsupported:
     return Unsupported(f"its constant value cannot be computed ({str(error).splitlines()[0][:80]})")

@@ -1,8 +1,7 @@
-"""Turns an ONNX model into a Graph in one walk over its nodes.
+"""Conversion of an ONNX model to a Graph in one walk over its nodes.
 
-Each node is either folded (all its inputs are known), or handed to the converter of its operator. A node
-that cannot be imported does not stop the walk: its outputs get the shapes that ONNX infers, so that every
-other unsupported node is found too, and one error lists them all.
+A node is folded if all its inputs are known; otherwise the converter of its operator adds layers. A node that cannot be
+imported does not stop the walk: its outputs get the shapes that ONNX infers. One error then lists all unsupported nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
-from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_stimuli
+from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
     MOVES,
@@ -29,14 +28,14 @@ from n2d2py.frontend.onnx.contract import (
     find_converter,
     operator_key,
 )
-from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, follow_sequence, unrolled
+from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
-from n2d2py.frontend.onnx.states import check_states, keep_images
-from n2d2py.frontend.onnx.unsupported import refusing_misfits
+from n2d2py.frontend.onnx.states import check_states, keep_state_images
+from n2d2py.frontend.onnx.unsupported import refuse_misfits
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
@@ -47,60 +46,60 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 from n2d2py.operators.normalize.decomposed import import_decomposed_norm
 
-_OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
-"""Element types of weights that are not kept."""
+_CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
+"""Weight types that are converted to float32."""
 
-_ON_INTEGERS = tuple(
+_INTEGER_OPERATORS = tuple(
     """
     DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
     Identity Dropout DepthToSpace SpaceToDepth Resize Upsample
     """.split()
 )
-"""Operators that may read integers: they move values, or round means of them again, so that what they give stands for the same numbers."""
+"""Operators that may read quantized integers: they move or average values and keep scale and zero point."""
 
 
 def import_onnx(
     model: OnnxModel | onnx.ModelProto | str | Path, name: str | None = None, *, input_shapes: Mapping[str, Shape] | None = None
 ) -> Graph:
-    """The Graph of an ONNX model: float32, batch 1, layers named after the first outputs of their nodes.
+    """Return the Graph of an ONNX model: float32, batch 1, layers named after the first outputs of their nodes.
 
-    `input_shapes` replaces the declared shapes of inputs (batch 1 included). An input that the model
-    transposes from NHWC becomes CHW, with a notice.
+    `input_shapes` replaces the declared shapes of inputs (batch 1 included). An input that the model transposes from NHWC
+    becomes CHW, with a notice.
 
     Raises:
-        N2D2Error: E30x from `load_onnx`; E305 an input shape that is not known, E306 weights that are not
-            finite, E310 (one for each kind of unsupported node), E311 an output without layer, E2xx shapes.
+        N2D2Error: E30x from `load_onnx`; E305 unknown input shape, E306 weights that are not finite,
+            E310 (one for each kind of unsupported node), E311 an output without layer, E2xx shapes.
     """
     if not isinstance(model, OnnxModel):
         model = load_onnx(model)
     expand_functions(model)
     title, shapes = name or readable(Path(model.path).stem), dict(input_shapes or {})
     if model.batch in (None, 1) or shapes:
-        return _imported(model, title, shapes)
-    # the first axis of a fixed size: stimuli side by side if no layer mixes them, else a part of each stimulus
+        return _build_graph(model, title, shapes)
+    # a first axis of fixed size: a batch if no layer mixes its samples, else a part of each sample
     try:
-        return _imported(model, title, shapes)
+        return _build_graph(model, title, shapes)
     except N2D2Error as refusal:
         try:
-            return _imported(model, title, shapes, whole=True)
+            return _build_graph(model, title, shapes, whole=True)
         except N2D2Error as other:
-            ErrorList.raise_if(_in_both(refusal, other))
+            ErrorList.raise_if(_common_errors(refusal, other))
             raise (other if _needs_arrays(model) else refusal) from None
 
 
 def _needs_arrays(model: OnnxModel) -> bool:
-    """True if a node has no form in layers of images: it never took a batch."""
+    """True if an operator has only an array converter, which never supports a batch."""
     kinds = {(node.op_type, node.domain) for node in model.proto.graph.node}
     return any(find_converter(*kind) is None and find_array_converter(*kind) is not None for kind in kinds)
 
 
-def _in_both(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
-    """The errors of `first` that `second` has too: what neither reading of the first axis can take."""
+def _common_errors(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
+    """Return the errors of `first` that `second` has too: they hold for both interpretations of the first axis."""
     lines = {error.line() for error in second.errors}
     return [error for error in first.errors if error.line() in lines]
 
 
-def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
+def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
     builder = Builder(model, Graph(title), whole, _has_plain_integers(model.proto.graph))
     add_inputs(builder, input_shapes)
     _Walk(builder).run()
@@ -114,20 +113,19 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
         model,
         {name: elements(graph.shape(tensor)) for pair, *tensors in ends for name, tensor in zip(pair, tensors, strict=True)},
     )
-    keep_images(graph)
+    keep_state_images(graph)
     builder.graph.prune()
-    other = {_OTHER[a.dtype.name] for a in model.constants.values() if a.dtype.name in _OTHER and a.ndim}
+    other = {_CONVERTED_TYPES[a.dtype.name] for a in model.constants.values() if a.dtype.name in _CONVERTED_TYPES and a.ndim}
     if other:
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
     builder.graph.verify()
     _refuse_not_numbers(builder)
-    refuse_mixed_stimuli(model)
+    refuse_mixed_samples(model)
     return builder.graph
 
 
 def _has_plain_integers(graph: onnx.GraphProto) -> bool:
-    """Return True if no node computes with integers of a static scale: what a DequantizeLinear gives of a tensor of the network
-    is only an output of the model."""
+    """True if no node computes with integers of a static scale: dequantized network tensors are only model outputs."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if set(node.input) <= constants:
@@ -147,7 +145,7 @@ def _has_plain_integers(graph: onnx.GraphProto) -> bool:
 
 
 _CONSTANT = re.compile(r"operand\d+")
-"""Name of a constant operand of a layer on arrays."""
+"""Tensor name of a constant operand of an array layer."""
 
 
 def _refuse_not_numbers(builder: Builder) -> None:
@@ -166,14 +164,14 @@ def _refuse_not_numbers(builder: Builder) -> None:
 
 
 class _Walk:
-    """Goes over the nodes in order; what is refused is collected, and raised at the end as one list."""
+    """Walk over the nodes in order; refusals are collected and raised at the end as one list."""
 
     def __init__(self, builder: Builder):
         self.builder = builder
         self._preflight = Preflight(builder.model)
         self._blocked: set[str] = set()
         self._sequences: dict[str, list[str]] = {}
-        self._room = folding.room_of(builder.constants)
+        self._room = folding.constant_budget(builder.constants)
         self._validator = Validator(builder)
         self._batch = BatchValues(builder.model.proto, builder.model.batch or 1) if builder.is_batched else None
 
@@ -183,7 +181,7 @@ class _Walk:
         ErrorList.raise_if(self._preflight.errors())
 
     def _visit(self, proto: onnx.NodeProto) -> None:
-        """Checks and imports one node, or skips it; what is wrong with it is collected."""
+        """Check and import one node, or skip it; collect its errors."""
         builder = self.builder
         if not any(builder.is_read(name) for name in proto.output):
             return
@@ -211,31 +209,31 @@ class _Walk:
                 raise wrong
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)
-            self._block(proto)
+            self._mark_outputs(proto)
         except N2D2Error as error:
             self._preflight.fail(error)
-            self._block(proto)
+            self._mark_outputs(proto)
         except MemoryError:
             raise
-        except Exception as error:  # a converter may stumble over a node that is wrong; over others it is a defect
+        except Exception as error:  # expected on invalid nodes only; on others it is a defect
             if wrong is None:
                 raise InternalError(f"{proto.op_type} '{proto.output[0]}': {type(error).__name__}: {error}") from error
             self._preflight.fail(wrong)
-            self._block(proto)
+            self._mark_outputs(proto)
 
     def _import(self, proto: onnx.NodeProto) -> None:
-        """Folds, follows, expands or converts one node that was checked."""
+        """Fold, inline, expand or convert one checked node."""
         builder, key = self.builder, operator_key(proto.op_type, proto.domain)
-        if key == "If" and self._splice(proto):
+        if key == "If" and self._inline_branch(proto):
             return
         if key in (*LOOPS, *SEQUENCES) and not self._blocked.isdisjoint(proto.input):
-            self._block(proto)
+            self._mark_outputs(proto)
         elif key in LOOPS:
-            self._expand(unrolled(Parts(proto, builder), builder))
+            self._expand(unroll_loop(Parts(proto, builder), builder))
         elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
             parts = Parts(proto, builder)
-            with refusing_misfits():
-                follow_sequence(parts, self._sequences)
+            with refuse_misfits():
+                expand_sequence(parts, self._sequences)
             self._expand(parts.nodes)
         elif any(name in self._blocked for name in proto.input):
             if (
@@ -244,19 +242,19 @@ class _Walk:
                 and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS)
             ):
                 raise Unsupported("the operator is not supported")
-            self._block(proto)
-        elif self._fold(proto) or self._leave_out_empty(proto):
+            self._mark_outputs(proto)
+        elif self._fold(proto) or self._drop_empty(proto):
             return
         elif key in EXPANSIONS:
             parts = Parts(proto, builder)
-            with refusing_misfits():
+            with refuse_misfits():
                 EXPANSIONS[key](parts)
             self._expand(parts.nodes)
         else:
             self._convert(proto)
 
     def _fold(self, proto: onnx.NodeProto) -> bool:
-        """Computes a node whose inputs are known, or that only reads a shape."""
+        """Compute a node whose inputs are known, or that only reads a shape."""
         builder = self.builder
         if proto.op_type == "Constant" and [attribute.name for attribute in proto.attribute] == ["value"]:
             for name in proto.output:
@@ -288,8 +286,8 @@ class _Walk:
             builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
         return True
 
-    def _leave_out_empty(self, proto: onnx.NodeProto) -> bool:
-        """Make a Slice without elements a constant, and leave such constants out of a Concat: torch.roll by 0 has both."""
+    def _drop_empty(self, proto: onnx.NodeProto) -> bool:
+        """Make an empty Slice a constant, and drop empty constants from a Concat: torch.roll by 0 has both."""
         constants = self.builder.constants
         if proto.op_type == "Concat":
             rest = [name for name in proto.input if name not in constants or constants[name].size]
@@ -314,7 +312,7 @@ class _Walk:
         return True
 
     def _expand(self, parts: Iterable[onnx.NodeProto]) -> None:
-        """Imports an operator as the nodes that it stands for."""
+        """Import the nodes that replace an operator."""
         for part in parts:
             self._visit(part)
 
@@ -330,7 +328,7 @@ class _Walk:
         if converter is None and on_arrays is None:
             raise Unsupported("the operator is not supported")
         integers = builder.integers.intersection(proto.input)
-        if integers and proto.op_type not in _ON_INTEGERS:
+        if integers and proto.op_type not in _INTEGER_OPERATORS:
             raise Unsupported(f"its input is the integer tensor '{min(integers)}'", "put a DequantizeLinear before it")
         of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
@@ -349,7 +347,7 @@ class _Walk:
             raise InternalError(f"the converter of {proto.op_type} returns no result for {given}")
 
     def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: Converter | None) -> None:
-        """Converts a node to layers of images where they take it, else to operators on arrays."""
+        """Convert a node to image layers if they support it, else to array operators."""
         builder = self.builder
         prefers_arrays = self._prefers_arrays(proto)
         if prefers_arrays and converter is not None and self._as_vector(proto, converter):
@@ -365,14 +363,14 @@ class _Walk:
             on_arrays(OnnxNode(proto, builder), builder)
 
     def _prefers_arrays(self, proto: onnx.NodeProto) -> bool:
-        """True if a data input exists as an array only, and the operator is not a layer of images."""
+        """True if a data input exists only as an array, and the operator is not an image layer."""
         builder = self.builder
         return proto.op_type not in IMAGE_CONVERTERS and any(
             name in builder.arrays and name not in builder.names for name in proto.input
         )
 
     def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
-        """Converts an activation function of an array of reals as one of a vector; False for other nodes."""
+        """Convert an activation function of a float array as one of a vector; return False for other nodes."""
         builder = self.builder
         if proto.op_type not in ONNX_FUNCTIONS:
             return False
@@ -387,13 +385,13 @@ class _Walk:
         return True
 
     def _skip(self, proto: onnx.NodeProto) -> None:
-        """The node's first output becomes another name of its first input."""
+        """Make the node's first output an alias of its first input."""
         builder = self.builder
         log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, proto.output[0], proto.op_type)
         self._rename(proto.input[0], proto.output[0])
 
     def _rename(self, source: str, result: str) -> None:
-        """A constant or tensor has another name too; one that is not known stays so."""
+        """Alias a constant or tensor; an unknown one stays unknown."""
         builder = self.builder
         if source in builder.constants:
             builder.constants[result] = builder.constants[source]
@@ -402,8 +400,8 @@ class _Walk:
         else:
             self._blocked.add(result)
 
-    def _splice(self, proto: onnx.NodeProto) -> bool:
-        """Follows an If whose condition is known into its branch."""
+    def _inline_branch(self, proto: onnx.NodeProto) -> bool:
+        """Inline the branch of an If whose condition is known."""
         builder = self.builder
         name = next(iter(proto.input), "")
         condition = builder.constants.get(name)
@@ -421,8 +419,8 @@ class _Walk:
             self._rename(inner, outer)
         return True
 
-    def _block(self, proto: onnx.NodeProto) -> None:
-        """Gives the outputs of a refused node their inferred shapes, or marks them as unknown."""
+    def _mark_outputs(self, proto: onnx.NodeProto) -> None:
+        """Give the outputs of a refused node their inferred shapes, or mark them as unknown."""
         builder = self.builder
         for name in (each for each in proto.output if each and not builder.is_tensor(each)):
             shape = self._validator.shapes.get(name)
@@ -437,9 +435,9 @@ _NEUTRAL = {"bias": 0.0, "mean": 0.0, "scale": 1.0, "variance": 1.0}
 
 
 def set_initial_values(graph: Graph, seed: int) -> None:
-    """Gives the layers Conv, Fc and BatchNorm of a graph under construction initial values instead of stored ones.
+    """Initialize Conv, Fc and BatchNorm layers of a graph under construction instead of loading weights.
 
-    Weights are normal with variance 2 / fan-in, a batch normalisation does nothing, biases are 0.
+    Weights are normal with variance 2 / fan-in, batch normalization is the identity, biases are 0.
     """
     for index, node in enumerate(graph.nodes):
         if not isinstance(node.op, (Conv, Fc, BatchNorm)):

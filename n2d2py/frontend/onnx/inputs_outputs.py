@@ -1,4 +1,4 @@
-"""Inputs and outputs of a model, and the order of axes of its images."""
+"""Declaration of a model's inputs and outputs, and the layout of its images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", 
 
 
 def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
-    """The inputs that reach, through element-wise nodes only, nothing but transpositions NHWC -> NCHW."""
+    """Return the inputs that reach only NHWC -> NCHW transpositions, through element-wise nodes."""
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.node:
         for name in node.input:
@@ -39,22 +39,22 @@ def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
         *(value.name for value in graph.input),
     ]:
         nodes = readers.get(name, [])
-        if nodes and name not in outputs and all(_to_nchw(node) or not found.isdisjoint(node.output) for node in nodes):
+        if nodes and name not in outputs and all(_is_nhwc_to_nchw(node) or not found.isdisjoint(node.output) for node in nodes):
             found.add(name)
     return found.intersection(value.name for value in graph.input)
 
 
-def _to_nchw(node: onnx.NodeProto) -> bool:
+def _is_nhwc_to_nchw(node: onnx.NodeProto) -> bool:
     return node.op_type == "Transpose" and any(a.name == "perm" and list(a.ints) == [0, 3, 1, 2] for a in node.attribute)
 
 
 def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
-    """Declares the model's inputs: images, sequences and vectors in their shape, others as arrays.
+    """Declare the model's inputs: images, sequences and vectors in their shape, others as arrays.
 
     `input_shapes` replaces declared shapes (batch 1 included).
 
     Raises:
-        N2D2Error: E305 a size that is not known.
+        N2D2Error: E305 an unknown size.
     """
     transposed = nhwc_inputs(builder.model.proto.graph)
     states = {name for name, _ in builder.model.states}
@@ -85,7 +85,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
                 value.dims[0] is None,
                 is_nhwc,
                 None if value.kind else builder.model.integer_type(value),
-                _picture(shape, bool(builder.model.places)),
+                _image_axes(shape, bool(builder.model.places)),
             )
         )
         if is_nhwc:
@@ -96,8 +96,8 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             builder.names[value.name] = name
 
 
-def _picture(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
-    """Axes at which an input (1, C, H, W) has the channels, height and width of images: a file in other axes than its layers expect.
+def _image_axes(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
+    """Return the axes of channels, height and width of an image input (1, C, H, W) whose file layout differs from the layers'.
 
     `is_translated`: a .tflite file, whose last axis is C here.
     """
@@ -115,12 +115,12 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
         dims = (1, *dims[1:])
     known = tuple(size for size in dims if size is not None)
     if len(known) < len(dims):
-        raise _open_sizes(builder, value, dims)
+        raise _open_sizes_error(builder, value, dims)
     return known
 
 
-def _open_sizes(builder: Builder, value: OnnxInput, dims: Iterable[int | None]) -> N2D2Error:
-    """The error of an input of which sizes are not known, with the option for all inputs like it."""
+def _open_sizes_error(builder: Builder, value: OnnxInput, dims: Iterable[int | None]) -> N2D2Error:
+    """Return the error for an input of unknown size, with the option that sets all sizes of this kind."""
 
     def text(sizes: Iterable[int | None]) -> str:
         return "x".join("?" if size is None else str(size) for size in sizes)
@@ -143,15 +143,15 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
     declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
     known = tuple(size for size in declared if size is not None)
     if len(known) < len(declared):
-        raise _open_sizes(builder, value, declared[1:])
+        raise _open_sizes_error(builder, value, declared[1:])
     return known
 
 
 def set_outputs(builder: Builder) -> None:
-    """Declares the model's outputs, a separate tensor for each.
+    """Declare the model's outputs, a separate tensor for each.
 
     Raises:
-        N2D2Error: E311 an output without layer, or one that is listed twice.
+        N2D2Error: E311 an output without layer, or a duplicate.
     """
     if not builder.model.outputs:
         remedy = "declare the results of the model as outputs"
@@ -162,7 +162,7 @@ def set_outputs(builder: Builder) -> None:
             raise N2D2Error("E311", f"output '{name}' is listed twice", where=builder.model.place(), remedy=remedy)
         builder.graph.output_ports.append(_output_port(builder, name))
         if builder.is_tensor(name):
-            tensor = _output(builder, name)
+            tensor = _output_tensor(builder, name)
             builder.graph.outputs.append(tensor)
             continue
         if name in builder.constants and builder.constants[name].size and not builder.is_batched:
@@ -171,11 +171,11 @@ def set_outputs(builder: Builder) -> None:
         what = "is a constant" if name in builder.constants else "is not produced by any node"
         remedy = "remove this output from the model"
         raise N2D2Error("E311", f"output '{name}' {what}", where=builder.model.place(), remedy=remedy)
-    _separate(builder)
+    _separate_outputs(builder)
 
 
 def _output_port(builder: Builder, name: str) -> FilePort:
-    """An output in the axes of the file, the type without its scale; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
+    """Return an output in the file's axes, its type without scale; the batch axis has open size, else size 1 and index 0."""
     dims = (
         builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
     )
@@ -193,8 +193,8 @@ def _output_port(builder: Builder, name: str) -> FilePort:
     return FilePort(tuple(dims), axis, is_free, type=kind)
 
 
-def _separate(builder: Builder) -> None:
-    """Puts an Identity before each output whose tensor is an input of the network or another of its outputs."""
+def _separate_outputs(builder: Builder) -> None:
+    """Insert an Identity before each output whose tensor is also an input of the network or another output."""
     graph, names = builder.graph, builder.model.outputs
     shared = list(graph.outputs)
     for at, (name, tensor) in enumerate(zip(names, shared, strict=True)):
@@ -209,7 +209,7 @@ def _separate(builder: Builder) -> None:
 
 
 def _constant_output(builder: Builder, name: str) -> str:
-    """A layer that gives a constant, whatever its input is."""
+    """Add a layer that outputs a constant, independent of its input."""
     value, first = builder.value(name), builder.array(builder.model.inputs[0].name)
     op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
     one = builder.fresh(f"{name}_first")
@@ -221,8 +221,8 @@ def _constant_output(builder: Builder, name: str) -> str:
     return name
 
 
-def _output(builder: Builder, name: str) -> str:
-    """The tensor of an output: of its ONNX shape where it is an image or a sequence, else, and of a state, the elements in order."""
+def _output_tensor(builder: Builder, name: str) -> str:
+    """Return the tensor of an output: an image or a sequence in its ONNX shape; others, and states, as row-major elements."""
     if any(name == output for _, output in builder.model.states):
         return builder.array(name)
     dims = builder.dims_of(name)
@@ -234,13 +234,13 @@ def _output(builder: Builder, name: str) -> str:
         return made
     # an image made of an array: the layer that gives it has the name of the output, the array another one
     if name in builder.graph.tensors:
-        _rename(builder, name, builder.fresh(f"{name}_array"))
-    _rename(builder, made, name)
+        _rename_tensor(builder, name, builder.fresh(f"{name}_array"))
+    _rename_tensor(builder, made, name)
     return name
 
 
-def _rename(builder: Builder, old: str, new: str) -> None:
-    """Calls a tensor and its layer by another name."""
+def _rename_tensor(builder: Builder, old: str, new: str) -> None:
+    """Rename a tensor and its layer."""
     graph = builder.graph
     tensor = graph.tensors.pop(old)
     graph.tensors[new] = Tensor(new, tensor.shape, tensor.kind)

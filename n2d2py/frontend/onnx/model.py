@@ -1,4 +1,4 @@
-"""Reads and checks an ONNX file: protobuf, opset, external data, initializers, inputs."""
+"""Reading and checks of an ONNX file: protobuf, opset, external data, initializers, inputs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
-from n2d2py.frontend.onnx.trial import limited
+from n2d2py.frontend.onnx.trial import run_limited
 from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
 from n2d2py.graph.shapes import MAX_TENSOR
 
 MIN_OPSET = 7
-"""The first opset with today's broadcasting rules."""
+"""The first opset with the current broadcasting rules."""
 MAX_OPSET = 28
 """The newest opset whose operators were checked against the converters."""
 
 _MOST_BYTES = 2**31
-_MOST_NODES = 20_000
-"""Nodes with inlined functions; large networks of today have a few thousand."""
-_DEEPEST = 50
-"""Functions that call each other."""
+_MAX_NODES = 20_000
+"""Largest number of nodes after function inlining; current large networks have a few thousand."""
+_MAX_CALL_DEPTH = 50
+"""Largest nesting depth of function calls."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _BYTES = (TensorProto.UINT8, TensorProto.INT8)
 _IMAGES = (*_BYTES, TensorProto.UINT16, TensorProto.INT16)
@@ -45,7 +45,7 @@ _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 class OnnxInput:
     """A data input: its name, its shape with batch 1 (None: unknown size) and its element type.
 
-    `dims` is the declared shape; `kind` is that of the graph's tensor, "" for real numbers.
+    `dims` is the declared shape. `kind` is the kind of the graph's tensor, "" for real numbers.
     """
 
     name: str
@@ -56,14 +56,14 @@ class OnnxInput:
 
     @property
     def is_open(self) -> bool:
-        """True if a size other than the batch is not known."""
+        """True if a size other than the batch is unknown."""
         return None in self.shape[1:] or (len(self.dims) == 1 and None in self.dims)
 
     def sized(self, sizes: Sequence[int], where: Location) -> OnnxInput:
-        """The input with these sizes after the batch (all of them where it has one axis).
+        """Return the input with these sizes after the batch axis; an input with one axis gets all of them.
 
         Raises:
-            N2D2Error: E305 where they are not as many as the input has, or one differs from what the file says.
+            N2D2Error: E305 wrong number of sizes, or a size that differs from the file.
         """
         first = 0 if len(self.dims) < 2 else 1
         declared, text = self.dims[first:], "x".join(map(str, sizes))
@@ -84,14 +84,14 @@ class OnnxModel:
         proto: the model; its initializers are in `constants`.
         opset: version of the default operator set.
         inputs: the data inputs (graph inputs without initializer), in order.
-        batch: the static batch size that the file declares; None when it is symbolic.
+        batch: static batch size of the file; None if it is symbolic.
         constants: the initializers by name.
         ignored: nodes to skip, named by their first outputs.
-        load_weights: False where the layers get initial values instead of the stored weights.
-        seed: of those initial values.
-        places: what stands for the names of tensors in messages, for a model that was translated.
-        stored: the integers of inputs that a translated file stores, where the model has their real numbers.
-        states: inputs and the outputs that they are in the next call, the last ones of both.
+        load_weights: False if layers get initial values instead of the stored weights.
+        seed: random seed of the initial values.
+        places: location shown in messages instead of a tensor name, for a translated model.
+        stored: integer types of inputs that a translated file stores as integers; the model has real numbers there.
+        states: (input, output) pairs of states, which are the last inputs and outputs.
     """
 
     path: str
@@ -109,16 +109,16 @@ class OnnxModel:
 
     @property
     def fed(self) -> list[OnnxInput]:
-        """The inputs that are not states."""
+        """Return the inputs that are not states."""
         return self.inputs[: len(self.inputs) - len(self.states)]
 
     @property
     def outputs(self) -> list[str]:
-        """Names of the graph outputs."""
+        """Return the names of the graph outputs."""
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Give an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
+        """Set the sizes after the batch axis that the file leaves open; a shape that starts with 1 also sets a free batch to 1.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.
@@ -133,20 +133,20 @@ class OnnxModel:
         self.inputs[at] = self.inputs[at].sized(sizes, self.place())
 
     def integer_type(self, value: OnnxInput) -> NumType | None:
-        """The integers of an input that the file declares as such, and the real numbers that they stand for; None for other inputs."""
+        """Return the integer type (with scale and zero point) of an input that the file declares as integers; else None."""
         if value.name in self.stored or value.element_type not in _IMAGES or value.kind:
             return self.stored.get(value.name)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.element_type)
         readers = [node for node in self.proto.graph.node if value.name in node.input]
-        grids = {self._grid(node) if "Linear" in node.op_type else (1.0, 0) for node in readers}
+        grids = {self._input_quantization(node) if "Linear" in node.op_type else (1.0, 0) for node in readers}
         if len(grids) != 1 or None in grids:
             return None
         ((scale, zero),) = grids  # type: ignore[misc]
         signed = dtype.kind == "i"
         return NumType(8 * dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
 
-    def _grid(self, node: onnx.NodeProto) -> tuple[float, int] | None:
-        """(scale, zero point) of the integers that an operator reads first; None where it has not one of each."""
+    def _input_quantization(self, node: onnx.NodeProto) -> tuple[float, int] | None:
+        """Return the (scale, zero point) of an operator's first input; None unless they are constant scalars."""
         found = [self.constants.get(name) for name in node.input[1:3]]
         if any(one is None or one.size != 1 for one in found):
             return None
@@ -154,7 +154,7 @@ class OnnxModel:
         return float(np.float32(numbers[0])), int(numbers[1]) if len(numbers) > 1 else 0
 
     def place(self, section: str | None = None) -> Location:
-        """A place in this file for messages."""
+        """Return a location in this file for messages."""
         return Location(self.path, None, self.places.get(section, section) if section else section)
 
 
@@ -168,16 +168,15 @@ def load_onnx(
     encodings: Path | None = None,
     cut: Cut = WHOLE,
 ) -> OnnxModel:
-    """The model in the file `path` (or a model in memory), checked and with its functions inlined.
+    """Return the model in the file `path` (or a model in memory), checked and with inlined functions.
 
-    `ignore` names nodes to skip by their first outputs. With `ignore_init` the layers get initial values
-    from `seed` instead of the stored weights. `input_names` reorders the data inputs.
-    `encodings` is a file of AIMET that says how its tensors are quantized; `cut` names the tensors that become inputs and
-    outputs.
+    `ignore` names nodes to skip by their first outputs. With `ignore_init`, layers get initial values from `seed` instead of
+    the stored weights. `input_names` reorders the data inputs. `encodings` is an AIMET file with quantization parameters. `cut`
+    names the tensors that become inputs and outputs.
 
     Raises:
-        N2D2Error: E301 unreadable file, E302 not a valid model, E303 opset, E304 external data,
-            E305 inputs that cannot be used, E314 nodes that are not as their operators are defined, E315 encodings.
+        N2D2Error: E301 unreadable file, E302 invalid model, E303 opset, E304 external data, E305 unusable inputs,
+            E314 nodes that violate their operator definition, E315 encodings.
     """
     if isinstance(path, onnx.ModelProto):
         name, proto = str(path.graph.name or "model"), onnx.ModelProto()
@@ -186,9 +185,9 @@ def load_onnx(
         refuse_external_data(proto, name)
     else:
         name, proto = str(path), _read(Path(path))
-    opset = _opset(proto, name)
-    if len(proto.graph.node) > _MOST_NODES:
-        raise _too_many(name, len(proto.graph.node))
+    opset = _default_opset(proto, name)
+    if len(proto.graph.node) > _MAX_NODES:
+        raise _node_limit_error(name, len(proto.graph.node))
     _check(proto, name)
     check_bounds(proto, name)
     if proto.functions:
@@ -198,7 +197,7 @@ def load_onnx(
     if encodings is not None:
         quantize_by(proto, encodings)
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
-    inputs, batch = _inputs(proto, name, set(constants), input_names)
+    inputs, batch = _data_inputs(proto, name, set(constants), input_names)
     _check_ignored(proto, name, ignore)
     log.detail(
         "%s: IR version %d, opset %d, producer %s %s, %d nodes",
@@ -213,10 +212,10 @@ def load_onnx(
 
 
 def to_array(tensor: TensorProto, path: str) -> np.ndarray:
-    """The values of a tensor, read-only.
+    """Return the values of a tensor, read-only.
 
     Raises:
-        N2D2Error: E302 when the stored bytes do not fit its shape.
+        N2D2Error: E302 the stored bytes do not fit the shape.
     """
     try:
         array = numpy_helper.to_array(tensor)
@@ -232,7 +231,7 @@ def _read(path: Path) -> onnx.ModelProto:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "not a regular file")
         if path.stat().st_size >= _MOST_BYTES:
-            raise _invalid(
+            raise _invalid_model_error(
                 str(path),
                 f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
                 "export the model with its weights as external data",
@@ -249,9 +248,9 @@ def _read(path: Path) -> onnx.ModelProto:
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
+        raise _invalid_model_error(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not (proto.graph.node or proto.graph.output):
-        raise _invalid(str(path), "the file does not contain an ONNX graph")
+        raise _invalid_model_error(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
     load_external_data(proto, path)
     return proto
@@ -260,19 +259,19 @@ def _read(path: Path) -> onnx.ModelProto:
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
     text = check_texts(proto)
     if text is not None:
-        raise _invalid(path, f"its text '{text[:60]}' is not UTF-8")
+        raise _invalid_model_error(path, f"its text '{text[:60]}' is not UTF-8")
 
 
-def _too_many(path: str, count: int) -> N2D2Error:
-    what = f"the model has {count:,} nodes, more than the limit of {_MOST_NODES:,}"
+def _node_limit_error(path: str, count: int) -> N2D2Error:
+    what = f"the model has {count:,} nodes, more than the limit of {_MAX_NODES:,}"
     return N2D2Error("E302", what, where=Location(path), remedy="export a smaller model without unrolled loops")
 
 
-def _invalid(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
+def _invalid_model_error(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
     return N2D2Error("E302", what, where=Location(path), remedy=remedy)
 
 
-def _opset(proto: onnx.ModelProto, path: str) -> int:
+def _default_opset(proto: onnx.ModelProto, path: str) -> int:
     newest = onnx.defs.onnx_opset_version()
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:
@@ -294,7 +293,7 @@ def _opset(proto: onnx.ModelProto, path: str) -> int:
 
 
 def _check(proto: onnx.ModelProto, path: str) -> None:
-    """The structural check of the onnx package; unknown operators pass, the import lists them all."""
+    """Run the structural checker of the onnx package; it accepts unknown operators, which the import reports together."""
     _fill_sparse(proto, path)
     try:
         onnx.checker.check_model(skeleton(proto))
@@ -308,24 +307,24 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
 
 
 def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
-    """Replaces sparse initializers by dense ones, whose other elements are 0."""
+    """Replace sparse initializers by dense ones."""
     for sparse in proto.graph.sparse_initializer:
         name, dims = sparse.values.name, tuple(sparse.dims)
         if not 0 < prod(dims) <= MAX_TENSOR or min(dims) < 0:
-            raise _invalid(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
+            raise _invalid_model_error(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
         values, at = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
         try:  # places, or the index along each axis
             at = np.ravel_multi_index(tuple(at.T) if at.ndim > 1 else (at,), dims if at.ndim > 1 else (prod(dims),))
             dense = np.zeros(prod(dims), values.dtype)
             dense[at] = values
         except (ValueError, IndexError, TypeError):
-            raise _invalid(path, f"the sparse tensor '{name}' has indices that do not fit its values") from None
+            raise _invalid_model_error(path, f"the sparse tensor '{name}' has indices that do not fit its values") from None
         proto.graph.initializer.append(numpy_helper.from_array(dense.reshape(dims), name))
     proto.graph.ClearField("sparse_initializer")
 
 
 def _check_names(proto: onnx.ModelProto, path: str) -> None:
-    """Every tensor has one writer; the structural check stops before this where it tolerates something else."""
+    """Raise E302 unless each tensor has one producer; the structural checker may stop before this check."""
     initializers = {tensor.name for tensor in proto.graph.initializer}
     written = [value.name for value in proto.graph.input if value.name not in initializers]
     written += [tensor.name for tensor in proto.graph.initializer]
@@ -333,12 +332,12 @@ def _check_names(proto: onnx.ModelProto, path: str) -> None:
     seen: set[str] = set()
     for name in written:
         if name in seen:
-            raise _invalid(path, f"the tensor '{name}' is written twice")
+            raise _invalid_model_error(path, f"the tensor '{name}' is written twice")
         seen.add(name)
 
 
 def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
-    """Nodes of the model when its functions are inlined, counted without doing so."""
+    """Count the nodes that the model has after function inlining, without inlining."""
     bodies = {(function.domain, function.name): function.node for function in proto.functions}
     counts: dict[tuple[str, str], int] = {}
 
@@ -346,8 +345,8 @@ def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
         total = 0
         for node in nodes:
             key = (node.domain, node.op_type)
-            if key in open_calls or len(open_calls) > _DEEPEST:
-                raise _invalid(
+            if key in open_calls or len(open_calls) > _MAX_CALL_DEPTH:
+                raise _invalid_model_error(
                     path,
                     f"its function '{node.op_type}' calls itself"
                     if key in open_calls
@@ -365,15 +364,15 @@ def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
     from onnx import inliner
 
     count = _expanded_nodes(proto, path)
-    if count > _MOST_NODES:
-        raise _too_many(path, count)
+    if count > _MAX_NODES:
+        raise _node_limit_error(path, count)
     try:
-        return limited(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
+        return run_limited(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
     except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise _invalid(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
+        raise _invalid_model_error(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
 
 
-def _inputs(
+def _data_inputs(
     proto: onnx.ModelProto, path: str, initialized: set[str], input_names: Sequence[str] | None
 ) -> tuple[list[OnnxInput], int | None]:
     values = [value for value in proto.graph.input if value.name not in initialized]
@@ -398,18 +397,18 @@ def _inputs(
             what = f"input '{value.name}' has no shape"
             raise N2D2Error("E305", what, where=Location(path), remedy="export the model with the shapes of its inputs")
         dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
-        kind = _kind(proto.graph, value.name, tensor.elem_type)
+        kind = _input_kind(proto.graph, value.name, tensor.elem_type)
         if len(dims) > 1:
             batches.append(dims[0])
         inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type, tuple(dims), kind))
     return inputs, batches[0] if len(set(batches)) == 1 else 1
 
 
-def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
-    """The kind of an input; bytes that are converted first are real numbers, as images are, and real numbers that are converted are the
-    integers that they become: ids, which have to be exact."""
+def _input_kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
+    """Return the kind of an input: "" for bytes that are converted first (images). Real numbers that are converted first are
+    integers (ids), which must be exact."""
     if element_type in _FLOATS:
-        return _made_of(graph, name)
+        return _cast_kind(graph, name)
     if element_type in _IMAGES:
         readers = [node.op_type for node in graph.node if name in node.input]
         is_byte = element_type in _BYTES
@@ -420,8 +419,8 @@ def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
     return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
 
 
-def _made_of(graph: onnx.GraphProto, name: str) -> str:
-    """The kind of integers that all readers of an input of real numbers turn it into; none where they differ, or where a branch reads it."""
+def _cast_kind(graph: onnx.GraphProto, name: str) -> str:
+    """Return the integer kind to which all consumers cast a float input; "" if they differ or a branch reads it."""
     readers = [node for node in graph.node if name in node.input]
     inner = any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute)
     if inner or not all(node.op_type == "Cast" for node in readers) or name in {one.name for one in graph.output}:

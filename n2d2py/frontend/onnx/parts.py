@@ -1,4 +1,4 @@
-"""Operators that are imported as the nodes that they stand for, once the shapes of their inputs are known.
+"""Expansion of operators into simpler ONNX nodes, once the shapes of their inputs are known.
 
 @expands("com.microsoft::QuickGelu")
 def _quick_gelu(parts: Parts) -> None:
@@ -23,12 +23,12 @@ from n2d2py.registry import Registry
 
 
 class Parts:
-    """The nodes that stand for one node of a model; their constants are added to those of the model.
+    """The nodes that replace one node of a model; their constants are added to the model's.
 
     Attributes:
-        inputs: ONNX tensors, "" for one that is left out.
+        inputs: ONNX tensors, "" for an absent one.
         opset: version of the default operator set.
-        nodes: those that were added, in order.
+        nodes: the added nodes, in order.
     """
 
     def __init__(self, proto: onnx.NodeProto, tensors: Tensors):
@@ -38,13 +38,13 @@ class Parts:
         self.nodes: list[onnx.NodeProto] = []
 
     def add(self, operator: str, *inputs: str, out: int | None = None, **attributes: Any) -> str:
-        """Add a node with one result; with `out` it is that output of the operator. Return its name."""
+        """Add a node with one result and return its name; with `out` the result is that output of the operator."""
         made = self.fresh(operator.lower()) if out is None else self.proto.output[out]
         self.nodes.append(helper.make_node(operator, inputs, [made], **attributes))
         return made
 
     def split(self, x: str, axis: int, sizes: Sequence[int]) -> list[str]:
-        """Add nodes for consecutive parts of an axis; return their names."""
+        """Add nodes that split an axis into consecutive parts; return their names."""
         ends = np.cumsum([0, *sizes]).tolist()
         return [
             self.add("Slice", x, *(self.constant("bounds", np.array([at])) for at in (ends[k], ends[k + 1], axis)))
@@ -62,29 +62,29 @@ class Parts:
         return name
 
     def number(self, value: float) -> str:
-        """Add a constant real number; return its name."""
+        """Add a constant scalar; return its name."""
         return self.constant("number", np.array(value, np.float32))
 
     def fresh(self, what: str) -> str:
-        """Return a name that no tensor has, for one that is read."""
+        """Return an unused tensor name."""
         name = self._tensors.fresh(f"{next(filter(None, self.proto.output))}_{what}")
         self._tensors.read.add(name)
         return name
 
     # ---- what the node says -------------------------------------------------------------------
     def has(self, index: int) -> bool:
-        """Return True if input `index` is given."""
+        """True if input `index` is given."""
         return index < len(self.inputs) and self.inputs[index] != ""
 
-    def wants(self, index: int) -> bool:
-        """Return True if output `index` is read."""
+    def is_output_used(self, index: int) -> bool:
+        """True if output `index` has a consumer."""
         return index < len(self.proto.output) and self._tensors.is_read(self.proto.output[index])
 
     def dims(self, index: int) -> Shape:
         """Return the shape of input `index`.
 
         Raises:
-            Unsupported: where it is left out or not known.
+            Unsupported: the input is absent, or its shape is unknown.
         """
         name = self.inputs[index] if self.has(index) else ""
         if name not in self._tensors.constants and not self._tensors.is_tensor(name):
@@ -92,10 +92,10 @@ class Parts:
         return self._tensors.known_shape(name)
 
     def values(self, index: int, what: str) -> np.ndarray | None:
-        """Return a constant input; None where it is left out.
+        """Return a constant input; None if it is absent.
 
         Raises:
-            Unsupported: where it is computed at run time.
+            Unsupported: the input is computed at run time.
         """
         if not self.has(index):
             return None
@@ -103,39 +103,39 @@ class Parts:
             raise Unsupported(f"its {what} is computed at run time", "export it as a constant")
         return self._tensors.constants[self.inputs[index]]
 
-    def needed(self, index: int, what: str) -> np.ndarray:
-        """Return a constant input that must be given; raise as `values` does."""
+    def required(self, index: int, what: str) -> np.ndarray:
+        """Return a required constant input; raise as `values` does."""
         values = self.values(index, what)
         if values is None:
             raise Unsupported(f"its {what} is missing", "export the model again")
         return values
 
     def integer(self, index: int, what: str) -> int | None:
-        """Return an input that is one integer; None where it is left out."""
+        """Return an input that is one integer; None if it is absent."""
         values = self.values(index, what)
         if values is not None and values.size != 1:
             raise Unsupported(f"its {what} has {values.size} values instead of one")
         return None if values is None else int(values.item())
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return the value of an attribute, text as str; `default` where it is not given."""
+        """Return the value of an attribute, strings as str; `default` if it is absent."""
         found = next((helper.get_attribute_value(one) for one in self.proto.attribute if one.name == name), default)
         return found.decode(errors="replace") if isinstance(found, bytes) else found
 
     def attributes(self, *without: str) -> dict[str, Any]:
-        """Return all attributes but those named."""
+        """Return all attributes except the named ones."""
         return {one.name: helper.get_attribute_value(one) for one in self.proto.attribute if one.name not in without}
 
 
 Expansion = Callable[[Parts], None]
-"""Adds the nodes that stand for one operator; the last ones give its outputs."""
+"""Function that adds the nodes that replace one operator; the last ones produce its outputs."""
 
 EXPANSIONS: Registry[Expansion] = Registry("the expansion of the ONNX operator", "n2d2py.frontend.onnx.expansions")
-"""Expansions by operator, those of other domains as "domain::Operator"."""
+"""Expansions by operator; keys outside the default domain are "domain::Operator"."""
 
 
 def expands(*operators: str) -> Callable[[Expansion], Expansion]:
-    """Decorator: makes a function responsible for ONNX operators, "Operator" or "domain::Operator"."""
+    """Return a decorator that registers an expansion for ONNX operators, "Operator" or "domain::Operator"."""
 
     def declare(expansion: Expansion) -> Expansion:
         for operator in operators:

@@ -1,4 +1,4 @@
-"""Collects what cannot be imported and tells it in one error per kind."""
+"""Collection of import refusals, reported as one error for each kind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Preflight:
         self._failures: list[N2D2Error] = []
 
     def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
-        """Note a node that no converter can take."""
+        """Record a node that no converter supports."""
         operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
         remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
         kind = self._kinds.setdefault(
@@ -50,13 +50,13 @@ class Preflight:
         kind.count += 1
 
     def fail(self, error: N2D2Error) -> None:
-        """Note an error of one layer, such as shapes that do not fit."""
+        """Record an error of one layer, such as a shape mismatch."""
         self._failures.append(error)
 
     def errors(self) -> list[N2D2Error]:
-        """One E310 for each operator and reason, with its count and first node; without any, the other errors.
+        """Return one E310 for each operator and reason, with its count and first node; if there are none, the other errors.
 
-        Layers after a refused node may fail only because of it, so their errors wait for the next attempt.
+        Layers after a refused node may fail only because of it; their errors wait for the next attempt.
         """
         found = []
         for kind in self._kinds.values():

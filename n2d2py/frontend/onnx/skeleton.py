@@ -1,4 +1,4 @@
-"""A model without its heavy constants, for what looks at its structure alone."""
+"""Copy of a model without its large constants, for structural analysis."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import onnx
 
-_HEAVY = 1 << 16
-"""Bytes of a constant that no shape is made of."""
+_LARGE_BYTES = 1 << 16
+"""Size in bytes above which a constant cannot determine shapes."""
 
 
 def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which large initializers are inputs of their shape and type: nothing of their size is copied."""
+    """Return a copy of the model in which large initializers become inputs of their shape and type, without copying them."""
     import onnx  # late: operators of an INI need the rest of this module only
     from onnx import helper
 
     light, heavy = onnx.ModelProto(), []
     for field, value in proto.ListFields():
         if field.name != "graph":
-            _copy(light, field.name, value)
+            _copy_field(light, field.name, value)
     light.graph.SetInParent()
     for field, value in proto.graph.ListFields():
         if field.name != "initializer":
-            _copy(light.graph, field.name, value)
+            _copy_field(light.graph, field.name, value)
             continue
         for tensor in value:
-            if tensor.ByteSize() > _HEAVY:
+            if tensor.ByteSize() > _LARGE_BYTES:
                 heavy.append(tensor)
             else:
                 light.graph.initializer.add().CopyFrom(tensor)
@@ -39,13 +39,13 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
     return light
 
 
-def inner_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """Return the graphs that are attributes of a node."""
+def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Return the subgraphs in the attributes of a node."""
     return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else []), *one.graphs)]
 
 
-def _copy(target: Any, name: str, value: Any) -> None:
-    """One field of a message."""
+def _copy_field(target: Any, name: str, value: Any) -> None:
+    """Copy one field of a message."""
     if hasattr(value, "MergeFrom"):
         getattr(target, name).MergeFrom(value)
     else:

@@ -1,10 +1,8 @@
-"""Inputs of an ONNX model that are not data: states, which are outputs of the call before, and inputs with a fixed value.
+"""Inputs of an ONNX model that are not data: recurrent states, and inputs with a fixed value.
 
-A streaming network reads the state that its last call gave and gives the next one. Such a pair of an input and an output is
-named
-(`States=INPUT:OUTPUT`), or found by its names: both say the same thing of a state ("h", "cache", ...), the output that it is
-the next one
-("hn", "stateN", "cache_out", ...), and their shapes agree.
+A streaming network reads the state of its last call and returns the next one. `States=INPUT:OUTPUT` names such a pair.
+Otherwise names decide: both contain the same word for the state ("h", "cache", ...), the output marks it as new ("hn",
+"stateN", "cache_out", ...), and the shapes agree.
 """
 
 from __future__ import annotations
@@ -23,28 +21,28 @@ from n2d2py.operators.reshape import Reshape
 
 Pair = tuple[str, str]
 
-_OLD = frozenset("0 in input past prev previous prior old last initial init".split())
-"""Words that the name of a state before a call may have in addition to that of the state."""
-_NEW = frozenset("n out output new next present current cur o t".split())
-"""Words that the name of a state after a call has."""
-_STATES = frozenset(
+_OLD_MARKS = frozenset("0 in input past prev previous prior old last initial init".split())
+"""Words that may accompany the name of a state before a call."""
+_NEW_MARKS = frozenset("n out output new next present current cur o t".split())
+"""Words that mark the name of a state after a call."""
+_STATE_WORDS = frozenset(
     """
     h c hx cx hidden cell state states cache caches buf buffer mem memory carry context ctx rnn lstm gru
     """.split()
 )
-"""Name of a state."""
+"""Usual names of a state."""
 
 
 def fix_inputs(model: OnnxModel, text: str) -> None:
     """Make inputs constants: `text` is NAME:VALUE,NAME:VALUE,...
 
     Raises:
-        N2D2Error: E316 a name that is not an input, a value that is not a number of its type.
+        N2D2Error: E316 a name that is not an input, or a value that does not fit its type.
     """
-    for name, value in _named(model, text, "Constants", "sr:16000"):
+    for name, value in _parse_pairs(model, text, "Constants", "sr:16000"):
         found = next((one for one in model.inputs if one.name == name), None)
         if found is None:
-            raise _wrong(model, f"Constants: no input is called '{name}'", _inputs_of(model))
+            raise _states_error(model, f"Constants: no input is called '{name}'", _list_inputs(model))
         kind = helper.tensor_dtype_to_np_dtype(found.element_type)
         try:
             given = int(value) if kind.kind in "biu" else float(value)
@@ -52,35 +50,35 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
             if kind.kind in "biu" and number != given:
                 raise OverflowError
         except (ValueError, OverflowError):
-            raise _wrong(
+            raise _states_error(
                 model, f"Constants: '{value}' is not a value of the input '{name}' ({kind})", "give a number"
             ) from None
         if len(model.inputs) == 1:
-            raise _wrong(model, f"Constants: '{name}' is the only input", "leave one that data are given for")
+            raise _states_error(model, f"Constants: '{name}' is the only input", "leave one that data are given for")
         model.constants[name] = np.full([size or 1 for size in found.dims], number)
         model.inputs.remove(found)
         log.notice("%s: the input '%s' is the constant %s", model.path, name, value)
 
 
-def take_states(model: OnnxModel, text: str) -> None:
-    """Find the states of a model and move them after its other inputs and outputs, in the same order.
+def find_states(model: OnnxModel, text: str) -> None:
+    """Find the states of a model, and move them after its other inputs and outputs, in the same order.
 
-    `text` is INPUT:OUTPUT,..., "none", or empty where names tell.
+    `text` is INPUT:OUTPUT,..., "none", or empty to match by name.
 
     Raises:
-        N2D2Error: E316 a name that is not an input or output, one that is named twice, nothing but states.
+        N2D2Error: E316 a name that is not an input or output, a duplicate name, or a model with no input but states.
     """
     asked = text.strip()
     if model.states:  # the file says them
         if asked:
-            raise _wrong(model, "States: the file says its states itself: its variables", "leave States out")
+            raise _states_error(model, "States: the file says its states itself: its variables", "leave States out")
         return
     if asked.lower() == "none":
         return
-    pairs = _named(model, asked, "States", "h0:hn,c0:cn") if asked else _found(model)
+    pairs = _parse_pairs(model, asked, "States", "h0:hn,c0:cn") if asked else _match_names(model)
     if not pairs:
         return
-    _check(model, pairs)
+    _check_pairs(model, pairs)
     if not asked:
         log.notice(
             "%s: states are kept between calls: %s (matched by name; States=none makes them inputs and outputs)",
@@ -89,9 +87,9 @@ def take_states(model: OnnxModel, text: str) -> None:
         )
     inputs, outputs = {one.name: one for one in model.inputs}, {one.name: one for one in model.proto.graph.output}
     taken = {name for pair in pairs for name in pair}
-    shapes = {one.name: tuple(_declared(one)) for one in outputs.values()}
+    shapes = {one.name: tuple(_declared_dims(one)) for one in outputs.values()}
     model.inputs = [one for one in model.inputs if one.name not in taken]
-    model.inputs += [_sized(inputs[name], shapes[output]) for name, output in pairs]
+    model.inputs += [_with_output_sizes(inputs[name], shapes[output]) for name, output in pairs]
     ordered = [one for one in outputs.values() if one.name not in taken] + [outputs[output] for _, output in pairs]
     del model.proto.graph.output[:]
     model.proto.graph.output.extend(ordered)
@@ -100,19 +98,18 @@ def take_states(model: OnnxModel, text: str) -> None:
 
 
 def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
-    """Raise E316 where a state does not have as many elements before a call as after it; `sizes` by input and output."""
+    """Raise E316 if the sizes of a state before and after a call differ; `sizes` by input and output."""
     for name, output in model.states:
         if sizes[name] != sizes[output]:
-            raise _wrong(
+            raise _states_error(
                 model,
                 f"the state '{name}' has {sizes[name]} elements, '{output}', which it becomes, {sizes[output]}",
                 "name the pairs with States=INPUT:OUTPUT,..., or States=none",
             )
 
 
-def keep_images(graph: Graph) -> None:
-    """States that are images where they are read and where they are made stay so: as rows of numbers, in which they were declared, each call
-    would turn them twice."""
+def keep_state_images(graph: Graph) -> None:
+    """Keep states as images if their consumers and producers use images; this saves two layout conversions in each call."""
     for kept, becoming in zip(graph.kept, graph.becoming, strict=True):
         readers, maker = graph.consumers(kept), graph.producer(becoming)
         if maker is None or not readers or not all(isinstance(node.op, Reshape) for node in (*readers, maker)):
@@ -131,23 +128,23 @@ def keep_images(graph: Graph) -> None:
         graph.remove(maker)
 
 
-def _check(model: OnnxModel, pairs: list[Pair]) -> None:
+def _check_pairs(model: OnnxModel, pairs: list[Pair]) -> None:
     inputs, outputs = {one.name: one for one in model.inputs}, set(model.outputs)
     for at, (name, output) in enumerate(pairs):
         if name not in inputs:
-            raise _wrong(model, f"States: no input is called '{name}'", _inputs_of(model))
+            raise _states_error(model, f"States: no input is called '{name}'", _list_inputs(model))
         if output not in outputs:
-            raise _wrong(model, f"States: no output is called '{output}'", f"the outputs are {', '.join(model.outputs)}")
+            raise _states_error(model, f"States: no output is called '{output}'", f"the outputs are {', '.join(model.outputs)}")
         if any(name == other or output == result for other, result in pairs[:at]):
-            raise _wrong(model, f"States: '{name}:{output}' names an input or an output twice", "name each once")
+            raise _states_error(model, f"States: '{name}:{output}' names an input or an output twice", "name each once")
         if inputs[name].kind:
-            raise _wrong(model, f"States: the input '{name}' is not a float tensor", "remove it, or set States=none")
+            raise _states_error(model, f"States: the input '{name}' is not a float tensor", "remove it, or set States=none")
     if len(pairs) == len(inputs) or len(pairs) == len(outputs):
         what = "input" if len(pairs) == len(inputs) else "output"
-        raise _wrong(model, f"States: every {what} is a state", f"leave an {what} that is none, or give States=none")
+        raise _states_error(model, f"States: every {what} is a state", f"leave an {what} that is none, or give States=none")
 
 
-def _named(model: OnnxModel, text: str, key: str, example: str) -> list[Pair]:
+def _parse_pairs(model: OnnxModel, text: str, key: str, example: str) -> list[Pair]:
     pairs = []
     for part in filter(None, (one.strip() for one in text.split(","))):
         # names of ONNX may hold colons: the last one separates, or of a pair the one that makes both names known
@@ -155,54 +152,54 @@ def _named(model: OnnxModel, text: str, key: str, example: str) -> list[Pair]:
         known = {one.name for one in model.inputs}
         at = next((cut for cut in cuts if part[:cut] in known), cuts[-1] if cuts else -1)
         if at < 1 or at == len(part) - 1:
-            raise _wrong(model, f"{key}: '{part}' is not a pair", f"write {key}={example}")
+            raise _states_error(model, f"{key}: '{part}' is not a pair", f"write {key}={example}")
         pairs.append((part[:at].strip(), part[at + 1 :].strip()))
     return pairs
 
 
-def _found(model: OnnxModel) -> list[Pair]:
-    """The pairs that names make plain: one output for one input, of shapes that agree."""
-    given = {one.name: _meaning(one.name, _OLD) for one in model.inputs if not one.kind}
-    made = {name: _meaning(name, _NEW) for name in model.outputs}
-    shapes = {one.name: tuple(_declared(one)) for one in model.proto.graph.output}
+def _match_names(model: OnnxModel) -> list[Pair]:
+    """Return the pairs that names determine uniquely: one output for one input, of matching shapes."""
+    given = {one.name: _split_name(one.name, _OLD_MARKS) for one in model.inputs if not one.kind}
+    made = {name: _split_name(name, _NEW_MARKS) for name in model.outputs}
+    shapes = {one.name: tuple(_declared_dims(one)) for one in model.proto.graph.output}
     inputs = {one.name: one for one in model.inputs}
     pairs = []
     for name, (meaning, _) in given.items():
         same = [output for output, (other, marked) in made.items() if marked and other == meaning]
         alone = sum(other == meaning for other, _ in given.values()) == 1
-        if meaning & _STATES and len(same) == 1 and alone and _agree(inputs[name].dims, shapes[same[0]]):
+        if meaning & _STATE_WORDS and len(same) == 1 and alone and _shapes_agree(inputs[name].dims, shapes[same[0]]):
             pairs.append((name, same[0]))
     return [] if len(pairs) in (len(inputs), len(made)) else pairs
 
 
-def _meaning(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]:
-    """The words of a name without `marks`, and whether it has one of them."""
+def _split_name(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]:
+    """Return the words of a name without `marks`, and whether it contains a mark."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
     split = [part for word in words for part in (tuple(word) if word in ("hn", "cn") else (word,))]
     return frozenset(split) - marks, bool(marks.intersection(split))
 
 
-def _agree(first: tuple[int | None, ...], second: tuple[int | None, ...]) -> bool:
-    """True if two shapes are the same where they are known; a shape of no axes is not known."""
+def _shapes_agree(first: tuple[int | None, ...], second: tuple[int | None, ...]) -> bool:
+    """True if two shapes agree in their known sizes; a shape without axes is unknown."""
     return not second or (
         len(first) == len(second) and all(a is None or b is None or a == b for a, b in zip(first, second, strict=True))
     )
 
 
-def _declared(value) -> list[int | None]:
+def _declared_dims(value) -> list[int | None]:
     return [dim.dim_value if dim.dim_value > 0 else None for dim in value.type.tensor_type.shape.dim]
 
 
-def _sized(value: OnnxInput, output: tuple[int | None, ...]) -> OnnxInput:
-    """The input with the sizes of its output where it leaves them open, else 1: one sequence."""
+def _with_output_sizes(value: OnnxInput, output: tuple[int | None, ...]) -> OnnxInput:
+    """Return the input with open sizes from its output, else 1 (one sequence)."""
     others = output if len(output) == len(value.dims) else (None,) * len(value.dims)
     dims = tuple(size or other or 1 for size, other in zip(value.dims, others, strict=True))
     return OnnxInput(value.name, (1, *dims[1:]), value.element_type, dims, value.kind)
 
 
-def _inputs_of(model: OnnxModel) -> str:
+def _list_inputs(model: OnnxModel) -> str:
     return f"the inputs are {', '.join(one.name for one in model.inputs)}"
 
 
-def _wrong(model: OnnxModel, what: str, remedy: str) -> N2D2Error:
+def _states_error(model: OnnxModel, what: str, remedy: str) -> N2D2Error:
     return N2D2Error("E316", what, where=model.place(), remedy=remedy)

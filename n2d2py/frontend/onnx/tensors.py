@@ -1,4 +1,4 @@
-"""The tensors of an ONNX model in their two forms while the Graph is built: images and vectors, and arrays of any rank."""
+"""ONNX tensors during the construction of the Graph: as images or vectors, and as arrays of any rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.skeleton import inner_graphs
+from n2d2py.frontend.onnx.skeleton import subgraphs
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from n2d2py.frontend.onnx.model import OnnxModel
 
-_LONGEST = 1 << 22
-"""Positions along one axis."""
+_MAX_POSITIONS = 1 << 22
+"""Largest number of positions along one axis."""
 
 _KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 def constant_kind(array: np.ndarray) -> str:
-    """The kind of a constant: "" for floating point.
+    """Return the kind of a constant: "" for floating point.
 
     Raises:
-        Unsupported: for texts and other types.
+        Unsupported: for strings and other types.
     """
     name = array.dtype.name
     if name in _KINDS:
@@ -43,9 +43,9 @@ def constant_kind(array: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor: its dimensions as in ONNX, its kind, and the vector that holds it, its constant value, or the image that it is.
+    """A tensor: its ONNX dimensions, its kind, and either its vector, its constant value or its image.
 
-    An image is a graph tensor of the dimensions, batch 1: of channels, height and width, or less.
+    An image is a graph tensor (1, C, H, W) or of lower rank, with the same dimensions as in ONNX.
     """
 
     dims: Shape
@@ -64,21 +64,21 @@ class Value:
 
 
 class Tensors:
-    """The graph under construction, and what is known of each ONNX tensor.
+    """The graph under construction, and the known facts about each ONNX tensor.
 
     Attributes:
-        graph: what is being built.
-        constants: every known ONNX tensor by name.
+        graph: the graph under construction.
+        constants: known ONNX tensors by name.
         names: ONNX tensor name -> graph tensor of the same shape, an image or a vector with batch 1.
         arrays: ONNX tensor name -> graph tensor (1, E) with its elements in row-major order.
-        dims: ONNX tensor name -> its shape, for those in `arrays`.
-        whole: the first axes of inputs belong to each stimulus.
-        is_batched: the first axes of inputs have a fixed size above 1: stimuli side by side.
-        read: ONNX tensors that a node reads, and the model's outputs.
-        weight_scales: the scale of each element of a constant that a DequantizeLinear gave.
-        plain_integers: the network has no static scales: integers of the file are integers of a fixed type.
-        writers: the node of the file that writes an ONNX tensor, by tensor.
-        integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
+        dims: ONNX tensor name -> its shape, for the tensors in `arrays`.
+        whole: True if the first axis of inputs is part of a sample.
+        is_batched: True if the first axis of inputs has a fixed size above 1: several samples.
+        read: ONNX tensors with a consumer, and the model's outputs.
+        weight_scales: scale of each element of a constant that comes from a DequantizeLinear.
+        plain_integers: True if the network has no static scales: integers of the file are of a fixed type.
+        writers: producer of each ONNX tensor.
+        integers: ONNX tensors of quantized integers (QuantizeLinear); the graph has the dequantized values.
     """
 
     def __init__(self, model: OnnxModel, graph: Graph, whole: bool, plain_integers: bool):
@@ -100,14 +100,14 @@ class Tensors:
         self._vectors: dict[str, str] = {}
 
     def fresh(self, name: str) -> str:
-        """`name`, with underscores appended until no tensor has it."""
+        """Return `name` with underscores appended until it is unused."""
         while name in self._taken or name in self.graph.tensors or name in self.constants:
             name += "_"
         self._taken.add(name)
         return name
 
     def is_read(self, name: str) -> bool:
-        """True if an ONNX tensor is read by a node or is an output of the model."""
+        """True if a node reads an ONNX tensor, or if it is an output of the model."""
         return name in self.read
 
     # ---- tensors in their two forms ---------------------------------------------------------
@@ -116,22 +116,22 @@ class Tensors:
         return name in self.names or name in self.arrays
 
     def dims_of(self, name: str) -> Shape:
-        """The shape that ONNX gives a tensor of the network."""
+        """Return the ONNX shape of a tensor of the network."""
         return self.dims[name] if name in self.dims else self.graph.shape(self.names[name])
 
     def known_shape(self, name: str) -> Shape:
-        """Return the shape that ONNX gives a constant or a tensor of the network."""
+        """Return the ONNX shape of a constant or a tensor of the network."""
         return self.constants[name].shape if name in self.constants else self.dims_of(name)
 
     def kind_of(self, name: str) -> str:
-        """Kind of a tensor of the network: "" for real numbers."""
+        """Return the kind of a tensor of the network: "" for real numbers."""
         return self.graph.kind(self.names.get(name) or self.arrays[name])
 
     def plane(self, name: str) -> str:
-        """The graph tensor of the ONNX shape: an image, a sequence or a vector.
+        """Return the graph tensor of the ONNX shape: an image, a sequence or a vector.
 
         Raises:
-            Unsupported: for a tensor without batch axis, of more axes, or of integers.
+            Unsupported: for a tensor of integers, without batch axis, or of too many axes.
         """
         if name not in self.names:
             dims = self.dims[name]
@@ -144,7 +144,7 @@ class Tensors:
         return self.names[name]
 
     def array(self, name: str) -> str:
-        """The graph tensor (1, E) with the elements of an ONNX tensor."""
+        """Return the graph tensor (1, E) with the elements of an ONNX tensor."""
         if name not in self.arrays:
             tensor = self.names[name]
             self.dims[name] = self.graph.shape(tensor)
@@ -152,7 +152,7 @@ class Tensors:
         return self.arrays[name]
 
     def vector(self, image: str, name: str) -> str:
-        """The elements (1, E) of a graph tensor, which is that of an ONNX tensor or computed for it."""
+        """Return the elements (1, E) of a graph tensor that holds or was computed for the ONNX tensor `name`."""
         shape = self.graph.shape(image)
         if len(shape) > 2 and image not in self._vectors:
             self._vectors[image] = self._reshaped(name, image, (prod(shape),), "array")
@@ -165,7 +165,7 @@ class Tensors:
         return made
 
     def value(self, name: str) -> Value:
-        """A tensor or constant as converters to arrays see it."""
+        """Return a tensor or constant in the form that array converters use."""
         if name in self.constants:
             constant = self.constants[name]
             return Value(constant.shape, constant_kind(constant), None, constant)
@@ -174,7 +174,7 @@ class Tensors:
         return Value(self.dims_of(name), self.kind_of(name), self.array(name))
 
     def bind(self, name: str, value: Value) -> None:
-        """Makes `value` the ONNX tensor `name`; a layer just added for it gets that name, for other views of its result too."""
+        """Bind `value` to the ONNX tensor `name`; a layer just added for it takes this name."""
         held = value.image or value.tensor
         if held is None:
             self.constants[name] = np.asarray(value.constant)
@@ -204,17 +204,17 @@ class Tensors:
         self.dims[name] = value.dims
 
     def rename(self, source: str, result: str) -> None:
-        """Gives a tensor of the network another ONNX name."""
+        """Give a tensor of the network another ONNX name."""
         for table in (self.names, self.arrays, self.dims):
             if source in table:
                 table[result] = table[source]  # type: ignore[index]
         self.graph.aliases[result] = self.names.get(source) or self.arrays[source]
 
     def parameter(self, layer: str, role: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
-        """A float32 copy of a parameter that nothing changes.
+        """Return a read-only float32 copy of a parameter.
 
         Raises:
-            N2D2Error: E306 for values that are not numbers or, where they have to be, not finite.
+            N2D2Error: E306 for NaN, and with `finite` also for infinite values.
         """
         try:
             values = np.ascontiguousarray(array, np.float32)
@@ -229,7 +229,7 @@ class Tensors:
 
 
 def check_size(dims: Iterable[int]) -> None:
-    """Raises Unsupported for results without elements or with more than a tensor may have."""
+    """Raise Unsupported for an empty tensor, or one that exceeds the size limit."""
     count = prod(dims)
     if not 0 < count <= MAX_TENSOR:
         raise Unsupported(
@@ -239,36 +239,36 @@ def check_size(dims: Iterable[int]) -> None:
         )
 
 
-def check_lines(lengths: Iterable[int]) -> None:
-    """Raises Unsupported before lists of positions would fill the memory."""
+def check_positions(lengths: Iterable[int]) -> None:
+    """Raise Unsupported before lists of positions would exhaust the memory."""
     longest = max(lengths, default=0)
-    if longest > _LONGEST:
-        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_LONGEST:,} are supported")
+    if longest > _MAX_POSITIONS:
+        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_MAX_POSITIONS:,} are supported")
 
 
 def strides(dims: Sequence[int]) -> list[int]:
-    """Elements between neighbours of each axis of a row-major array."""
+    """Return the row-major stride of each axis, in elements."""
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def element_name(code: int) -> str:
-    """ONNX's name of a type of elements: "FLOAT", "INT8", ..."""
+    """Return ONNX's name of an element type: "FLOAT", "INT8", ..."""
     from onnx import TensorProto
 
     return TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)
 
 
 def element_dtype(code: int) -> np.dtype:
-    """The NumPy type of an ONNX type of elements."""
+    """Return the NumPy type of an ONNX element type."""
     from onnx import helper
 
     return helper.tensor_dtype_to_np_dtype(code)
 
 
 def tensors_read(graph: onnx.GraphProto) -> set[str]:
-    """Names that the nodes of a graph and of its inner graphs read, and the graph's outputs."""
+    """Return the tensors that the nodes of a graph and its subgraphs read, and the graph's outputs."""
     read = {value.name for value in graph.output}
     for node in graph.node:
         read.update(node.input)
-        read = read.union(*map(tensors_read, inner_graphs(node)))
+        read = read.union(*map(tensors_read, subgraphs(node)))
     return read - {""}

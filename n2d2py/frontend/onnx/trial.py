@@ -1,4 +1,4 @@
-"""A first run, in another process with limits, of what the onnx package may not come back from on a crafted file."""
+"""Trial runs in a resource-limited subprocess, for calls of the onnx package that may hang or crash on a crafted file."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _SECONDS = 10
 _BYTES = 4 << 30
 
 
-def check_ends(call: Callable[[], object], what: str, where: Location) -> None:
-    """Run `call` in a copy of this process, whose results and exceptions are lost; not where processes cannot be copied.
+def check_terminates(call: Callable[[], object], what: str, where: Location) -> None:
+    """Run `call` in a forked process, which discards results and exceptions; skipped on platforms without fork.
 
     Raises:
-        N2D2Error: E317 where it takes longer than 10 seconds or more than 4 GiB, or ends the process.
+        N2D2Error: E317 the call exceeds 10 seconds or 4 GiB, or ends the process.
     """
     if hasattr(os, "fork"):
-        _run_apart(call, what, where)
+        _run_forked(call, what, where)
 
 
-def limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> onnx.ModelProto:
-    """Return the model that `call` gives in a copy of this process; where there is none, or it has failed, what `call` gives here.
+def run_limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> onnx.ModelProto:
+    """Return the model that `call` returns in a forked process; without fork or after an exception, call it here.
 
     Raises:
-        N2D2Error: as `check_ends`.
+        N2D2Error: as `check_terminates`.
     """
     if not hasattr(os, "fork"):
         return call()
@@ -45,20 +45,20 @@ def limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> 
             except OSError:
                 results.truncate(0)
 
-        _run_apart(written, what, where)
+        _run_forked(written, what, where)
         results.seek(0)
         data = results.read()
     return onnx.ModelProto.FromString(data) if data else call()
 
 
-def _run_apart(call: Callable[[], object], what: str, where: Location) -> None:
-    """Run `call` in a copy of this process; raise E317 where it does not come back within the limits."""
+def _run_forked(call: Callable[[], object], what: str, where: Location) -> None:
+    """Run `call` in a forked process; raise E317 if it does not finish within the limits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads: the copy has none, and needs none
         child = os.fork()
     if child == 0:
         with suppress(BaseException):
-            _limit()
+            _set_limits()
             call()
         os._exit(0)
     _, status = os.waitpid(child, 0)
@@ -71,7 +71,7 @@ def _run_apart(call: Callable[[], object], what: str, where: Location) -> None:
         )
 
 
-def _limit() -> None:
+def _set_limits() -> None:
     import resource
 
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

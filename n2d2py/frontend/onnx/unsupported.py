@@ -1,4 +1,4 @@
-"""The refusal of an ONNX node."""
+"""Exception for an ONNX node that cannot be imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Unsupported(Exception):
-    """Why a node cannot be imported: `reason` and `remedy` are clauses, the same for every node they hit."""
+    """Refusal of a node: `reason` and `remedy` are clauses, the same for every affected node."""
 
     def __init__(self, reason: str, remedy: str | None = None):
         self.reason = reason
@@ -16,8 +16,8 @@ class Unsupported(Exception):
 
 
 @contextmanager
-def refusing_misfits() -> Iterator[None]:
-    """Refuse a node whose inputs, attributes or inner graphs are not those that its operator has."""
+def refuse_misfits() -> Iterator[None]:
+    """Refuse a node whose inputs, attributes or subgraphs do not match its operator."""
     try:
         yield
     except (ValueError, IndexError, KeyError, TypeError, ZeroDivisionError) as error:

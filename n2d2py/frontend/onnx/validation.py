@@ -1,8 +1,8 @@
-"""Checks a node against the definition of its operator in the ONNX standard, before a converter reads it.
+"""Check of a node against its operator definition in the ONNX standard, before conversion.
 
-The onnx package holds the definitions: number and types of inputs, attributes and their types, and the rules by which
-shapes follow from shapes. The check of the whole model (model.py) ends early where it tolerates an unknown operator, and
-knows no shapes; here each node is checked with the shapes that its inputs have.
+The onnx package defines the number and types of inputs, the attributes and their types, and shape inference. The check of the
+whole model (model.py) stops at a tolerated unknown operator, and knows no shapes. Here each node is checked with the shapes of
+its inputs.
 """
 
 from __future__ import annotations
@@ -24,52 +24,51 @@ TOLERATED = (
     "Field 'shape' of 'type' is required but missing",
     "is deprecated in domain_version",
 )
-"""Findings of the standard's checker that the import reports better, or does not mind."""
+"""Findings of the standard's checker that the import accepts or reports with a better message."""
 
 _INFINITE = ("Clip", "Constant", "Pad")
 """Operators whose attributes may be infinite."""
 _TYPES = {"to": 1, "dtype": 1, "stash_type": 1, "output_datatype": 1, "output_dtype": 0}
-"""Attributes that name a type of elements, and the first that they may: 0 stands for none."""
+"""Attributes with an element type, and their smallest valid value; 0 means absent."""
 _BOUNDS = {"axis": (-64, 64), "batch_dims": (0, 64), "num_outputs": (0, 1 << 16)}
-"""Least and greatest value of attributes of some operators, of any number of axes: their rules of shapes leave the memory, or
-fill it, on others."""
+"""Range of some attributes: outside, ONNX shape inference reads out of bounds or exhausts the memory."""
 _TERM = r"[A-Za-z ]*(\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
-_WORDS = {
+_STRING_VALUES = {
     "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
     "Gelu.approximate": ("none", "tanh"),
     "BitShift.direction": ("LEFT", "RIGHT"),
     "DepthToSpace.mode": ("DCR", "CRD"),
     "SpaceToDepth.mode": ("DCR", "CRD"),
 }
-"""Values of attributes that are texts, of one operator or of all that have it; converters check others themselves."""
+"""Valid values of string attributes, for one operator or for all; converters check other attributes."""
 _ROUNDING_BY_AXIS = 13
-"""The first operator set whose QuantizeLinear and DequantizeLinear have an axis."""
+"""The first opset whose QuantizeLinear and DequantizeLinear have an axis."""
 
 
 def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
-    """Compare number of inputs and outputs, and attributes, of all nodes with the definitions of their operators.
+    """Check the number of inputs and outputs, and the attributes, of all nodes against their operator definitions.
 
-    To be called before any inference of shapes by the onnx package, which leaves the process on some wrong attributes.
+    Call it before shape inference: the onnx package ends the process on some invalid attributes.
 
     Raises:
-        ErrorList, N2D2Error: E314 for the nodes that are not as their operators are defined.
+        ErrorList, N2D2Error: E314 for the nodes that violate their definition.
     """
     context = onnx.checker.C.CheckerContext()
     context.ir_version = proto.ir_version
     imports = {entry.domain: entry.version for entry in proto.opset_import}
     wrong = []
-    for node in _nodes(proto.graph.node):
+    for node in _walk_nodes(proto.graph.node):
         context.opset_imports = imports | {"": definition_version(node.op_type, opset)}
-        text = _misfit(node, context)
+        text = _find_misfit(node, context)
         if text is not None:
             wrong.append(misfit_error(node, path, text))
     ErrorList.raise_if(wrong)
 
 
 def definition_version(operator: str, opset: int) -> int:
-    """The operator set whose definition counts: the model's; where that lacks the operator or deprecates it, the last one
-    before that does not, or the first one after. Roundings have an axis, as those of the expansions do."""
+    """Return the model's opset; for an operator that is missing or deprecated there, the last valid one before, or the first
+    after. QuantizeLinear and DequantizeLinear always have an axis, as in the expansions."""
     opset = max(opset, _ROUNDING_BY_AXIS) if operator in ("QuantizeLinear", "DequantizeLinear") else opset
     versions = _definitions().get(operator, [])
     if not versions or (onnx.defs.has(operator, opset, "") and not onnx.defs.get_schema(operator, opset, "").deprecated):
@@ -79,7 +78,7 @@ def definition_version(operator: str, opset: int) -> int:
 
 @cache
 def _definitions() -> dict[str, list[int]]:
-    """The operator sets that define each operator without deprecating it, in order."""
+    """Return the opsets that define each operator without deprecating it, in order."""
     found: dict[str, list[int]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "" and not schema.deprecated:
@@ -88,9 +87,9 @@ def _definitions() -> dict[str, list[int]]:
 
 
 def check_bounds(proto: onnx.ModelProto, path: str) -> None:
-    """Check the axes, counts and equations of all nodes, those of functions included, as `check_structure` does.
+    """Check the axes, counts and equations of all nodes, including functions, as `check_structure` does.
 
-    The rule of shapes of Einsum does not end on an equation whose dots are not an ellipsis.
+    Shape inference of Einsum does not terminate on an equation with dots other than an ellipsis.
 
     Raises:
         ErrorList, N2D2Error: E314.
@@ -99,7 +98,7 @@ def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     wrong = [
         misfit_error(node, path, f"its attribute {attribute.name} is {attribute.i or attribute.s}")
         for nodes in bodies
-        for node in _nodes(nodes)
+        for node in _walk_nodes(nodes)
         for attribute in node.attribute
         if (attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1])
         or (attribute.name == "equation" and not _EQUATION.fullmatch(attribute.s.decode(errors="replace")))
@@ -107,16 +106,16 @@ def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     ErrorList.raise_if(wrong)
 
 
-def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes, and those of the graphs within them."""
+def _walk_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes, including those of subgraphs."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs):
-                yield from _nodes(graph.node)
+                yield from _walk_nodes(graph.node)
 
 
-def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
+def _find_misfit(proto: onnx.NodeProto, context: Any) -> str | None:
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute):
         return None  # its graphs would be checked without the names around them
     node = onnx.NodeProto()
@@ -134,7 +133,7 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
             return f"its attribute {attribute.name} is not finite"
         if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
             return f"its attribute {attribute.name} is {attribute.i}, which is not an element type"
-        words = _WORDS.get(attribute.name) or _WORDS.get(f"{node.op_type}.{attribute.name}")
+        words = _STRING_VALUES.get(attribute.name) or _STRING_VALUES.get(f"{node.op_type}.{attribute.name}")
         text = attribute.s.decode(errors="replace")
         if words and text not in words:
             return f"its attribute {attribute.name} is '{text}', not {' or '.join(words)}"
@@ -151,7 +150,7 @@ def misfit_error(proto: onnx.NodeProto, path: str, text: str) -> N2D2Error:
 
 
 def check_texts(message: object) -> str | None:
-    """The first text of a protobuf message that is not UTF-8, shown with escapes; None when all are."""
+    """Return the first string of a protobuf message that is not UTF-8, escaped; None if all are."""
     for field, value in message.ListFields():  # type: ignore[attr-defined]
         if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
             continue

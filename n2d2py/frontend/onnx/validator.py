@@ -1,4 +1,4 @@
-"""Compares each node of a model with the definition of its operator: types and shapes."""
+"""Check of each node's types and shapes against its operator definition."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.tensors import Tensors
-from n2d2py.frontend.onnx.trial import check_ends
+from n2d2py.frontend.onnx.trial import check_terminates
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.frontend.onnx.validation import definition_version, misfit_error
 from n2d2py.graph.graph import check_size
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
-"""An input that is given, and its declaration."""
-_SHAPING = 1 << 12
-"""Elements of the largest constant that the shape of a result depends on."""
-_SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
-"""Inputs that hold one value, which the rules of shapes do not look at."""
-_WILD = 1 << 24
-"""Numbers beyond it make no sense in shapes."""
+"""An input that is present, and its declaration."""
+_MAX_SHAPE_SIZE = 1 << 12
+"""Largest number of elements of a constant that determines a result shape."""
+_SCALARS = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
+"""Inputs with a single value, which shape inference does not check."""
+_MAX_PLAUSIBLE = 1 << 24
+"""Largest plausible number in shapes."""
 _CLAMPED = ("Slice",)
-"""Operators whose shape rule clamps any number: exporters write the largest integer for "to the end", in every layer."""
+"""Operators whose shape inference clamps any number: exporters write the largest integer for "to the end"."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
 
 
 class Validator:
-    """Checks types and shapes at the nodes of one model, with what `tensors` knows of their inputs.
+    """Checker of node types and shapes; `tensors` describes the inputs of each node.
 
-    `shapes` holds those of the results of all nodes that were checked, where they are known (batch 1).
+    `shapes` has the known result shapes of all checked nodes (batch 1).
     """
 
     def __init__(self, tensors: Tensors):
@@ -42,15 +42,14 @@ class Validator:
         self.shapes: dict[str, Shape] = {}
 
     def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
-        """Compare types and shapes with the definition of the operator.
+        """Check types and shapes against the operator definition.
 
         Returns:
-            What is wrong with types or shapes (E314), or None; the converter may say it better.
+            The type or shape error (E314), or None; the converter may have a better message.
 
         Raises:
-            N2D2Error: E314 where one value is wanted, or where numbers make no sense; E240 for a result beyond what a
-                tensor may have.
-            Unsupported: for such a constant.
+            N2D2Error: E314 for several values where one is required, or implausible numbers; E240 for a result above the size limit.
+            Unsupported: for a constant above that limit.
         """
         node = onnx.NodeProto()
         node.CopyFrom(proto)
@@ -59,23 +58,23 @@ class Validator:
         if has_graphs or node.domain or not onnx.defs.has(node.op_type):
             return None
         schema = onnx.defs.get_schema(node.op_type, definition_version(node.op_type, self._tensors.model.opset), "")
-        for index in _SINGLE.get(node.op_type, ()):
+        for index in _SCALARS.get(node.op_type, ()):
             name = node.input[index] if index < len(node.input) else ""
             if name in self._tensors.constants and self._tensors.constants[name].size != 1:
                 raise self._error(proto, f"its input '{name}' is not a single value")
         parameters = list(_parameters(proto, schema))
-        wrong = self._wrong_types(proto, parameters)
-        return wrong or self._wrong_shapes(node, schema, parameters)
+        wrong = self._type_error(proto, parameters)
+        return wrong or self._shape_error(node, schema, parameters)
 
     def _error(self, proto: onnx.NodeProto, text: str) -> N2D2Error:
         return misfit_error(proto, self._tensors.model.path, text)
 
     # ---- types ----------------------------------------------------------------------------
-    def _wrong_types(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
-        """Constants, and tensors of fixed types, have types that the operator takes, the same where they must be."""
+    def _type_error(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+        """Return the error if constants or typed tensors violate their declared types, or differ where these must agree."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
-            kind, allowed = self._type(name), _allowed(parameter)
+            kind, allowed = self._type(name), _allowed_types(parameter)
             if kind is None and self._is_real(name) and "float" not in allowed:
                 return self._error(proto, f"its input '{name}' contains real numbers, not {' or '.join(allowed)}")
             if kind is None:
@@ -93,7 +92,7 @@ class Validator:
         return None
 
     def _type(self, name: str) -> str | None:
-        """The type of an ONNX tensor as the standard calls it; None for real numbers of the network, and where unknown."""
+        """Return the ONNX type name of a tensor; None if it is unknown, or for a real tensor of the network."""
         tensors = self._tensors
         if name in tensors.constants:
             dtype = tensors.constants[name].dtype
@@ -103,20 +102,20 @@ class Validator:
         return (tensors.kind_of(name) or None) if tensors.is_tensor(name) else None
 
     def _is_real(self, name: str) -> bool:
-        """True if a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
+        """True if an untyped tensor of the network has real numbers that are not dequantized integers of the file."""
         tensors = self._tensors
         of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in tensors.model.inputs)
         return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
-    def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
-        """Infer the shapes of the results; the widths of types play no part."""
+    def _shape_error(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
+        """Infer the shapes of the results, independent of type widths."""
         tensors = self._tensors
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}
         chosen: dict[str, str] = {}
         for name, parameter in sorted(parameters, key=lambda pair: pair[0] not in tensors.constants):
-            allowed = _allowed(parameter)
+            allowed = _allowed_types(parameter)
             kind = self._type(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
             if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
                 kind = "float"
@@ -127,7 +126,7 @@ class Validator:
                 if node.op_type == "Range":  # ONNX's own definition of AffineGrid gives it lists of one
                     array = array.reshape(())
                 types[name] = helper.make_tensor_type_proto(element, array.shape)
-                if array.size <= _SHAPING and kind != "string":
+                if array.size <= _MAX_SHAPE_SIZE and kind != "string":
                     data[name] = numpy_helper.from_array(
                         np.asarray(array).astype(np.float32) if kind == "float" else np.asarray(array), name
                     )
@@ -144,9 +143,9 @@ class Validator:
             opset_imports=[helper.make_opsetid("", tensors.model.opset)],
             ir_version=max(tensors.model.proto.ir_version, 4),
         )
-        is_wild = _is_wild(node, data.values())
+        is_wild = _has_implausible_numbers(node, data.values())
         if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
-            check_ends(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
+            check_terminates(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
         try:
             results = infer()
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
@@ -169,25 +168,25 @@ class Validator:
 
 
 def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_Parameter]:
-    """The inputs that are given, with their declarations; the last declaration may stand for several."""
+    """Yield the inputs that are present, with their declarations; the last declaration may be variadic."""
     declared = schema.inputs
     for index, name in enumerate(proto.input):
         if name:
             yield name, declared[min(index, len(declared) - 1)]
 
 
-def _is_wild(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
-    """True if an attribute or a constant is so large that a converter could loop or fill the memory over it."""
+def _has_implausible_numbers(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
+    """True if an attribute or a constant is so large that a converter could loop or exhaust the memory."""
     attributes = (number for a in node.attribute for number in (a.i, *a.ints))
     constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
-    return any(abs(number) > _WILD for numbers in (attributes, constants) for number in numbers)
+    return any(abs(number) > _MAX_PLAUSIBLE for numbers in (attributes, constants) for number in numbers)
 
 
-def _allowed(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
-    """The types of elements of a parameter, sorted: float of tensor(float) or seq(tensor(float))."""
+def _allowed_types(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
+    """Return the element types of a parameter, sorted: float of tensor(float) or seq(tensor(float))."""
     return sorted({text.rpartition("(")[2].rstrip(")") for text in parameter.types})
 
 
 def _class(kind: str) -> str:
-    """Numbers, whole numbers, truth values and texts do not replace each other; other widths do."""
+    """Return the class of a type; number, integer, Boolean and string are not interchangeable, other widths are."""
     return _CLASSES.get(kind) or ("i" if "int" in kind else "f")

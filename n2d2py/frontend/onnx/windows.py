@@ -1,4 +1,4 @@
-"""Shared by Conv and the pools: images of one row for 1-D layers, pads from auto_pad, pads and ceil_mode."""
+"""Helpers of Conv and pooling: 1-D layers as images of one row, and pads from auto_pad, pads and ceil_mode."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from n2d2py.operators.windows import Pads
 
 
 def image_size(node: OnnxNode) -> tuple[int, int]:
-    """(height, width) of input 0, which has one line below rank 4."""
+    """Return (height, width) of input 0; the height is 1 below rank 4."""
     shape = node.require_rank(3, 4)
     return height(shape), width(shape)
 
 
 def check_bias(values: int, outputs: int) -> None:
-    """Raise Unsupported where a convolution has another number of biases than of outputs."""
+    """Raise Unsupported if the bias length of a convolution differs from its outputs."""
     if values != outputs:
         raise Unsupported(f"its bias has {values} values for {outputs} outputs", "export the model again")
 
 
 def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray | None] | None = None) -> None:
-    """Adds a two-dimensional layer; a tensor of rank 3 is made an image of one line and back. Weights are input 1."""
+    """Add a 2-D layer; a rank-3 tensor is reshaped to an image of one row and back. Input 1 has the weights."""
     tensor, shape, weights_at = node.tensor(), node.shape(), 1 if params else None
     weights, bias = (None if params is None else params.get(role) for role in ("weights", "bias"))
     if weights is not None and bias is not None:
@@ -40,7 +40,7 @@ def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str
 
 
 def per_axis(node: OnnxNode, name: str, axes: int) -> list[int]:
-    """An attribute with one value for each of `axes` spatial axes; 1 by default."""
+    """Return an attribute with one value for each of `axes` spatial axes; 1 by default."""
     values = [int(v) for v in node.attribute(name) or [1] * axes]
     if len(values) != axes:
         raise Unsupported(f"its {name} have {len(values)} values for {axes} spatial axes")
@@ -50,7 +50,7 @@ def per_axis(node: OnnxNode, name: str, axes: int) -> list[int]:
 
 
 def pair(node: OnnxNode, name: str) -> tuple[int, int]:
-    """(vertical, horizontal) of such an attribute, 1 for the height of 1-D layers."""
+    """Return (vertical, horizontal) values of an attribute; the vertical one of 1-D layers is 1."""
     axes = len(node.shape()) - 2
     vertical, horizontal = [1] * (2 - axes) + per_axis(node, name, axes)
     return vertical, horizontal
@@ -64,7 +64,7 @@ def _given_pads(node: OnnxNode, axes: int) -> tuple[list[int], list[int]]:
 
 
 def _halves(node: OnnxNode, total: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Pads before and after each axis that add up to `total`, the larger ones after it with SAME_UPPER."""
+    """Split total pads into pads before and after each axis; SAME_UPPER puts the larger half after it."""
     small, large = [t // 2 for t in total], [t - t // 2 for t in total]
     return (small, large) if node.attribute("auto_pad", "NOTSET") == "SAME_UPPER" else (large, small)
 
@@ -72,7 +72,7 @@ def _halves(node: OnnxNode, total: Sequence[int]) -> tuple[list[int], list[int]]
 def pads_along(
     node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """Elements before and after each axis of an input of `size` for a (dilated) window of `extent`."""
+    """Return the pads before and after each axis for an input of `size` and a (dilated) window of `extent`."""
     if node.attribute("auto_pad", "NOTSET").startswith("SAME"):
         return _halves(node, [max((-(-n // s) - 1) * s + e - n, 0) for n, e, s in zip(size, extent, stride, strict=True)])
     before, after = _given_pads(node, len(size))
@@ -84,7 +84,7 @@ def pads_along(
 
 
 def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride: Sequence[int]) -> Pads:
-    """(top, left, bottom, right) for an image of `size`, of one line below rank 4."""
+    """Return (top, left, bottom, right) for an image of `size`, which has one row below rank 4."""
     line = 4 - len(node.shape())
     before, after = pads_along(node, size[line:], extent[line:], stride[line:])
     (top, left), (bottom, right) = [0] * line + before, [0] * line + after
@@ -94,7 +94,7 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
 def cut_off(
     node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return the elements that a transposed convolution cuts off before and after each axis of its full result, and those it adds after it."""
+    """Return the elements that a transposed convolution crops before and after each axis, and its output padding."""
     axes = len(size)
     added, target = ([int(v) for v in node.attribute(name) or ()] for name in ("output_padding", "output_shape"))
     added, target = added or [0] * axes, target[-axes:]
@@ -110,7 +110,7 @@ def cut_off(
 
 
 def window_count(size: int, before: int, after: int, extent: int, stride: int, ceil_mode: bool) -> int:
-    """Windows along an axis; with `ceil_mode` also one that ends beyond the padding, but none that starts there."""
+    """Return the number of windows along an axis; `ceil_mode` adds one that ends, but does not start, beyond the padding."""
     if not ceil_mode:
         return (size + before + after - extent) // stride + 1
     count = -(-(size + before + after - extent) // stride) + 1
@@ -118,7 +118,7 @@ def window_count(size: int, before: int, after: int, extent: int, stride: int, c
 
 
 def ceil_excess(size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads) -> tuple[int, int]:
-    """(bottom, right) padding that the windows of ceil_mode reach beyond `pads`; 0 where they fit."""
+    """Return the (bottom, right) padding that ceil_mode windows need beyond `pads`; 0 if they fit."""
     bottom, right = (
         max(0, (window_count(n, first, last, k, s, True) - 1) * s + k - (n + first + last))
         for n, k, s, first, last in zip(size, extent, stride, pads[:2], pads[2:], strict=True)

@@ -1,8 +1,7 @@
-"""The LSTM, GRU or RNN that the body of a WHILE computes in single operators, recognized by its formula.
+"""Recognition of an LSTM, GRU or RNN in the body of a WHILE, by its formula.
 
-Tensors of the body become sums of products: matrices times the input of a step, states, and functions of other such sums.
-However a
-converter splits, joins or orders the gates, the same cell gives the same sums.
+Tensors of the body become sums of products: matrices times the step's input, states, and functions of other sums. The sums of a
+cell do not depend on how a converter splits, joins or orders the gates.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from n2d2py.frontend.tflite.flatbuffer import FlatTable
 from n2d2py.frontend.tflite.known_values import compute_values
 
 RECURRENT_LOOP = "RECURRENT_LOOP"
-"""The operator that stands for all steps of a cell, whose inputs are x (steps, batch, size) and the first states."""
+"""Operator for all steps of a cell; its inputs are x (steps, batch, size) and the initial states."""
 _FUNCTIONS = {"LOGISTIC", "TANH", "RELU"}
 
 
@@ -32,7 +31,7 @@ class _Factor:
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """Matrices (size, ...) by what they multiply, and a bias of `size` elements."""
+    """Matrices (size, ...) by the factor that they multiply, and a bias of `size` elements."""
 
     terms: dict[_Factor, np.ndarray]
     bias: np.ndarray
@@ -47,30 +46,30 @@ class _Sum:
         return _Sum(terms, self.bias + sign * other.bias)
 
     def factors(self) -> list[_Factor]:
-        """The terms without a matrix; none where the sum has others too."""
+        """Return the factors if none has a matrix; else no factors."""
         alone = all(term.shape[0] == term.shape[1] and np.array_equal(term, np.eye(len(term))) for term in self.terms.values())
         return list(self.terms) if alone and not self.bias.any() else []
 
     def only(self, kind: str) -> _Factor | None:
-        """The only term, where it has no matrix and is of a kind."""
+        """Return the only factor, if it has no matrix and is of a kind; else None."""
         found = self.factors()
         return found[0] if len(found) == 1 and found[0].kind == kind else None
 
 
 def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
-    """The cell that a graph computes of its inputs, which are the variables of a loop; None for anything else."""
-    sums = _sums(body)
+    """Return the cell that a loop body computes from its inputs, the loop variables; None for anything else."""
+    sums = _find_sums(body)
     changed = {at: sums[out] for at, out in enumerate(body.outputs) if out in sums and body.inputs[at] in sums}
     for h, total in changed.items():
         for c, cell_state in changed.items():
-            found = _lstm(h, total, c, cell_state) if c != h else _gru(h, total) or _rnn(h, total)
+            found = _match_lstm(h, total, c, cell_state) if c != h else _match_gru(h, total) or _match_rnn(h, total)
             if found is not None:
                 return found
     return None
 
 
-def _sums(body: TfliteFile) -> dict[int, _Sum]:
-    """The sums of a graph by tensor, where it has them."""
+def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
+    """Return the sums of a graph by tensor index."""
     found: dict[int, _Sum] = {}
     for variable, at in enumerate(body.inputs):
         tensor = body.tensors[at]
@@ -81,7 +80,7 @@ def _sums(body: TfliteFile) -> dict[int, _Sum]:
         if values is not None and values.size == (tensor.shape or (1,))[-1]:
             found[at] = _Sum({}, values.reshape(-1).astype(np.float64))
     for operator in body.operators:
-        made = _made(body, operator, found)
+        made = _operator_sums(body, operator, found)
         found.update(zip(operator.outputs, made, strict=False))
     return found
 
@@ -90,23 +89,23 @@ def _of(factor: _Factor, size: int) -> _Sum:
     return _Sum({factor: np.eye(size)}, np.zeros(size))
 
 
-def _made(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
-    """The sums that an operator makes, none where it does something else."""
+def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
+    """Return the sums that an operator computes; none for other functions."""
     code, options = operator.code, operator.options
     x, *rest = [found.get(at) for at in operator.inputs] or [None]
     tensors, size = [body.tensors[at] for at in operator.inputs if at >= 0], body.tensors[operator.outputs[0]].shape[-1:]
-    if code == "GATHER" and size and all(at in body.inputs for at in operator.inputs) and not _number(options, 0):
+    if code == "GATHER" and size and all(at in body.inputs for at in operator.inputs) and not _option(options, 0):
         variables = tuple(body.inputs.index(at) for at in operator.inputs)
         return [_of(_Factor(code, (), variables), size[0])] if len(tensors[0].shape) == 3 and not tensors[1].shape else []
     if code == "SPLIT":
-        return _split(body, operator, found)
+        return _split_sum(body, operator, found)
     if x is None or not size:
         return []
     if code in ("FULLY_CONNECTED", "BATCH_MATMUL"):
         weights = tensors[1].real_values() if len(tensors) > 1 and tensors[1].values is not None else None
-        if weights is None or weights.ndim != 2 or (code == "FULLY_CONNECTED" and _number(options, 0, "<b")):
+        if weights is None or weights.ndim != 2 or (code == "FULLY_CONNECTED" and _option(options, 0, "<b")):
             return []
-        made = x.times(weights if code == "FULLY_CONNECTED" or _number(options, 1, "<B") else weights.T)
+        made = x.times(weights if code == "FULLY_CONNECTED" or _option(options, 1, "<B") else weights.T)
         bias = rest[1] if len(rest) > 1 else None
         return (
             [made if bias is None else made.plus(bias, 1)]
@@ -115,10 +114,10 @@ def _made(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) ->
         )
     if code in _FUNCTIONS:
         return [_of(_Factor(code, (x,)), size[0])]
-    if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not _number(options, 0, "<b"):
+    if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not _option(options, 0, "<b"):
         if code == "MUL":
             return [_of(_Factor(code, (x, rest[0])), size[0])]
-        return [x.plus(rest[0], 1 if code == "ADD" else -1)] if _fits(x, rest[0], size[0]) else []
+        return [x.plus(rest[0], 1 if code == "ADD" else -1)] if _sizes_match(x, rest[0], size[0]) else []
     if code == "RESHAPE" and len(x.bias) == size[0]:
         return [x]
     if code in ("STRIDED_SLICE", "SLICE"):
@@ -129,7 +128,7 @@ def _made(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) ->
     return []
 
 
-def _split(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
+def _split_sum(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
     axis, x = body.tensors[operator.inputs[0]].values, found.get(operator.inputs[1])
     if (
         x is None
@@ -140,18 +139,18 @@ def _split(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -
     return [x.times(part) for part in np.split(np.eye(len(x.bias)), len(operator.outputs))]
 
 
-def _fits(left: _Sum, right: _Sum, size: int) -> bool:
-    """True if both have the size of the result, or are constants that are repeated."""
+def _sizes_match(left: _Sum, right: _Sum, size: int) -> bool:
+    """True if both have the size of the result, or are broadcast constants."""
     return all(len(each.bias) == size or not each.terms for each in (left, right))
 
 
-def _number(options: FlatTable | None, slot: int, kind: str = "<i") -> int:
+def _option(options: FlatTable | None, slot: int, kind: str = "<i") -> int:
     return 0 if options is None else options.integer(slot, kind)
 
 
 # ---- formulas -----------------------------------------------------------------------------------
-def _pair(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
-    """A function (LOGISTIC, TANH) and what a product multiplies it with."""
+def _gate(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
+    """Return a function (LOGISTIC, TANH) and the other factor of its product."""
     for mine, other in (factor.of, factor.of[::-1]) if factor is not None and factor.kind == "MUL" else ():
         found = mine.only(first)
         if found is not None:
@@ -159,9 +158,9 @@ def _pair(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
     return None
 
 
-def _lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None:
-    """h' = sigmoid(o) tanh(c'), c' = sigmoid(f) c + sigmoid(i) tanh(g)."""
-    out, parts = _pair(total.only("MUL"), "LOGISTIC"), [_pair(factor, "LOGISTIC") for factor in cell.factors()]
+def _match_lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None:
+    """Match h' = sigmoid(o) tanh(c'), c' = sigmoid(f) c + sigmoid(i) tanh(g)."""
+    out, parts = (_gate(total.only("MUL"), "LOGISTIC"), [_gate(factor, "LOGISTIC") for factor in cell.factors()])
     if out is None or len(parts) != 2 or None in parts:
         return None
     end = out[1].only("TANH")
@@ -171,15 +170,15 @@ def _lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None:
         state, made = kept[1].only("STATE") if kept else None, new[1].only("TANH") if new else None
         if kept and new and state is not None and state.variables == (c,) and made is not None:
             gates = [each.of[0] for each in (new[0], out[0], kept[0], made)]
-            return _cell("LSTM", h, c, gates, gates)
+            return _build_cell("LSTM", h, c, gates, gates)
     return None
 
 
-def _gru(h: int, total: _Sum) -> RecurrentCell | None:
-    """h' = z h + (1 - z) tanh(n), z = sigmoid(...), n = W x + r (R h + b) or W x + R (r h), r = sigmoid(...)."""
+def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
+    """Match h' = z h + (1 - z) tanh(n), z = sigmoid(...), n = W x + r (R h + b) or W x + R (r h), r = sigmoid(...)."""
     products = [factor for factor in total.factors() if factor.kind == "MUL"]
     for kept, new in (products, products[::-1]) if len(products) == 2 else ():
-        first, second = _pair(kept, "LOGISTIC"), _pair(new, "TANH")
+        first, second = _gate(kept, "LOGISTIC"), _gate(new, "TANH")
         if first is None or second is None:
             continue
         (z, state), (made, rest) = first, second
@@ -189,28 +188,28 @@ def _gru(h: int, total: _Sum) -> RecurrentCell | None:
         one = not any(term.any() for term in opposite.terms.values()) and np.all(opposite.bias == 1)
         if old is None or old.variables != (h,) or not one or len(resets) != 1:
             continue
-        reset, matrix = _pair(resets[0], "LOGISTIC"), n.terms[resets[0]]
+        reset, matrix = _gate(resets[0], "LOGISTIC"), n.terms[resets[0]]
         if reset is None:
             continue
         r, read = reset
         inner = _Sum({factor: term for factor, term in n.terms.items() if factor is not resets[0]}, n.bias)
         after, before = np.array_equal(matrix, np.eye(len(matrix))), read.only("STATE")
         if before is not None:  # R (r h)
-            return _cell("GRU", h, -1, [z.of[0], r.of[0], inner], [z.of[0], r.of[0], read.times(matrix)])
+            return _build_cell("GRU", h, -1, [z.of[0], r.of[0], inner], [z.of[0], r.of[0], read.times(matrix)])
         if after and not any(factor.kind == "STATE" for factor in inner.terms):
-            return _cell("GRU", h, -1, [z.of[0], r.of[0], inner], [z.of[0], r.of[0], read], read.bias)
+            return _build_cell("GRU", h, -1, [z.of[0], r.of[0], inner], [z.of[0], r.of[0], read], read.bias)
     return None
 
 
-def _rnn(h: int, total: _Sum) -> RecurrentCell | None:
+def _match_rnn(h: int, total: _Sum) -> RecurrentCell | None:
     for kind, activation in (("TANH", "Tanh"), ("RELU", "Relu")):
         found = total.only(kind)
         if found is not None:
-            return _cell("RNN", h, -1, [found.of[0]], [found.of[0]], activation=activation)
+            return _build_cell("RNN", h, -1, [found.of[0]], [found.of[0]], activation=activation)
     return None
 
 
-def _cell(
+def _build_cell(
     kind: str,
     h: int,
     c: int,
@@ -219,7 +218,7 @@ def _cell(
     recurrent_bias: np.ndarray | None = None,
     activation: str = "Tanh",
 ) -> RecurrentCell | None:
-    """The cell whose gates add nothing but the input of a step and the state `h`, which the sums `recurrent` read."""
+    """Return the cell if its gates read only the step's input and the state `h`, which the sums `recurrent` read."""
     read = {factor for gate in (*gates, *recurrent) for factor in gate.terms}
     inputs, states = ([factor for factor in read if factor.kind == kind] for kind in ("GATHER", "STATE"))
     if len(inputs) != 1 or len(states) != 1 or len(read) != 2 or states[0].variables != (h,):

@@ -1,7 +1,6 @@
-"""WHILE, IF and CALL of a .tflite file, whose conditions are constants, as the operators of the graphs that they run.
+"""Inlining of WHILE, IF and CALL of a .tflite file with constant conditions.
 
-Keras writes an LSTM or GRU as a WHILE over its steps. Numbers that only constants and shapes decide, such as its counter, are
-computed here.
+Keras writes an LSTM or GRU as a WHILE over its steps. Values that depend only on constants and shapes are folded here.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.known_values import compute_values
 from n2d2py.naming import numbered_name
 
-_MOST_CALLS = 4096
-"""Calls of graphs, whose operators all become layers of the network."""
+_MAX_CALLS = 4096
+"""Largest number of subgraph calls; the operators of each become layers of the network."""
 _MOST_DEPTH = 16
 
 
-def flattened(main: TfliteFile) -> TfliteFile:
-    """The main graph of a file without WHILE, IF and CALL.
+def inline_graphs(main: TfliteFile) -> TfliteFile:
+    """Return the main graph of a file without WHILE, IF and CALL.
 
     Raises:
-        DamagedFile: for a graph that is not there, or takes another number of tensors.
-        N2D2Error: E310 where a condition depends on the inputs of the network, or a loop does not end.
+        DamagedFile: a subgraph that does not exist, or has another number of tensors.
+        N2D2Error: E310 a condition depends on the inputs of the network, or a loop does not end.
     """
-    flat = _Flat(main)
+    flat = _FlatGraph(main)
     places = {at: at for at in range(-1, len(main.tensors))}
     for operator in main.operators:
         try:
@@ -42,8 +41,8 @@ def flattened(main: TfliteFile) -> TfliteFile:
     return flat.file(main, tuple(places[at] for at in main.outputs))
 
 
-class _Flat:
-    """Operators and tensors of the main graph and of every call of another one, in one list each."""
+class _FlatGraph:
+    """Operators and tensors of the main graph and of every subgraph call, in one list each."""
 
     def __init__(self, main: TfliteFile):
         self._graphs, self._calls = main.graphs, 0
@@ -55,7 +54,7 @@ class _Flat:
         """By tensor: its CONCATENATION, the axis, the parts."""
 
     def add(self, operator: TfliteOperator, places: dict[int, int], depth: int) -> None:
-        """Add an operator whose tensors are at `places`; what it runs, computes or moves beforehand takes its place."""
+        """Add an operator whose tensors are at `places`; it may be inlined, folded or moved instead."""
         inputs = tuple(places[at] for at in operator.inputs)
         if operator.code in CALLS and not operator.custom:
             results = self._run(operator, inputs, depth)
@@ -64,18 +63,18 @@ class _Flat:
             places.update(zip(operator.outputs, results, strict=True))
             return
         operator = replace(operator, inputs=inputs, outputs=tuple(places[at] for at in operator.outputs))
-        values = self._computed(operator)
+        values = self._fold(operator)
         if values is not None:
             self._tensors[operator.outputs[0]] = replace(
                 self._tensors[operator.outputs[0]], values=values, shape=values.shape, is_open=False
             )
         elif operator.code == "CONCATENATION":
-            self._join(operator)
-        elif not (operator.code == "SLICE" and self._cut(operator)):
+            self._merge_concat(operator)
+        elif not (operator.code == "SLICE" and self._replace_slice(operator)):
             self._append(operator)
 
     def file(self, main: TfliteFile, outputs: tuple[int, ...]) -> TfliteFile:
-        """The main graph; outputs keep their names."""
+        """Return the main graph; outputs keep their names."""
         for index, declared in zip(outputs, main.outputs, strict=True):
             if index != declared and index >= len(main.tensors):
                 name = main.tensors[declared].name
@@ -101,18 +100,18 @@ class _Flat:
             raise DamagedFile(f"{operator.code} names no graph")
         first, last = (operator.options.integer(slot) for slot in (CALLS[operator.code][0], CALLS[operator.code][-1]))
         if operator.code == "CALL":
-            return self._call(first, inputs, depth)
+            return self._call_graph(first, inputs, depth)
         if operator.code == "IF":
-            return self._call(first if self._truth(inputs[0]) else last, inputs[1:], depth)
+            return self._call_graph(first if self._truth(inputs[0]) else last, inputs[1:], depth)
         history = [inputs]
-        while self._truth(*self._call(first, history[-1], depth)):
-            history.append(self._call(last, history[-1], depth))
-        return self._as_layer(self._graphs[last], history) if last in self._graphs else inputs
+        while self._truth(*self._call_graph(first, history[-1], depth)):
+            history.append(self._call_graph(last, history[-1], depth))
+        return self._replace_by_layer(self._graphs[last], history) if last in self._graphs else inputs
 
-    def _as_layer(self, body: TfliteFile, history: list[tuple[int, ...]]) -> tuple[int, ...]:
-        """The variables of a loop after its last step; `history` has them before each step too.
+    def _replace_by_layer(self, body: TfliteFile, history: list[tuple[int, ...]]) -> tuple[int, ...]:
+        """Return the variables of a loop after its last step; `history` has them before each step too.
 
-        Where the steps are those of an LSTM, GRU or RNN over a sequence, its states come from one operator.
+        If the steps are those of an LSTM, GRU or RNN over a sequence, one operator computes its states.
         """
         results, steps = list(history[-1]), len(history) - 1
         cell = recognize_cell(body) if steps > 1 else None
@@ -153,14 +152,14 @@ class _Flat:
             raise RefusedOperator("its condition depends on the inputs of the network")
         return bool(values.item())
 
-    def _call(self, index: int, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
-        """The results of a graph for tensors."""
+    def _call_graph(self, index: int, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
+        """Return the results of a subgraph for tensors."""
         graph = self._graphs.get(index)
         if graph is None or len(graph.inputs) != len(inputs):
             raise DamagedFile(f"graph {index} is called with {len(inputs)} tensors, but is not there or takes others")
         self._calls += 1
-        if self._calls > _MOST_CALLS or depth > _MOST_DEPTH:
-            raise RefusedOperator(f"it has more than {_MOST_CALLS // 2:,} steps, or does not end")
+        if self._calls > _MAX_CALLS or depth > _MOST_DEPTH:
+            raise RefusedOperator(f"it has more than {_MAX_CALLS // 2:,} steps, or does not end")
         call, places = self._calls, dict(zip((-1, *graph.inputs), (-1, *inputs), strict=True))
         for at, tensor in enumerate(graph.tensors):
             if at in places:
@@ -175,9 +174,9 @@ class _Flat:
             self.add(operator, places, depth + 1)
         return tuple(places[at] for at in graph.outputs)
 
-    # ---- what is known beforehand ---------------------------------------------------------------
-    def _computed(self, operator: TfliteOperator) -> np.ndarray | None:
-        """The values of the only result of an operator, where they are known."""
+    # ---- constant folding -----------------------------------------------------------------------
+    def _fold(self, operator: TfliteOperator) -> np.ndarray | None:
+        """Return the values of an operator's only result; None if they are unknown."""
         if operator.custom or len(operator.outputs) != 1 or min(operator.inputs, default=-1) < 0:
             return None
         made, tensors = self._tensors[operator.outputs[0]], [self._tensors[at] for at in operator.inputs]
@@ -190,8 +189,8 @@ class _Flat:
         fits = found is not None and (made.is_open or found.shape == made.shape)
         return np.asarray(found, made.dtype) if fits else None
 
-    def _join(self, operator: TfliteOperator) -> None:
-        """A CONCATENATION of the parts of its inputs that are joined along the same axis themselves, without empty ones."""
+    def _merge_concat(self, operator: TfliteOperator) -> None:
+        """Merge a CONCATENATION with inputs that are concatenations along the same axis, and drop empty inputs."""
         shape = self._tensors[operator.inputs[0]].shape if operator.inputs else ()
         axis = operator.options.integer(0) if operator.options is not None else 0
         fused = operator.options is not None and operator.options.integer(1, "<b")
@@ -207,8 +206,8 @@ class _Flat:
         self._parts[operator.outputs[0]] = (operator, axis, parts)
         return self._append(replace(operator, inputs=tuple(parts)))
 
-    def _cut(self, operator: TfliteOperator) -> bool:
-        """True if a SLICE of joined parts could be made the CONCATENATION of those that it takes."""
+    def _replace_slice(self, operator: TfliteOperator) -> bool:
+        """Replace a SLICE of a concatenation by a CONCATENATION of the selected parts; return True if this is possible."""
         found = self._parts.get(operator.inputs[0])
         begins, sizes = (self._tensors[at].values if at >= 0 else None for at in (*operator.inputs, -1, -1)[1:3])
         if found is None or begins is None or sizes is None:
@@ -238,5 +237,5 @@ class _Flat:
         wanted = (*shape[:axis], sum(self._tensors[at].shape[axis] for at in taken), *shape[axis + 1 :])
         self._tensors[output] = replace(self._tensors[output], shape=wanted, is_open=False)
         if taken:
-            self._join(replace(join, inputs=tuple(taken), outputs=(output,)))
+            self._merge_concat(replace(join, inputs=tuple(taken), outputs=(output,)))
         return True

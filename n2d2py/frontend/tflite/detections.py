@@ -1,4 +1,4 @@
-"""TFLite_Detection_PostProcess, the end of TensorFlow's SSD detectors: boxes from anchors, the best of those that overlap."""
+"""TFLite_Detection_PostProcess of TensorFlow's SSD detectors: box decoding from anchors, and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from onnx import TensorProto
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import need_ends
+from n2d2py.frontend.tflite.lowering import check_arity
 from n2d2py.frontend.tflite.translation import Translation
 
 
 @dataclass(frozen=True)
 class _Options:
-    """The options of the operator, by their names in the file."""
+    """Options of the operator, by their names in the file."""
 
     num_classes: int
     max_detections: int
@@ -32,16 +32,16 @@ class _Options:
 
     @classmethod
     def of(cls, operator: TfliteOperator) -> _Options:
-        """Those of an operator, a FlexBuffers map.
+        """Return the options of an operator, a FlexBuffers map.
 
         Raises:
-            RefusedOperator: for damaged ones, and for numbers that make no sense.
+            RefusedOperator: they are damaged or implausible.
         """
         from flatbuffers import flexbuffers
 
-        damaged = RefusedOperator(f"its options of {len(operator.given)} bytes are damaged")
+        damaged = RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
         try:
-            given: Any = flexbuffers.Loads(operator.given)
+            given: Any = flexbuffers.Loads(operator.custom_options)
             made = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
             counts = (made.num_classes, made.max_detections, made.max_classes_per_detection, made.detections_per_class)
             scales = np.array([made.y_scale, made.x_scale, made.h_scale, made.w_scale])
@@ -56,7 +56,7 @@ class _Options:
 
 
 class _Emitter:
-    """Adds nodes whose results have names of their own."""
+    """Writer of nodes with generated result names."""
 
     def __init__(self, t: Translation, name: str):
         self._t, self._name = t, name
@@ -64,18 +64,18 @@ class _Emitter:
     def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
         return self._t.emit(kind, inputs, self._t.fresh(f"{self._name}_{kind.lower()}"), **attributes)
 
-    def last(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The second result of two."""
+    def emit_second(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node with two results; return the second."""
         made = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
         self._t.emit_many(kind, inputs, made, **attributes)
         return made[1]
 
     def numbers(self, values: object, kind: type = np.int64) -> str:
-        """A constant."""
+        """Add a constant."""
         return self._t.constant(f"{self._name}_numbers", np.asarray(values, kind))
 
     def slice(self, x: str, begin: int, end: int, axis: int) -> str:
-        """The positions from `begin` to `end` of an axis."""
+        """Add a slice from `begin` to `end` along an axis."""
         return self("Slice", x, *(self.numbers([value]) for value in (begin, end, axis)))
 
     def reshape(self, x: str, *shape: int) -> str:
@@ -83,11 +83,12 @@ class _Emitter:
         return self("Reshape", x, self.numbers(shape))
 
     def gather(self, x: str, positions: str) -> str:
-        """Elements or lines; the first one for a negative position."""
+        """Add a gather of elements or rows; a negative position reads the first one."""
         return self("Gather", x, self("Max", positions, self.numbers([0])))
 
-    def suppressed(self, boxes: str, scores: str, count: int, options: _Options) -> tuple[str, str]:
-        """Class and position (R) of the boxes that NonMaxSuppression keeps; TFLite's scores may be equal to the limit."""
+    def suppress(self, boxes: str, scores: str, count: int, options: _Options) -> tuple[str, str]:
+        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit.
+        Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit."""
         least = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
         limits = [self.numbers([value], np.float32) for value in (options.nms_iou_threshold, least)]
         rows = self("NonMaxSuppression", boxes, scores, self.numbers([count]), *limits)
@@ -95,13 +96,13 @@ class _Emitter:
         return number, box
 
 
-def detections(t: Translation, operator: TfliteOperator) -> None:
-    """Results: boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and how many there are (1); zeros after those.
+def translate_detections(t: Translation, operator: TfliteOperator) -> None:
+    """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros.
 
     Raises:
-        RefusedOperator: for ends that do not fit, and for several classes of a box.
+        RefusedOperator: unsuitable inputs or outputs, or several classes of a box.
     """
-    need_ends(operator, 3, 4)
+    check_arity(operator, 3, 4)
     options = _Options.of(operator)
     encoded, scored, anchored = (t.tensor(index).shape for index in operator.inputs[:3])
     classes, most = options.num_classes, options.max_detections
@@ -110,25 +111,25 @@ def detections(t: Translation, operator: TfliteOperator) -> None:
     if encoded[2] < 4 or scored[2] < classes or anchored != (encoded[1], 4):
         raise RefusedOperator(f"its boxes {encoded}, scores {scored} and anchors {anchored} do not match {classes} classes")
     for index, wanted in zip(operator.outputs, ((1, most, 4), (1, most), (1, most), (1,)), strict=True):
-        t.expect(index, wanted)
+        t.expect_shape(index, wanted)
     boxes = encoded[1]
     emit = _Emitter(t, t.tensor(operator.outputs[0]).name)
-    corners = _corners(t, operator, emit, options)
-    scores = emit.slice(t.real(operator.inputs[1]), scored[2] - classes, scored[2], 2)  # a background comes first
+    corners = _decode_boxes(t, operator, emit, options)
+    scores = emit.slice(t.real(operator.inputs[1]), scored[2] - classes, scored[2], 2)  # a background class is first
 
     if options.use_regular_nms:
         rows = min(options.detections_per_class, boxes) * classes
         turned = emit("Transpose", scores, perm=(0, 2, 1))
-        number, box = emit.suppressed(corners, turned, options.detections_per_class, options)
+        number, box = emit.suppress(corners, turned, options.detections_per_class, options)
         place = emit("Add", emit("Mul", number, emit.numbers([boxes])), box)
         found = emit.gather(emit.reshape(turned, classes * boxes), place)
         found = emit("Where", emit("Less", box, emit.numbers([0])), emit.numbers([-np.inf], np.float32), found)
-        order = emit.last("TopK", found, emit.numbers([min(most, rows)]), axis=0)
+        order = emit.emit_second("TopK", found, emit.numbers([min(most, rows)]), axis=0)
         number, box, found = (emit("Gather", values, order) for values in (number, box, found))
     else:
         rows = min(most, boxes)
         best = emit("ReduceMax", scores, emit.numbers([2]), keepdims=0)
-        number, box = emit.suppressed(corners, emit.reshape(best, 1, 1, boxes), most, options)
+        number, box = emit.suppress(corners, emit.reshape(best, 1, 1, boxes), most, options)
         labels = emit("ArgMax", scores, axis=2, keepdims=0)
         number, found = (emit.gather(emit.reshape(values, boxes), box) for values in (labels, best))
 
@@ -147,8 +148,8 @@ def detections(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.outputs[3], partial(t.emit, "ReduceSum", [count, emit.numbers([0])], keepdims=1))
 
 
-def _corners(t: Translation, operator: TfliteOperator, emit: _Emitter, options: _Options) -> str:
-    """Boxes (1, N, 4) as least y, least x, greatest y, greatest x, from steps relative to anchors (y, x, height, width)."""
+def _decode_boxes(t: Translation, operator: TfliteOperator, emit: _Emitter, options: _Options) -> str:
+    """Decode boxes (1, N, 4) to (ymin, xmin, ymax, xmax) from offsets relative to anchors (y, x, height, width)."""
     given, anchors = t.real(operator.inputs[0]), t.real_values(operator.inputs[2])
     centers, sizes = anchors[None, :, :2], anchors[None, :, 2:]
     steps = emit.numbers(sizes / np.array([options.y_scale, options.x_scale]), np.float32)

@@ -1,4 +1,4 @@
-"""A .tflite file as tensors and operators, checked."""
+"""Tensors and operators of a .tflite file, checked."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_TABLES = 100_000
 _MOST_DIMENSIONS = 8
 _MOST_ELEMENTS = 2**31
 CALLS = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,)}
-"""By operator the slots of its options that name the graphs that it runs."""
+"""Option slots with the subgraphs that an operator runs, by operator."""
 _WITHOUT_RESULT = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE"})
 
 
 class RefusedOperator(Exception):
-    """An operator cannot be translated; the text says why."""
+    """An operator cannot be translated; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class TfliteTensor:
     Attributes:
         name: its name, made unique.
         shape: in the order of the file (N, H, W, C).
-        dtype: of what is stored, float32 for what cannot be used.
-        scale, zero_point: of stored integers, one or one for each index of `axis`; both empty without.
-        values: of a constant; 4 bits are unpacked to int8.
-        refusal: why it cannot be used, "" where it can.
+        dtype: stored type; float32 if the tensor is unusable.
+        scale, zero_point: quantization of stored integers, one or one for each index of `axis`; empty if not quantized.
+        values: values of a constant; 4-bit values are unpacked to int8.
+        refusal: the reason why the tensor is unusable, or "".
         is_open: True if the file leaves a size open, for which `shape` has a default.
     """
 
@@ -57,14 +57,14 @@ class TfliteTensor:
 
     @property
     def is_quantized(self) -> bool:
-        """True if its integers stand for real numbers."""
+        """True if its integers have a scale."""
         return self.scale.size > 0 and self.dtype.kind in "iu"
 
     def real_values(self) -> np.ndarray:
-        """The real numbers of a constant, float32.
+        """Return the dequantized values of a constant, float32.
 
         Raises:
-            RefusedOperator: for a tensor that is computed.
+            RefusedOperator: the tensor is computed.
         """
         if self.values is None:
             raise RefusedOperator(f"'{self.name}' is computed at run time")
@@ -82,13 +82,11 @@ class RecurrentCell:
 
     Attributes:
         kind: LSTM, GRU or RNN of ONNX.
-        x, counter: the loop's variables that the input of a step is read from, and its position.
-        h, c: those of its states; c is -1 without one.
-        weights, recurrent, biases: one for each gate in ONNX's order, (gates, hidden, size), (gates, hidden, hidden), (gates,
-            hidden).
-        recurrent_bias: of the last gate of a GRU, next to its recurrent weights; None where the reset gate comes before the
-            product.
-        activation: of an RNN.
+        x, counter: loop variables of the input sequence and of the position in it.
+        h, c: loop variables of the hidden and cell state; c is -1 without one.
+        weights, recurrent, biases: one for each gate in ONNX's order, (gates, hidden, size), (gates, hidden, hidden), (gates, hidden).
+        recurrent_bias: of the last gate of a GRU with the reset gate after the product; None if it is before the product.
+        activation: activation of an RNN.
     """
 
     kind: str
@@ -105,9 +103,9 @@ class RecurrentCell:
 
 @dataclass(frozen=True)
 class TfliteOperator:
-    """An operator: its position and name, the indexes of its tensors (-1: left out), its options; the bytes of a custom one are `given`.
+    """An operator: its position and name, the indexes of its tensors (-1: absent), its options.
 
-    `cell`: of a loop that is a recurrent layer.
+    `custom_options`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes.
     """
 
     index: int
@@ -116,45 +114,45 @@ class TfliteOperator:
     outputs: tuple[int, ...]
     options: FlatTable | None
     custom: bool = False
-    given: bytes = b""
+    custom_options: bytes = b""
     cell: RecurrentCell | None = None
 
     @property
     def input(self) -> int:
-        """The only input.
+        """Return the only input.
 
         Raises:
-            RefusedOperator: where there are others, or none.
+            RefusedOperator: there are several, or none.
         """
         return self._only(self.inputs)
 
     @property
     def output(self) -> int:
-        """The only output.
+        """Return the only output.
 
         Raises:
-            RefusedOperator: where there are others, or none.
+            RefusedOperator: there are several, or none.
         """
         return self._only(self.outputs)
 
     def _only(self, ends: tuple[int, ...]) -> int:
         if len(ends) != 1:
-            raise self.has_other_ends()
+            raise self.arity_error()
         (only,) = ends
         return only
 
-    def has_other_ends(self) -> RefusedOperator:
-        """Error for an operator with a wrong number of inputs or outputs."""
+    def arity_error(self) -> RefusedOperator:
+        """Return the error for a wrong number of inputs or outputs."""
         return RefusedOperator(f"it has {len(self.inputs)} inputs and {len(self.outputs)} outputs")
 
 
 @dataclass(frozen=True)
 class TfliteFile:
-    """A graph of a file, and what it needs of others.
+    """A subgraph of a file, and the data it needs of others.
 
     Attributes:
-        initial: by name the values of its variables before the first call.
-        graphs: those that WHILE, IF and CALL run, by their indexes.
+        initial: initial values of its variables, by name.
+        graphs: the subgraphs that WHILE, IF and CALL run, by index.
     """
 
     path: str
@@ -166,24 +164,24 @@ class TfliteFile:
     graphs: Mapping[int, TfliteFile] = field(default_factory=dict)
 
     def place(self, operator: TfliteOperator) -> Location:
-        """An operator, for messages."""
+        """Return the location of an operator for messages."""
         return Location(self.path, None, self.label(operator))
 
     def label(self, operator: TfliteOperator) -> str:
-        """The index of an operator, its name and that of its result, or of the variable that it writes."""
+        """Return the index and name of an operator, and the name of its result or of the variable that it assigns."""
         at = (*operator.outputs, *operator.inputs)[:1]
         return " ".join([str(operator.index), operator.code, *(self.tensors[index].name for index in at if index >= 0)])
 
     def variables(self) -> dict[int, str]:
-        """The names of variables, by the index of a tensor that stands for one."""
+        """Return the names of variables, by the index of their handle tensors."""
         return {
             operator.outputs[0]: operator.options.text(1)
             for operator in self.operators
             if operator.code == "VAR_HANDLE" and operator.options is not None
         }
 
-    def called(self) -> set[int]:
-        """The indexes of the graphs that its operators run."""
+    def called_graphs(self) -> set[int]:
+        """Return the indexes of the subgraphs that its operators run."""
         return {
             operator.options.integer(slot)
             for operator in self.operators
@@ -193,47 +191,47 @@ class TfliteFile:
 
 
 def read_tflite(path: Path) -> TfliteFile:
-    """The tensors and operators of a file.
+    """Return the tensors and operators of a file.
 
     Raises:
-        N2D2Error: E301 unreadable, E302 damaged or no .tflite file, E310 graphs of no use to the first one.
+        N2D2Error: E301 unreadable, E302 damaged or not a .tflite file, E310 subgraphs that the main graph does not use.
     """
     name = str(path)
     try:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size >= _MOST_BYTES:
-                raise _invalid(name, f"the file has {size:,} bytes, more than the limit of {_MOST_BYTES:,}")
+                raise _invalid_file_error(name, f"the file has {size:,} bytes, more than the limit of {_MOST_BYTES:,}")
             data = stream.read()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         reason = "the TFLite file does not exist" if missing else f"the TFLite file cannot be read ({error.strerror})"
         raise N2D2Error("E301", reason, where=Location(name), remedy="check the path") from None
     if data[4:8] != IDENTIFIER:
-        raise _invalid(name, "the file is damaged, truncated or not a TFLite model")
+        raise _invalid_file_error(name, "the file is damaged, truncated or not a TFLite model")
     try:
-        return _parsed(data, name)
+        return _parse(data, name)
     except DamagedFile as damage:
-        raise damaged(name, damage) from None
+        raise damaged_error(name, damage) from None
 
 
-def damaged(path: str, damage: DamagedFile) -> N2D2Error:
-    """E302 for what was found when a table of the file was read."""
-    return _invalid(path, f"the file is damaged or truncated ({damage})")
+def damaged_error(path: str, damage: DamagedFile) -> N2D2Error:
+    """Return E302 for damage found while a table was read."""
+    return _invalid_file_error(path, f"the file is damaged or truncated ({damage})")
 
 
-def _invalid(path: str, what: str) -> N2D2Error:
+def _invalid_file_error(path: str, what: str) -> N2D2Error:
     return N2D2Error("E302", what, where=Location(path), remedy="convert or download the model again")
 
 
-def _parsed(data: bytes, path: str) -> TfliteFile:
+def _parse(data: bytes, path: str) -> TfliteFile:
     model = FlatTable.root(data)
     if model.integer(0, "<I") != 3:
-        raise _invalid(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
+        raise _invalid_file_error(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
     graphs = model.tables(2, _MOST_TABLES)
-    codes = [_code(entry) for entry in model.tables(1, _MOST_TABLES)]
+    codes = [_operator_code(entry) for entry in model.tables(1, _MOST_TABLES)]
     if not graphs:
-        raise _refused_graphs(path, len(graphs))
+        raise _unused_graphs_error(path, len(graphs))
     reader = _Reader(data, path, model.tables(4, _MOST_TABLES), codes)
     main = reader.graph(graphs[0])
     once = {
@@ -242,26 +240,26 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
         if operator.code == "CALL_ONCE" and operator.options is not None
     }
     others = {index: reader.graph(graphs[index]) for index in range(1, len(graphs))}
-    called, more = set(), main.called() & set(others)
+    called, more = set(), main.called_graphs() & set(others)
     while more:
         called |= more
-        more = {index for each in more for index in others[each].called() if index in others} - called
+        more = {index for each in more for index in others[each].called_graphs() if index in others} - called
     if once | called != set(others):
-        raise _refused_graphs(path, len(graphs))
+        raise _unused_graphs_error(path, len(graphs))
     initial: dict[str, TfliteTensor] = {}
     for index in sorted(once):
         initial.update(_initial_values(others[index], index))
     return replace(main, initial=initial, graphs={index: others[index] for index in called})
 
 
-def _refused_graphs(path: str, count: int) -> N2D2Error:
+def _unused_graphs_error(path: str, count: int) -> N2D2Error:
     what = f"the file has {count} graphs; supported are one graph, and others that it runs or that initialize variables"
     remedy = "convert the model with one signature"
     return N2D2Error("E310", what, where=Location(path), remedy=remedy)
 
 
 def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
-    """Values that a graph that runs once assigns to variables, by their names."""
+    """Return the values that a run-once subgraph assigns to variables, by name."""
     names, found = graph.variables(), {}
     for operator in graph.operators:
         known = operator.code == "ASSIGN_VARIABLE" and len(operator.inputs) == 2 and operator.inputs[0] in names
@@ -276,7 +274,7 @@ def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Parts that graphs of a file share."""
+    """Tables that all subgraphs of a file share."""
 
     data: bytes
     path: str
@@ -284,11 +282,11 @@ class _Reader:
     codes: list[tuple[str, bool]]
 
     def graph(self, graph: FlatTable) -> TfliteFile:
-        """One graph."""
+        """Return one subgraph."""
         tensors: list[TfliteTensor] = []
         names: set[str] = set()
         for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
-            tensors.append(_tensor(entry, index, self.buffers, self.data, names, self.path))
+            tensors.append(_read(entry, index, self.buffers, self.data, names, self.path))
         count = len(tensors)
         operators = []
         for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
@@ -312,8 +310,8 @@ class _Reader:
         return TfliteFile(self.path, tuple(tensors), tuple(operators), *ends)
 
 
-def _code(entry: FlatTable) -> tuple[str, bool]:
-    """(name of an operator, whether it is a custom one)."""
+def _operator_code(entry: FlatTable) -> tuple[str, bool]:
+    """Return (name of an operator, whether it is custom)."""
     number = max(entry.integer(0, "<b"), entry.integer(3))
     if number == CUSTOM:
         return entry.text(1) or "CUSTOM", True
@@ -321,7 +319,7 @@ def _code(entry: FlatTable) -> tuple[str, bool]:
 
 
 def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], inputs: tuple[int, ...]) -> None:
-    """Every tensor is written once, before it is read."""
+    """Raise an error unless every tensor is written once, before it is read."""
     known = set(inputs)
     if len(known) < len(inputs):
         raise DamagedFile("an input is listed twice")
@@ -338,7 +336,7 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
             known.add(at)
 
 
-def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
+def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
     made = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
     names.add(made)
     shape = tuple(map(int, entry.vector(0, "<i4")))
@@ -347,7 +345,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     kind, at = entry.integer(1, "<b"), entry.integer(2, "<I")
     if at >= len(buffers) and at:
         raise DamagedFile(f"the tensor '{made}' has the buffer {at} of {len(buffers)}")
-    stored = _stored(buffers[at], data) if buffers else np.zeros(0, np.uint8)
+    stored = _buffer_bytes(buffers[at], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
     scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
     zero = numbers.vector(3, "<i8") if numbers is not None else np.zeros(0, np.int64)
@@ -376,14 +374,14 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     if sparsity is not None:
         if kind == INT4:
             return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
-        listed = _values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
+        listed = _constant_values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
         return TfliteTensor(made, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, made))
-    values = _values(made, shape, dtype, stored, kind == INT4) if stored.size else None
+    values = _constant_values(made, shape, dtype, stored, kind == INT4) if stored.size else None
     return TfliteTensor(made, shape, dtype, scale, zero, axis, values, is_open=is_open)
 
 
-def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:
-    """The bytes of a buffer: in its table, or after the tables of a large file."""
+def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:
+    """Return the bytes of a buffer, from its table or, in a large file, after the tables."""
     offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
     if offset <= 1:
         return buffer.vector(0, "u1")
@@ -404,7 +402,7 @@ def _check_scales(name: str, shape: Shape, bits: int, unsigned: bool, scale: np.
         raise DamagedFile(f"the tensor '{name}' has a zero point outside of its {bits} bits")
 
 
-def _values(name: str, shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
+def _constant_values(name: str, shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
     count = prod(shape)
     wanted = (count + 1) // 2 if packed else count * dtype.itemsize
     if stored.size != wanted:

@@ -1,9 +1,8 @@
-"""Reads the tables of a FlatBuffer; every offset is checked before it is followed.
+"""FlatBuffer reader that checks every offset before it follows it.
 
-The format (https://flatbuffers.dev/internals): a table starts with the signed distance back to its vtable; the vtable has its
-own
-size, that of the table, and for each field the distance from the start of the table, 0 for a field that is left out. Vectors,
-texts and tables are stored as an unsigned distance from where that distance stands; a vector starts with its length.
+The format (https://flatbuffers.dev/internals): a table starts with the signed distance back to its vtable. The vtable has its
+own size, the table's size, and for each field its distance from the start of the table, 0 if absent. Vectors, strings and
+tables are stored as an unsigned distance from the position of that distance. A vector starts with its length.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 
 class DamagedFile(Exception):
-    """An offset or a length leads out of the file; the text says which."""
+    """An offset or a length points outside the file; the message names it."""
 
 
 class FlatTable:
@@ -33,7 +32,7 @@ class FlatTable:
 
     @classmethod
     def root(cls, data: bytes) -> FlatTable:
-        """The table that the buffer starts with."""
+        """Return the root table."""
         if len(data) < 8:
             raise DamagedFile(f"the file has {len(data)} bytes")
         (at,) = struct.unpack_from("<I", data)
@@ -46,7 +45,7 @@ class FlatTable:
         return number
 
     def _place(self, slot: int) -> int | None:
-        """Where the field of a slot is stored; None for one that is left out."""
+        """Return the position of a field; None if it is absent."""
         if slot >= self._fields:
             return None
         distance = int(self._number("<H", self._vtable + 4 + 2 * slot, "a field"))
@@ -59,17 +58,17 @@ class FlatTable:
         return None if place is None else place + int(self._number("<I", place, "an offset"))
 
     def integer(self, slot: int, kind: str = "<i", default: int = 0) -> int:
-        """A number of the format `kind` of struct."""
+        """Return a number of the struct format `kind`."""
         place = self._place(slot)
         return default if place is None else int(self._number(kind, place, "a number"))
 
     def real(self, slot: int, default: float = 0.0) -> float:
-        """A float32."""
+        """Return a float32."""
         place = self._place(slot)
         return default if place is None else float(self._number("<f", place, "a number"))
 
     def flag(self, slot: int, default: bool = False) -> bool:
-        """A truth value."""
+        """Return a Boolean."""
         return bool(self.integer(slot, "<B", int(default)))
 
     def has(self, slot: int) -> bool:
@@ -77,12 +76,12 @@ class FlatTable:
         return self._place(slot) is not None
 
     def table(self, slot: int) -> FlatTable | None:
-        """A table; None where it is left out."""
+        """Return a table; None if it is absent."""
         target = self._target(slot)
         return None if target is None else FlatTable(self._data, target)
 
     def _vector(self, slot: int, width: int) -> tuple[int, int]:
-        """(place of the first element, number of elements)."""
+        """Return (position of the first element, number of elements)."""
         target = self._target(slot)
         if target is None:
             return 0, 0
@@ -92,12 +91,12 @@ class FlatTable:
         return target + 4, count
 
     def vector(self, slot: int, dtype: str) -> np.ndarray:
-        """The numbers of a vector, read-only; none where it is left out."""
+        """Return the numbers of a vector, read-only; empty if it is absent."""
         start, count = self._vector(slot, np.dtype(dtype).itemsize)
         return np.frombuffer(self._data, dtype, count, start)
 
     def tables(self, slot: int, most: int) -> list[FlatTable]:
-        """The tables of a vector, at most `most`."""
+        """Return the tables of a vector, at most `most`."""
         start, count = self._vector(slot, 4)
         if count > most:
             raise DamagedFile(f"it has {count:,} consecutive tables, more than the limit of {most:,}")
@@ -105,7 +104,7 @@ class FlatTable:
         return [FlatTable(self._data, place + int(self._number("<I", place, "an offset"))) for place in places]
 
     def text(self, slot: int) -> str:
-        """A text, "" where it is left out."""
+        """Return a string, "" if it is absent."""
         start, count = self._vector(slot, 1)
         try:
             return self._data[start : start + count].decode()

@@ -1,4 +1,4 @@
-"""Values of operators of a .tflite file whose inputs are constants: counters, shapes, positions."""
+"""Constant folding of .tflite operators: counters, shapes, positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_ELEMENTS = 2**20
 
 
 def compute_values(operator: TfliteOperator, made: TfliteTensor, values: Sequence[np.ndarray]) -> np.ndarray | None:
-    """The values of the result `made` for those of the inputs; None where they are not computed."""
+    """Return the values of the result `made` for the given input values; None if they are not computed."""
     function = _FUNCTIONS.get(operator.code)
     try:
         return None if function is None else function(operator.options, made, *values)
@@ -24,7 +24,7 @@ def compute_values(operator: TfliteOperator, made: TfliteTensor, values: Sequenc
         return None
 
 
-def _strided(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *bounds: np.ndarray) -> np.ndarray | None:
+def _strided_slice(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *bounds: np.ndarray) -> np.ndarray | None:
     masks = [options.integer(slot) if options is not None else 0 for slot in range(5)]
     if masks[2] or masks[3]:
         return None
@@ -40,11 +40,11 @@ def _slice(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, begins:
     return x[tuple(slice(int(at), end) for at, end in zip(begins, ends, strict=True))]
 
 
-def _reshaped(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *shape: np.ndarray) -> np.ndarray:
+def _reshape(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *shape: np.ndarray) -> np.ndarray:
     return x.reshape(shape[0] if made.is_open and shape else made.shape)
 
 
-def _joined(options: FlatTable | None, made: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
+def _concat(options: FlatTable | None, made: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
     known = options is None or not options.integer(1, "<b")
     return np.concatenate(parts, options.integer(0) if options is not None else 0) if known else None
 
@@ -54,11 +54,11 @@ def _range(options: FlatTable | None, made: TfliteTensor, *bounds: np.ndarray) -
     return np.arange(start, stop, step) if abs(stop - start) <= _MOST_ELEMENTS else None
 
 
-def _filled(options: FlatTable | None, made: TfliteTensor, shape: np.ndarray, value: np.ndarray) -> np.ndarray | None:
+def _fill(options: FlatTable | None, made: TfliteTensor, shape: np.ndarray, value: np.ndarray) -> np.ndarray | None:
     return np.full(shape, value) if 0 <= prod(map(int, shape)) <= _MOST_ELEMENTS else None
 
 
-def _gathered(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, at: np.ndarray) -> np.ndarray | None:
+def _gather(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, at: np.ndarray) -> np.ndarray | None:
     batched = options is not None and options.integer(1)
     return None if batched or at.min(initial=0) < 0 else np.take(x, at, options.integer(0) if options is not None else 0)
 
@@ -66,7 +66,7 @@ def _gathered(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, at: 
 def _element_wise(
     function: Callable[..., np.ndarray], options: FlatTable | None, made: TfliteTensor, *values: Any
 ) -> np.ndarray | None:
-    """A function of elements without a fused activation."""
+    """Return an element-wise function; None with a fused activation."""
     return None if made.dtype.kind == "f" else function(*values)
 
 
@@ -96,14 +96,14 @@ _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
             "REDUCE_PROD": lambda x, axes: np.prod(x, tuple(axes.reshape(-1))),
         }.items()
     },
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshaped),
-    "CONCATENATION": _joined,
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
+    "CONCATENATION": _concat,
     "PACK": lambda options, made, *parts: np.stack(parts, options.integer(1) if options is not None else 0),
     "CAST": lambda options, made, x: x.astype(made.dtype),
-    "STRIDED_SLICE": _strided,
+    "STRIDED_SLICE": _strided_slice,
     "SLICE": _slice,
-    "GATHER": _gathered,
+    "GATHER": _gather,
     "RANGE": _range,
-    "FILL": _filled,
+    "FILL": _fill,
 }
-"""By operator the values of its result, of its options, its tensor, the values of its inputs; None: not computed."""
+"""Functions of options, result tensor and input values, by operator; they return the result's values, or None."""

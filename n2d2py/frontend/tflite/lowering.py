@@ -1,4 +1,4 @@
-"""Shared by translations of operators: their options, the check of what they join, results of a node."""
+"""Helpers for operator translations: options, checks of inputs and outputs, results of a node."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.schema import ACTIVATIONS
-from n2d2py.frontend.tflite.translation import Translation, moved_axis
+from n2d2py.frontend.tflite.translation import Translation, graph_axis
 
 LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 """Limits of the activations that are clamps."""
 
 
 def option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int = 0) -> int:
-    """An integer of the options."""
+    """Return an integer option."""
     return default if operator.options is None else operator.options.integer(slot, kind, default)
 
 
 def flag(operator: TfliteOperator, slot: int, default: bool = False) -> bool:
-    """A truth value of the options."""
+    """Return a Boolean option."""
     return default if operator.options is None else operator.options.flag(slot, default)
 
 
-def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
-    """The limits of the fused activation."""
+def fused_limits(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
+    """Return the limits of the fused activation."""
     number = option(operator, slot, "<b")
     name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
     if name == "NONE":
@@ -36,10 +36,10 @@ def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
     return LIMITS[name]
 
 
-def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
-    """Refuse an operator with too few inputs, or another number of outputs."""
+def check_arity(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
+    """Raise RefusedOperator for too few inputs, or another number of outputs."""
     if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
-        raise operator.has_other_ends()
+        raise operator.arity_error()
 
 
 def layer(
@@ -50,7 +50,7 @@ def layer(
     limits: tuple[float, float] | None,
     **attributes: Any,
 ) -> None:
-    """A node of ONNX that gives the result, with the limits of a fused activation; inputs of None are left out."""
+    """Add an ONNX node that produces the result, with the limits of a fused activation; inputs of None are dropped."""
     given = [name for name in inputs if name is not None]
     t.result(operator.output, lambda name: t.emit(kind, given, name, **attributes), limits)
 
@@ -58,13 +58,13 @@ def layer(
 def slices(
     t: Translation, operator: TfliteOperator, begins: list[int], ends: list[int], steps: list[int], drop: set[int]
 ) -> None:
-    """Slices of every axis of the file; the axes `drop` disappear."""
+    """Add slices of every axis of the file; the axes `drop` are removed."""
     shape = t.tensor(operator.inputs[0]).shape
     taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
     full = tuple(map(len, taken))
     declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
-    t.expect(operator.output, declared)
-    places = [moved_axis(axis, len(shape)) for axis in range(len(shape))]
+    t.expect_shape(operator.output, declared)
+    places = [graph_axis(axis, len(shape)) for axis in range(len(shape))]
     cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
     rows = [
         t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))

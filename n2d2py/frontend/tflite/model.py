@@ -1,4 +1,4 @@
-"""Reads a .tflite file for the import of ONNX."""
+"""Loading of a .tflite file for the ONNX import."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
-from n2d2py.frontend.tflite.control_flow import flattened
-from n2d2py.frontend.tflite.file import TfliteFile, damaged, read_tflite
+from n2d2py.frontend.tflite.control_flow import inline_graphs
+from n2d2py.frontend.tflite.file import TfliteFile, damaged_error, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
 from n2d2py.frontend.tflite.real_operators import REAL_LOWERINGS
@@ -22,21 +22,21 @@ from n2d2py.frontend.tflite.translation import Translation
 def load_tflite(
     path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1, cut: Cut = WHOLE
 ) -> OnnxModel:
-    """The model in a .tflite file as ONNX with its own scales and zero points; images are N, C, H, W.
+    """Return the model of a .tflite file as ONNX with the file's scales and zero points; images are N, C, H, W.
 
     `ignore`, `ignore_init`, `seed` and `cut` are those of `load_onnx`.
 
     Raises:
-        N2D2Error: E301 unreadable file, E302 not a valid model, E305 inputs that cannot be used, E310 (one for each kind)
+        N2D2Error: E301 unreadable file, E302 invalid model, E305 unusable inputs, E310 (one for each kind)
             operators that cannot be translated.
     """
     file = read_tflite(Path(path))
     try:
-        file = flattened(file)
+        file = inline_graphs(file)
         translation = Translation(file)
         proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
-        raise damaged(file.path, damage) from None
+        raise damaged_error(file.path, damage) from None
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
@@ -58,11 +58,11 @@ def load_tflite(
             )
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
-    return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_stored(file))
+    return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_types(file))
 
 
-def _stored(file: TfliteFile) -> dict[str, NumType]:
-    """The integers of the inputs that store bytes."""
+def _types(file: TfliteFile) -> dict[str, NumType]:
+    """Return the integer types of the inputs that are stored as integers."""
     found = {}
     for tensor in (file.tensors[index] for index in file.inputs):
         if tensor.is_quantized and tensor.dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""The operators of TFLite as ONNX operators on N, C, H, W, by their names."""
+"""TFLite operators as ONNX operators on N, C, H, W, by name."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.tflite.detections import detections
+from n2d2py.frontend.tflite.detections import translate_detections
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.lowering import LIMITS, flag, fused, layer, need_ends, option, slices
+from n2d2py.frontend.tflite.lowering import LIMITS, check_arity, flag, fused_limits, layer, option, slices
 from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID
-from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
+from n2d2py.frontend.tflite.translation import Lowering, Translation, graph_axis
 from n2d2py.graph.shapes import Shape
 
 
 def _image(t: Translation, index: int) -> Shape:
-    """The shape of an image."""
+    """Return the shape of an image."""
     shape = t.tensor(index).shape
     if len(shape) != 4:
         raise RefusedOperator(f"its input has rank {len(shape)}, not 4")
@@ -34,7 +34,7 @@ def _padding(operator: TfliteOperator) -> int:
 def _windows(
     padding: int, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """(sizes of the result, pads as ONNX has them) of windows on an image."""
+    """Return (result sizes, ONNX pads) of windows on an image."""
     if min(*kernel, *stride, *dilation) < 1:
         raise RefusedOperator(f"its kernel {kernel}, stride {stride} or dilation {dilation} is below 1")
     if padding not in (SAME, VALID):
@@ -50,7 +50,7 @@ def _windows(
 
 
 def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weights: TfliteTensor) -> str | None:
-    """The bias of a layer as real numbers, in the scale of its sums."""
+    """Return the dequantized bias of a layer, in the scale of its accumulators."""
     if len(operator.inputs) <= at or operator.inputs[at] < 0:
         return None
     tensor, source = t.tensor(operator.inputs[at]), t.tensor(operator.inputs[0])
@@ -72,17 +72,17 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 
 
-def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
-    """Refuse real weights after integers; integer weights after real numbers (dynamic range) are taken as real ones."""
+def _check_weight_type(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
+    """Refuse float weights after integers; integer weights after floats (dynamic range) are dequantized."""
     if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, but its weights are float")
 
 
 def _conv(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     depthwise = operator.code == "DEPTHWISE_CONV_2D"
     shape, weights = _image(t, operator.inputs[0]), t.tensor(operator.inputs[1])
-    _need_alike(t, operator, weights)
+    _check_weight_type(t, operator, weights)
     if len(weights.shape) != 4 or 0 in weights.shape:
         raise RefusedOperator(f"its weights have the shape {' x '.join(map(str, weights.shape))}")
     _, kh, kw, last = weights.shape
@@ -108,14 +108,14 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
         form, axis, wanted = (lambda values: values.transpose(0, 3, 1, 2)), 0, 0
     if weights.scale.size > 1 and weights.axis != wanted:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not {wanted}")
-    t.expect(operator.output, (shape[0], *sizes, outputs))
+    t.expect_shape(operator.output, (shape[0], *sizes, outputs))
     inputs = [t.real(operator.inputs[0]), t.parameter(weights, form, axis), _bias(t, operator, 2, outputs, weights)]
     layer(
         t,
         operator,
         "Conv",
         inputs,
-        fused(operator, 3 + after),
+        fused_limits(operator, 3 + after),
         kernel_shape=[kh, kw],
         strides=stride,
         dilations=dilation,
@@ -125,24 +125,24 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 3)
+    check_arity(operator, 3)
     moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:]))
-    _turned_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), fused(operator, 3))
+    _add_transposed_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), fused_limits(operator, 3))
 
 
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
-    """MediaPipe's transposed convolution with a bias: the numbers of its padding (1: SAME, 2: VALID), stride along lines and from line to line."""
-    need_ends(operator, 3)
-    if len(operator.given) < 12:
-        raise RefusedOperator(f"its options of {len(operator.given)} bytes are damaged")
-    padding, *stride = struct.unpack_from("<3i", operator.given)
-    _turned_conv(t, operator, {1: SAME, 2: VALID}.get(padding, -1), (stride[1], stride[0]), None)
+    """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
+    check_arity(operator, 3)
+    if len(operator.custom_options) < 12:
+        raise RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
+    padding, *stride = struct.unpack_from("<3i", operator.custom_options)
+    _add_transposed_conv(t, operator, {1: SAME, 2: VALID}.get(padding, -1), (stride[1], stride[0]), None)
 
 
-def _turned_conv(
+def _add_transposed_conv(
     t: Translation, operator: TfliteOperator, padding: int, stride: tuple[int, int], limits: tuple[float, float] | None
 ) -> None:
-    """A transposed convolution: its inputs are a tensor, weights and perhaps a bias."""
+    """Translate a transposed convolution: its inputs are a tensor, weights and an optional bias."""
     source, weights = operator.inputs[0], t.tensor(operator.inputs[1])
     shape = _image(t, source)
     if len(weights.shape) != 4 or 0 in weights.shape or weights.shape[3] != shape[3]:
@@ -156,7 +156,7 @@ def _turned_conv(
         raise RefusedOperator(f"its result {' x '.join(map(str, made))} does not fit its input {' x '.join(map(str, shape))}")
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
     ends = [f - o - p for f, o, p in zip(full, made[1:3], pads[:2], strict=True)]
-    _need_alike(t, operator, weights)
+    _check_weight_type(t, operator, weights)
     inputs = [
         t.real(source),
         t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1),
@@ -176,9 +176,9 @@ def _turned_conv(
 
 
 def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     source, weights = t.tensor(operator.inputs[0]), t.tensor(operator.inputs[1])
-    _need_alike(t, operator, weights)
+    _check_weight_type(t, operator, weights)
     if option(operator, 1, "<b"):
         raise RefusedOperator("its weights are shuffled")
     if len(weights.shape) != 2 or 0 in weights.shape or prod(source.shape) % weights.shape[1]:
@@ -186,7 +186,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     if weights.scale.size > 1 and weights.axis != 0:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, each = weights.shape
-    rows, limits = prod(source.shape) // each, fused(operator, 0)
+    rows, limits = prod(source.shape) // each, fused_limits(operator, 0)
     declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
@@ -195,7 +195,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     if kept and source.shape[:-1] == declared[:-1]:  # a convolution of 1x1 over the rows
         image, made_image = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
         if image != source.shape:
-            name = t.reshaped(name, source.shape, image, t.fresh(f"{source.name}_rows"))
+            name = t.reshape(name, source.shape, image, t.fresh(f"{source.name}_rows"))
         inputs = [name, t.parameter(weights, lambda values: values[:, :, None, None], 0), bias]
         given = [one for one in inputs if one is not None]
         convolution = partial(
@@ -203,7 +203,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
         )
         return t.result(operator.output, convolution, limits)
     if source.shape != (rows, each):
-        name = t.reshaped(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
+        name = t.reshape(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
     inputs = [name, t.parameter(weights, lambda values: values, 0), bias]
     given = [one for one in inputs if one is not None]
     gemm = partial(t.emit_shaped, "Gemm", given, shape=(rows, outputs), wanted=declared, inner="flat", transB=1)
@@ -211,46 +211,46 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _pool(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 1)
+    check_arity(operator, 1)
     shape = _image(t, operator.input)
     kernel, stride = (option(operator, 4), option(operator, 3)), (option(operator, 2), option(operator, 1))
     sizes, pads = _windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
-    t.expect(operator.output, (shape[0], *sizes, shape[3]))
+    t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
     attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads}
     if operator.code == "AVERAGE_POOL_2D":
         attributes["count_include_pad"] = 0
     kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
-    layer(t, operator, kind, [t.real(operator.input)], fused(operator, 5), **attributes)
+    layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **attributes)
 
 
 # ---- elements -----------------------------------------------------------------------------------
 def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     left, right, *_ = operator.inputs
     shapes = [t.tensor(index).shape for index in (left, right)]
     try:
-        t.expect(operator.output, np.broadcast_shapes(*shapes))
+        t.expect_shape(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast") from None
     rank = max(map(len, shapes))
     kind = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}[operator.code]
-    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else fused(operator, 0)
+    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else fused_limits(operator, 0)
     layer(t, operator, kind, [t.real(index, rank) for index in (left, right)], limits)
 
 
 def _function(kind: str, t: Translation, operator: TfliteOperator, **attributes) -> None:
-    t.expect(operator.output, t.tensor(operator.input).shape)
+    t.expect_shape(operator.output, t.tensor(operator.input).shape)
     layer(t, operator, kind, [t.real(operator.input)], None, **attributes)
 
 
-def _inverse_root(t: Translation, operator: TfliteOperator) -> None:
-    t.expect(operator.output, t.tensor(operator.input).shape)
+def _rsqrt(t: Translation, operator: TfliteOperator) -> None:
+    t.expect_shape(operator.output, t.tensor(operator.input).shape)
     name = t.real(operator.input)
     t.result(operator.output, lambda made: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{made}_root"))], made))
 
 
 def _rectifier(t: Translation, operator: TfliteOperator) -> None:
-    t.expect(operator.output, t.tensor(operator.input).shape)
+    t.expect_shape(operator.output, t.tensor(operator.input).shape)
     name = t.real(operator.input)
     t.result(operator.output, lambda made: t.emit("Identity", [name], made), LIMITS[operator.code])
 
@@ -264,9 +264,9 @@ def _gelu(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _prelu(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
-    t.expect(operator.output, shape)
+    t.expect_shape(operator.output, shape)
     slopes = t.tensor(operator.inputs[1])
     rank = len(shape)
     if slopes.values is None or len(slopes.shape) > rank:
@@ -288,7 +288,7 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
 
 def _softmax(t: Translation, operator: TfliteOperator) -> None:
     shape = t.tensor(operator.input).shape
-    t.expect(operator.output, shape)
+    t.expect_shape(operator.output, shape)
     name = t.real(operator.input)
     beta = 0.0 if operator.options is None else operator.options.real(0)
     if operator.code == "SOFTMAX" and beta != 1:
@@ -297,40 +297,40 @@ def _softmax(t: Translation, operator: TfliteOperator) -> None:
         factor = t.constant(f"{name}_beta", np.float32(beta))
         name = t.emit("Mul", [name, factor], t.fresh(f"{name}_scaled"))
     kind = "Softmax" if operator.code == "SOFTMAX" else "LogSoftmax"
-    layer(t, operator, kind, [name], None, axis=moved_axis(-1, len(shape)))
+    layer(t, operator, kind, [name], None, axis=graph_axis(-1, len(shape)))
 
 
 # ---- moves --------------------------------------------------------------------------------------
 def _reshape(t: Translation, operator: TfliteOperator) -> None:
-    """RESHAPE, SQUEEZE, EXPAND_DIMS: the shape that the result is declared in."""
-    need_ends(operator, 1)
+    """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result."""
+    check_arity(operator, 1)
     source = t.tensor(operator.inputs[0])
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
     declared, name = t.tensor(operator.output).shape, t.real(operator.inputs[0])
-    t.result(operator.output, lambda made: t.reshaped(name, source.shape, declared, made))
+    t.result(operator.output, lambda made: t.reshape(name, source.shape, declared, made))
 
 
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 1)
+    check_arity(operator, 1)
     shapes = [t.tensor(index).shape for index in operator.inputs]
     rank, axis = len(shapes[0]), option(operator, 0)
-    place = moved_axis(axis, rank)
+    place = graph_axis(axis, rank)
     axis %= rank
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
-        t.expect(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
-    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], fused(operator, 1), axis=place)
+        t.expect_shape(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
+    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], fused_limits(operator, 1), axis=place)
 
 
 def _pad(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
     amounts = np.array(t.numbers(operator.inputs[1], "padding"), np.int64)
     if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
         raise RefusedOperator(f"its padding {amounts.tolist()[:10]} does not fit {len(shape)} axes")
     amounts = amounts.reshape(-1, 2)
-    t.expect(operator.output, [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)])
+    t.expect_shape(operator.output, [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)])
     if len(shape) == 4:
         amounts = amounts[[0, 3, 1, 2]]
     inputs: list[str | None] = [t.real(operator.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
@@ -350,15 +350,15 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
     rank = len(shape)
     axes = t.numbers(operator.inputs[1], "axes")
-    places = sorted({moved_axis(axis, rank) for axis in axes})
+    places = sorted({graph_axis(axis, rank) for axis in axes})
     over = {axis % rank for axis in axes}
     full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
     declared = full if flag(operator, 0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
-    t.expect(operator.output, declared)
+    t.expect_shape(operator.output, declared)
     inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
     if operator.code == "SUM" and t.tensor(operator.inputs[0]).is_quantized:
         raise RefusedOperator("its input is quantized")
@@ -367,12 +367,12 @@ def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
 
 
 def _resize(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     shape = _image(t, operator.inputs[0])
     sizes = t.numbers(operator.inputs[1], "size")
     if len(sizes) != 2 or min(sizes) < 1:
         raise RefusedOperator(f"its size is {sizes[:4]}")
-    t.expect(operator.output, (shape[0], *sizes, shape[3]))
+    t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
     linear = operator.code == "RESIZE_BILINEAR"
     aligned, centred = (flag(operator, slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
@@ -385,18 +385,18 @@ def _resize(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _transpose(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2)
+    check_arity(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
     order = t.numbers(operator.inputs[1], "order")
     if sorted(order) != list(range(len(shape))):
         raise RefusedOperator(f"its permutation {order[:8]} is invalid for rank {len(shape)}")
-    t.expect(operator.output, [shape[axis] for axis in order])
-    perm = [moved_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
+    t.expect_shape(operator.output, [shape[axis] for axis in order])
+    perm = [graph_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
     layer(t, operator, "Transpose", [t.real(operator.inputs[0])], None, perm=perm)
 
 
 def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 4)
+    check_arity(operator, 4)
     shape = t.tensor(operator.inputs[0]).shape
     begins, ends, steps = (
         t.numbers(index, what) for index, what in zip(operator.inputs[1:], ("begin", "end", "steps"), strict=False)
@@ -422,7 +422,7 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _slice(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 3)
+    check_arity(operator, 3)
     shape = t.tensor(operator.inputs[0]).shape
     begins, sizes = t.numbers(operator.inputs[1], "begin"), t.numbers(operator.inputs[2], "size")
     if not len(begins) == len(sizes) == len(shape) or any(not 0 <= at <= n for at, n in zip(begins, shape, strict=True)):
@@ -435,14 +435,14 @@ def _slice(t: Translation, operator: TfliteOperator) -> None:
 
 def _split(t: Translation, operator: TfliteOperator) -> None:
     by_sizes = operator.code == "SPLIT_V"
-    need_ends(operator, 3 if by_sizes else 2, len(operator.outputs))
+    check_arity(operator, 3 if by_sizes else 2, len(operator.outputs))
     source, axis = (operator.inputs[0], operator.inputs[2]) if by_sizes else (operator.inputs[1], operator.inputs[0])
     places = t.numbers(axis, "axis")
     if len(places) != 1:
         raise RefusedOperator(f"it has {len(places)} axes")
     (place,) = places
     shape = t.tensor(source).shape
-    moved_axis(place, len(shape))
+    graph_axis(place, len(shape))
     place %= len(shape)
     begin = 0
     for output in operator.outputs:
@@ -457,26 +457,26 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
-    """ONNX's orders of channels are TFLite's: the position in the block before the channel (DCR)."""
-    need_ends(operator, 1)
+    """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
+    check_arity(operator, 1)
     shape, block = _image(t, operator.input), option(operator, 0)
     if block < 1:
         raise RefusedOperator(f"block size {block} is not supported")
     if operator.code == "SPACE_TO_DEPTH":
-        t.expect(operator.output, (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
+        t.expect_shape(operator.output, (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
         return layer(t, operator, "SpaceToDepth", [t.real(operator.input)], None, blocksize=block)
-    t.expect(operator.output, (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block)))
+    t.expect_shape(operator.output, (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block)))
     return layer(t, operator, "DepthToSpace", [t.real(operator.input)], None, blocksize=block, mode="DCR")
 
 
 def _convert(t: Translation, operator: TfliteOperator) -> None:
-    """QUANTIZE, DEQUANTIZE and DENSIFY: the real numbers of the input, in the type of the result."""
+    """Translate QUANTIZE, DEQUANTIZE and DENSIFY: the input's real values, in the type of the result."""
     source = t.tensor(operator.input)
-    t.expect(operator.output, source.shape)
+    t.expect_shape(operator.output, source.shape)
     if operator.code == "DENSIFY" and source.values is None:
         raise RefusedOperator("its input is not a constant")
     if source.values is not None and operator.code != "QUANTIZE":
-        return t.known(operator.output, operator.input)
+        return t.constant_result(operator.output, operator.input)
     return t.alias(operator.output, operator.input)
 
 
@@ -486,12 +486,12 @@ def _read_variable(t: Translation, operator: TfliteOperator) -> None:
 
 def _assign_variable(t: Translation, operator: TfliteOperator) -> None:
     if len(operator.inputs) != 2 or operator.outputs:
-        raise operator.has_other_ends()
+        raise operator.arity_error()
     t.variables.assign(*operator.inputs)
 
 
-def _nothing(t: Translation, operator: TfliteOperator) -> None:
-    """VAR_HANDLE and CALL_ONCE: `TfliteFile` has what they say."""
+def _skip(t: Translation, operator: TfliteOperator) -> None:
+    """Skip VAR_HANDLE and CALL_ONCE: `TfliteFile` has their content."""
 
 
 LOWERINGS: dict[str, Lowering] = {
@@ -508,7 +508,7 @@ LOWERINGS: dict[str, Lowering] = {
     "EXP": partial(_function, "Exp"),
     "SQRT": partial(_function, "Sqrt"),
     "LOG": partial(_function, "Log"),
-    "RSQRT": _inverse_root,
+    "RSQRT": _rsqrt,
     "GELU": _gelu,
     "LEAKY_RELU": _leaky,
     "PRELU": _prelu,
@@ -529,12 +529,12 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("QUANTIZE", "DEQUANTIZE", "DENSIFY"), _convert),
     "READ_VARIABLE": _read_variable,
     "ASSIGN_VARIABLE": _assign_variable,
-    **dict.fromkeys(("VAR_HANDLE", "CALL_ONCE"), _nothing),
+    **dict.fromkeys(("VAR_HANDLE", "CALL_ONCE"), _skip),
 }
 """Translations of operators by name."""
 
 CUSTOM_LOWERINGS: dict[str, Lowering] = {
     "Convolution2DTransposeBias": _mediapipe_conv,
-    "TFLite_Detection_PostProcess": detections,
+    "TFLite_Detection_PostProcess": translate_detections,
 }
-"""The same of custom operators."""
+"""Translations of custom operators by name."""

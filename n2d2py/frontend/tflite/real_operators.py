@@ -1,4 +1,4 @@
-"""Operators that are translated for real numbers alone: comparisons, arithmetic, what joins and repeats arrays."""
+"""Operators that are only translated in floating point: comparisons, arithmetic, stacking and repetition of arrays."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from onnx import helper
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import flag, layer, need_ends, option, slices
-from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
+from n2d2py.frontend.tflite.lowering import check_arity, flag, layer, option, slices
+from n2d2py.frontend.tflite.translation import Lowering, Translation, graph_axis
 from n2d2py.graph.shapes import Shape
 
-_LENGTH = 1e-6
-"""The least length that L2_NORMALIZATION divides by."""
+_MIN_LENGTH = 1e-6
+"""Smallest divisor of L2_NORMALIZATION."""
 _COMPARISONS = ("Equal", "Not", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
 
 def _shapes(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
-    """The shapes of the inputs."""
-    need_ends(operator, inputs, len(operator.outputs))
+    """Return the shapes of the inputs."""
+    check_arity(operator, inputs, len(operator.outputs))
     return [t.tensor(index).shape for index in operator.inputs[:inputs]]
 
 
-def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
-    """A function of `count` operands, which repeat where they have one element."""
+def _element_wise(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
+    """Translate an element-wise function of `count` operands with broadcasting."""
     shapes = _shapes(t, operator, count)
     if operator.code == "SELECT" and len(set(shapes)) > 1 and prod(shapes[0]) > 1:
         raise RefusedOperator("its condition and its inputs must have the same shape")
     try:
-        t.expect(operator.output, np.broadcast_shapes(*shapes))
+        t.expect_shape(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
         raise RefusedOperator(f"its inputs {', '.join(map(str, shapes))} cannot be broadcast") from None
     rank, logical = max(map(len, shapes)), operator.code.startswith("LOGICAL")
@@ -56,27 +56,28 @@ def _cast(t: Translation, operator: TfliteOperator) -> None:
         return t.give_positions(operator.output, t.emit("Cast", [t.real(operator.input)], name, to=int(kind)))
     if made.kind != "f" or source.kind not in "fb":
         raise RefusedOperator(f"a cast from {source.name} to {made.name} is not supported")
+    t.expect_shape(operator.output, shape)
     layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
 
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
-    """Arrays side by side along an axis of their own."""
+    """Stack arrays along a new axis."""
     (shape,) = _shapes(t, operator, 1)
     if any(t.tensor(index).shape != shape for index in operator.inputs):
         raise RefusedOperator("its inputs must have the same shape")
     rank, axis = len(shape) + 1, option(operator, 1)
-    place = moved_axis(axis, rank)
+    place = graph_axis(axis, rank)
     one = (*shape[: axis % rank], 1, *shape[axis % rank :])
-    t.expect(operator.output, (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
+    t.expect_shape(operator.output, (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
     name = t.tensor(operator.output).name
-    parts = [t.reshaped(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)]
+    parts = [t.reshape(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)]
     layer(t, operator, "Concat", [*parts], None, axis=place)
 
 
 def _unpack(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = _shapes(t, operator, 1)
     axis = option(operator, 1)
-    moved_axis(axis, len(shape))
+    graph_axis(axis, len(shape))
     axis %= len(shape)
     if len(operator.outputs) != shape[axis]:
         raise RefusedOperator(f"it has {len(operator.outputs)} outputs for {shape[axis]} parts")
@@ -89,15 +90,15 @@ def _unpack(t: Translation, operator: TfliteOperator) -> None:
 
 def _reverse(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = _shapes(t, operator, 2)
-    axes = {axis % len(shape) for axis in t.numbers(operator.inputs[1], "axes") if moved_axis(axis, len(shape)) >= 0}
+    axes = {axis % len(shape) for axis in t.numbers(operator.inputs[1], "axes") if graph_axis(axis, len(shape)) >= 0}
     turned = [axis in axes for axis in range(len(shape))]
     begins = [-1 if back else 0 for back in turned]
     ends = [-size - 1 if back else size for size, back in zip(shape, turned, strict=True)]
     slices(t, operator, begins, ends, [-1 if back else 1 for back in turned], set())
 
 
-def _repeated(t: Translation, operator: TfliteOperator) -> None:
-    """TILE: how often each axis; BROADCAST_TO: the shape."""
+def _repeat(t: Translation, operator: TfliteOperator) -> None:
+    """Translate TILE (repetitions of each axis) and BROADCAST_TO (shape)."""
     (shape, _) = _shapes(t, operator, 2)
     counts = t.numbers(operator.inputs[1], "sizes")
     if operator.code == "BROADCAST_TO":
@@ -105,14 +106,14 @@ def _repeated(t: Translation, operator: TfliteOperator) -> None:
             size not in (1, wanted) for size, wanted in zip(shape[::-1], counts[::-1], strict=False)
         ):
             raise RefusedOperator(f"its input {shape} cannot be broadcast to {counts[:8]}")
-        t.expect(operator.output, counts)
+        t.expect_shape(operator.output, counts)
         name = t.real(operator.inputs[0], len(counts))
         shape = (1,) * (len(counts) - len(shape)) + shape
         counts = [wanted // size if size else 1 for size, wanted in zip(shape, counts, strict=True)]
     else:
         if len(counts) != len(shape):
             raise RefusedOperator(f"its multiples are for {len(counts)} axes, but its input has {len(shape)}")
-        t.expect(operator.output, [size * count for size, count in zip(shape, counts, strict=True)])
+        t.expect_shape(operator.output, [size * count for size, count in zip(shape, counts, strict=True)])
         name = t.real(operator.inputs[0])
     if len(counts) == 4:
         counts = [counts[axis] for axis in (0, 3, 1, 2)]
@@ -136,13 +137,13 @@ def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: S
 
 
 def _gather(t: Translation, operator: TfliteOperator) -> None:
-    """The rows, columns or channels of certain numbers."""
-    (shape, places) = _shapes(t, operator, 2)
+    """Gather rows, columns or channels at constant indices."""
+    (shape, _) = _shapes(t, operator, 2)
     chosen = t.tensor(operator.inputs[1])
     if chosen.values is None:
         return _embedding(t, operator, shape, places)
     indexes, axis = t.numbers(operator.inputs[1], "indices"), option(operator, 0)
-    place = moved_axis(axis, len(shape))
+    place = graph_axis(axis, len(shape))
     if option(operator, 1) or len(chosen.shape) > 1:
         raise RefusedOperator(f"its indices have rank {len(chosen.shape)}, or differ between samples")
     axis %= len(shape)
@@ -152,13 +153,13 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
         begins, ends = [0] * len(shape), list(shape)
         begins[axis], ends[axis] = indexes[0], indexes[0] + 1
         return slices(t, operator, begins, ends, [1] * len(shape), {axis})
-    t.expect(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
+    t.expect_shape(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
     positions = t.constant("positions", np.array(indexes, np.int64))
     return layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)
 
 
-def _products(t: Translation, operator: TfliteOperator) -> None:
-    """BATCH_MATMUL: the last two axes of the file are lines and columns."""
+def _batch_matmul(t: Translation, operator: TfliteOperator) -> None:
+    """Translate BATCH_MATMUL, whose last two axes of the file are rows and columns."""
     shapes = _shapes(t, operator, 2)
     rank = len(shapes[0])
     if not 2 <= rank == len(shapes[1]):
@@ -167,7 +168,7 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
     for at, (index, shape) in enumerate(zip(operator.inputs, shapes, strict=False)):
         order = [*range(rank - 2), rank - 1, rank - 2] if flag(operator, at) else [*range(rank)]
         forms.append([shape[axis] for axis in order])
-        perm = [moved_axis(axis, rank) for axis in order]
+        perm = [graph_axis(axis, rank) for axis in order]
         operand = t.real(index)
         operands.append(
             operand
@@ -180,7 +181,7 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast") from None
     if forms[0][-1] != forms[1][-2]:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast")
-    t.expect(operator.output, (*above, forms[0][-2], forms[1][-1]))
+    t.expect_shape(operator.output, (*above, forms[0][-2], forms[1][-1]))
     if rank != 4:
         return layer(t, operator, "MatMul", [*operands], None)
     product = t.emit("MatMul", operands, t.fresh(f"{name}_product"))
@@ -195,60 +196,60 @@ def _axis(t: Translation, operator: TfliteOperator) -> int:
 
 
 def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
-    """ARG_MAX, ARG_MIN: positions of the file's type of integers."""
+    """Translate ARG_MAX and ARG_MIN, with the index type of the file."""
     (shape, _) = _shapes(t, operator, 2)
     axis, made = _axis(t, operator), t.tensor(operator.output)
-    place = moved_axis(axis, len(shape))
+    place = graph_axis(axis, len(shape))
     if len(shape) == 4 and axis % 4 != 3:
         raise RefusedOperator("only the last axis of an image is supported")
-    t.expect(operator.output, (*shape[: axis % len(shape)], *shape[axis % len(shape) + 1 :]))
+    t.expect_shape(operator.output, (*shape[: axis % len(shape)], *shape[axis % len(shape) + 1 :]))
     found = t.emit(kind, [t.real(operator.inputs[0])], t.fresh(f"{made.name}_found"), axis=place, keepdims=0)
     t.emit("Cast", [found], made.name, to=int(helper.np_dtype_to_tensor_dtype(made.dtype)))
 
 
 def _running_sum(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = _shapes(t, operator, 2)
-    t.expect(operator.output, shape)
-    axis = t.constant("axis", np.array(moved_axis(_axis(t, operator), len(shape))))
+    t.expect_shape(operator.output, shape)
+    axis = t.constant("axis", np.array(graph_axis(_axis(t, operator), len(shape))))
     given = [t.real(operator.inputs[0]), axis]
     layer(t, operator, "CumSum", [*given], None, exclusive=int(flag(operator, 0)), reverse=int(flag(operator, 1)))
 
 
 def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = _shapes(t, operator, 1)
-    t.expect(operator.output, shape)
+    t.expect_shape(operator.output, shape)
     if option(operator, 0, "<b"):
         raise RefusedOperator("a fused activation is not supported")
     name, made = t.real(operator.input), t.tensor(operator.output).name
-    axes = t.constant("axes", np.array([moved_axis(-1, len(shape))], np.int64))
+    axes = t.constant("axes", np.array([graph_axis(-1, len(shape))], np.int64))
     length = t.emit("ReduceL2", [name, axes], t.fresh(f"{made}_length"), keepdims=1)
-    least = t.constant("least", np.float32(_LENGTH))
+    least = t.constant("least", np.float32(_MIN_LENGTH))
     layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{made}_divisor"))], None)
 
 
-_BROADCAST = {
+_ELEMENT_WISE = {
     1: "NEG=Neg SIN=Sin COS=Cos FLOOR=Floor CEIL=Ceil ROUND=Round SIGN=Sign ELU=Elu SQUARE=Mul LOGICAL_NOT=Not",
     2: "POW=Pow SQUARED_DIFFERENCE=Mul EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual "
     "GREATER=Greater GREATER_EQUAL=GreaterOrEqual LOGICAL_AND=And LOGICAL_OR=Or",
     3: "SELECT=Where SELECT_V2=Where",
 }
-"""By number of operands the operators of elements, each with its ONNX operator."""
+"""ONNX operators of element-wise operators, by number of operands."""
 REAL_LOWERINGS: dict[str, Lowering] = {
     **{
-        code: partial(_broadcast, kind, operands)
-        for operands, pairs in _BROADCAST.items()
+        code: partial(_element_wise, kind, operands)
+        for operands, pairs in _ELEMENT_WISE.items()
         for code, kind in (pair.split("=") for pair in pairs.split())
     },
     "CAST": _cast,
     "PACK": _pack,
     "UNPACK": _unpack,
     "REVERSE_V2": _reverse,
-    **dict.fromkeys(("TILE", "BROADCAST_TO"), _repeated),
+    **dict.fromkeys(("TILE", "BROADCAST_TO"), _repeat),
     "GATHER": _gather,
-    "BATCH_MATMUL": _products,
+    "BATCH_MATMUL": _batch_matmul,
     "L2_NORMALIZATION": _l2_normalize,
     "ARG_MAX": partial(_arg, "ArgMax"),
     "ARG_MIN": partial(_arg, "ArgMin"),
     "CUMSUM": _running_sum,
 }
-"""Translations of operators of real numbers by name."""
+"""Translations of float operators by name."""

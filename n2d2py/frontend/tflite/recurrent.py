@@ -1,4 +1,4 @@
-"""LSTM and RNN of TFLite, over the steps of sequences that begin with zeros, as those of ONNX."""
+"""TFLite's LSTM and RNN over sequences with zero initial states, as ONNX operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import CELL_LIMIT
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import flag, fused, option
+from n2d2py.frontend.tflite.lowering import flag, fused_limits, option
 from n2d2py.frontend.tflite.translation import Lowering, Translation
 
 _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
@@ -23,10 +23,10 @@ def _has(operator: TfliteOperator, at: int) -> bool:
     return len(operator.inputs) > at and operator.inputs[at] >= 0
 
 
-def _rows(
+def _concat_constants(
     t: Translation, operator: TfliteOperator, places: tuple[int, ...], axes: int, signs: tuple[int, ...] = (1,) * 4
 ) -> np.ndarray:
-    """The constants of one shape with so many axes at some inputs, one after the other, as (1, rows, ...)."""
+    """Return the constants of one shape and rank at some inputs, concatenated as (1, rows, ...)."""
     parts = [sign * t.real_values(operator.inputs[at]) for at, sign in zip(places, signs, strict=False)]
     shapes = {part.shape for part in parts}
     if len(shapes) > 1 or parts[0].ndim != axes:
@@ -34,7 +34,7 @@ def _rows(
     return np.concatenate(parts)[None]
 
 
-def _begins_with_zeros(t: Translation, operator: TfliteOperator, at: int) -> None:
+def _require_zero_state(t: Translation, operator: TfliteOperator, at: int) -> None:
     index = operator.inputs[at]
     if index < 0:
         raise RefusedOperator("a required input is missing")
@@ -44,7 +44,7 @@ def _begins_with_zeros(t: Translation, operator: TfliteOperator, at: int) -> Non
         raise RefusedOperator("an initial state other than 0 is not supported")
 
 
-def _layer(
+def _recurrent_layer(
     t: Translation,
     operator: TfliteOperator,
     kind: str,
@@ -53,7 +53,7 @@ def _layer(
     peepholes: np.ndarray | None = None,
     **attributes: object,
 ) -> tuple[str, int]:
-    """The states of a layer, and their size, over (batch, steps, size), or (steps, batch, size) if time is the `major` axis, in the same order.
+    """Add a recurrent layer; return its states (batch, steps, size), or (steps, batch, size) with `major`, and their size.
 
     `constants`: weights, recurrent weights and biases, as (1, rows, ...).
     """
@@ -73,7 +73,7 @@ def _layer(
 
 
 def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Inputs: x; weights of i, f, c, o; of states; peepholes of i, f, o; biases of i, f, c, o; projection and its bias; states h, c; norms."""
+    """Inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c; norms."""
     if _has(operator, 16) or _has(operator, 17):
         raise RefusedOperator("a projection of the states is not supported")
     if any(_has(operator, at) for at in range(20, 24)):
@@ -81,36 +81,36 @@ def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str 
     if _ACTIVATIONS.get(option(operator, 0, "<b", 4)) != "Tanh":
         raise RefusedOperator(f"activation number {option(operator, 0, '<b')} is not supported, only tanh")
     for at in (18, 19):
-        _begins_with_zeros(t, operator, at)
+        _require_zero_state(t, operator, at)
     coupled = not _has(operator, 1)
     # ONNX derives f from i where gates are coupled, TFLite i from f: i = 1 - sigmoid(s) = sigmoid(-s)
     shift, signs = (1, (-1, 1, -1, 1)) if coupled else (0, (1, 1, 1, 1))
     constants = [
-        _rows(t, operator, (base + shift, base + 3, base + 1, base + 2), axes, signs)
+        _concat_constants(t, operator, (base + shift, base + 3, base + 1, base + 2), axes, signs)
         for base, axes in ((1, 2), (5, 2), (12, 1))
     ]
-    seen = _rows(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
+    seen = _concat_constants(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
     state, clip = t.file.tensors[operator.inputs[19]], 0.0 if operator.options is None else operator.options.real(1)
     if not 0 <= clip < np.inf:
         raise RefusedOperator(f"cell_clip={clip} is not supported")
     held = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
     if limits := [limit for limit in (clip, held) if limit]:
         t.note(CELL_LIMIT, repr(min(limits)))
-    return _layer(t, operator, "LSTM", constants, major, seen, direction=direction, input_forget=int(coupled))
+    return _recurrent_layer(t, operator, "LSTM", constants, major, seen, direction=direction, input_forget=int(coupled))
 
 
 def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Inputs: x; weights; those of states; biases; states."""
-    _begins_with_zeros(t, operator, 4)
-    constants = [_rows(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
-    return _layer(t, operator, "RNN", constants, major, direction=direction, activations=[_activation(operator, 1)])
+    """Add an RNN. Inputs: x; weights; recurrent weights; biases; states."""
+    _require_zero_state(t, operator, 4)
+    constants = [_concat_constants(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
+    return _recurrent_layer(t, operator, "RNN", constants, major, direction=direction, activations=[_activation(operator, 1)])
 
 
 def _loop(t: Translation, operator: TfliteOperator) -> None:
-    """All steps of a loop: its inputs are x (steps, batch, size) and the first states, its results all h and the last c."""
+    """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = operator.cell, operator.outputs[0], operator.outputs[1:]
     if cell is None:
-        raise operator.has_other_ends()
+        raise operator.arity_error()
     name, recurrent = t.tensor(output).name, np.zeros_like(cell.biases)
     attributes: dict[str, object] = {"hidden_size": cell.biases.shape[1]}
     if cell.recurrent_bias is not None:
@@ -123,7 +123,7 @@ def _loop(t: Translation, operator: TfliteOperator) -> None:
     for at in operator.inputs[1:]:
         first = t.tensor(at)
         zeros = first.values is not None and not first.values.any()
-        given.append("" if zeros else t.reshaped(t.real(at), first.shape, (1, *first.shape)))
+        given.append("" if zeros else t.reshape(t.real(at), first.shape, (1, *first.shape)))
     wanted = [at for at in rest if any(at in other.inputs for other in t.file.operators) or at in t.file.outputs]
     made = [t.fresh(f"{name}_states"), *(each for _ in wanted for each in ("", t.fresh(f"{name}_cells")))]
     t.emit_many(cell.kind, given, made, **attributes)
@@ -142,13 +142,13 @@ def _activation(operator: TfliteOperator, slot: int) -> str:
 def _sequence(
     cell: Callable[..., tuple[str, int]], counts: range, time_major: tuple[int, bool], t: Translation, operator: TfliteOperator
 ) -> None:
-    """A layer over a sequence; `counts`: numbers of inputs, `time_major`: the slot of this option, and its default."""
+    """Translate a layer over a sequence; `counts`: numbers of inputs, `time_major`: slot and default of this option."""
     if len(operator.inputs) not in counts or len(operator.outputs) != 1:
-        raise operator.has_other_ends()
-    _declare(t, operator, operator.output, [cell(t, operator, flag(operator, *time_major))])
+        raise operator.arity_error()
+    _declare_states(t, operator, operator.output, [cell(t, operator, flag(operator, *time_major))])
 
 
-def _both_ways(
+def _bidirectional(
     cell: Callable[..., tuple[str, int]],
     parts: tuple[Sequence[int], Sequence[int], int, int],
     time_major: tuple[int, bool],
@@ -156,16 +156,15 @@ def _both_ways(
     t: Translation,
     operator: TfliteOperator,
 ) -> None:
-    """Two layers over a sequence, one from its end.
+    """Translate a bidirectional layer over a sequence.
 
-    `parts`: the inputs of each after x, the one that the second reads instead of x if it is present, and the first that is not
-    supported;
-    `merge`: the slot of the option that joins both results.
+    `parts`: for each direction, the inputs after x, the input that replaces x if present, and the first unsupported input;
+    `merge`: the slot of the option that concatenates both results.
     """
     forward, backward, auxiliary, unsupported = parts
     merged, count = flag(operator, merge), len(operator.inputs)
     if count <= max(backward) or len(operator.outputs) != 2 - merged:
-        raise operator.has_other_ends()
+        raise operator.arity_error()
     if any(_has(operator, at) for at in range(unsupported, count)):
         raise RefusedOperator("its auxiliary input is not supported")
     made = []
@@ -173,21 +172,21 @@ def _both_ways(
         inputs = tuple(operator.inputs[at] for at in (x, *places))
         made.append(cell(t, replace(operator, inputs=inputs), flag(operator, *time_major), direction))
     for output, states in zip(operator.outputs, [made] if merged else [[each] for each in made], strict=True):
-        _declare(t, operator, output, states)
+        _declare_states(t, operator, output, states)
 
 
-def _declare(t: Translation, operator: TfliteOperator, output: int, states: list[tuple[str, int]]) -> None:
-    """A result of states, each with its size, next to each other."""
+def _declare_states(t: Translation, operator: TfliteOperator, output: int, states: list[tuple[str, int]]) -> None:
+    """Declare a result that concatenates states, each with its size."""
     names, sizes = zip(*states, strict=True)
-    t.expect(output, (*t.tensor(operator.inputs[0]).shape[:2], sum(sizes)))
+    t.expect_shape(output, (*t.tensor(operator.inputs[0]).shape[:2], sum(sizes)))
     kind, attributes = ("Identity", {}) if len(names) == 1 else ("Concat", {"axis": 2})
     t.result(output, lambda name: t.emit(kind, names, name, **attributes))
 
 
 def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
-    """Inputs: x (batch, size) of one step; weights; those of states; biases; states, which are kept from call to call."""
+    """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
     if len(operator.inputs) != 5 or len(operator.outputs) != 1:
-        raise operator.has_other_ends()
+        raise operator.arity_error()
     x, weights, recurrent, bias, state = operator.inputs
     name = t.tensor(operator.output).name
 
@@ -203,12 +202,12 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
-    """Inputs: x (1, inputs); weights of features (F, inputs) and of time (F, steps); biases (F / rank); the last steps of all features.
+    """Inputs: x (1, inputs); feature weights (F, inputs), time weights (F, steps); biases (F / rank); last steps.
 
-    Each call appends the features of x to those that are kept; each output sums `rank` of them over the steps.
+    Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """
     if len(operator.inputs) != 5 or len(operator.outputs) != 1:
-        raise operator.has_other_ends()
+        raise operator.arity_error()
     source, features, steps, bias, state = operator.inputs
     rank, (count, length), shape = option(operator, 0), t.tensor(steps).shape, t.tensor(source).shape
     if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):
@@ -216,7 +215,7 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
     if t.file.tensors[state].shape != (1, count * length):
         raise RefusedOperator(f"its state is not {count} x {length}")
     units = count // rank
-    t.expect(operator.output, (1, units))
+    t.expect_shape(operator.output, (1, units))
     name = t.tensor(operator.output).name
 
     def shifted(old: str) -> str:
@@ -224,11 +223,11 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
         made = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{name}_features"), transB=1)
         if t.file.tensors[state].is_quantized:
             made = t.in_grid(state, made)
-        rows = t.reshaped(old, (1, count * length), (1, count, length))
+        rows = t.reshape(old, (1, count * length), (1, count, length))
         bounds = [t.constant(f"{name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))]
         kept = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
-        joined = t.emit("Concat", [*kept, t.reshaped(made, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
-        return t.reshaped(joined, (1, count, length), (1, count * length))
+        joined = t.emit("Concat", [*kept, t.reshape(made, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
+        return t.reshape(joined, (1, count, length), (1, count * length))
 
     def summed(output: str) -> None:
         given = [
@@ -241,17 +240,17 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
         t.emit("Reshape", [made, t.constant(f"{name}_shape", np.array([1, units]))], output)
 
     last = t.state(state, shifted)
-    t.result(operator.output, summed, fused(operator, 1))
+    t.result(operator.output, summed, fused_limits(operator, 1))
 
 
 RECURRENT_LOWERINGS: dict[str, Lowering] = {
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": partial(_sequence, _lstm, range(20, 25), (3, False)),
     "BIDIRECTIONAL_SEQUENCE_LSTM": partial(
-        _both_ways, _lstm, ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40), (4, True), 3
+        _bidirectional, _lstm, ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40), (4, True), 3
     ),
     "UNIDIRECTIONAL_SEQUENCE_RNN": partial(_sequence, _rnn, range(5, 6), (0, False)),
-    "BIDIRECTIONAL_SEQUENCE_RNN": partial(_both_ways, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2),
+    "BIDIRECTIONAL_SEQUENCE_RNN": partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2),
     "RNN": _rnn_step,
     RECURRENT_LOOP: _loop,
 }

@@ -1,4 +1,4 @@
-"""Numbers of the schema of .tflite files, version 3: tensor types, operators, activations."""
+"""Constants of the .tflite schema, version 3: tensor types, operators, activations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES: dict[int, np.dtype] = {
     16: np.dtype(np.uint16),
     17: np.dtype(np.int8),
 }
-"""Types that are read; 4-bit ones are unpacked to int8."""
+"""Supported types; 4-bit ones are unpacked to int8."""
 INT4 = 17
 OTHER_TYPES = {
     5: "STRING",
@@ -58,11 +58,11 @@ OPERATORS = (
     RIGHT_SHIFT
     """
 ).split()
-"""The names of the operators, each at its number."""
+"""Operator names, each at its number."""
 
 ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
 """Fused activations, each at its number."""
 SAME, VALID = 0, 1
 """Paddings."""
 REFLECT = 0
-"""The mode of MIRROR_PAD that leaves out the border itself; 1 repeats it."""
+"""Mode of MIRROR_PAD without the border element; 1 repeats it."""

@@ -1,8 +1,7 @@
-"""Sparse tensors of .tflite files, with their zeros.
+"""Dense values of sparse tensors in .tflite files.
 
-The format (`SparsityParameters` of TFLite's schema): axes, some of them cut into an outer one and one of blocks, are passed
-through in an order of
-their own. Each is dense, or lists the indices that it has below each place of the axis before it (compressed sparse rows).
+The format is `SparsityParameters` of TFLite's schema. Axes, some of them split into an outer and a block axis, are traversed in
+a stored order. Each axis is dense, or lists its indices below each position of the axis before it (compressed sparse rows).
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ import numpy as np
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 from n2d2py.graph.shapes import Shape
 
-_FEW = 1 << 16
-"""Places that are made in any case."""
+_MIN_POSITIONS = 1 << 16
+"""Number of positions that is always allowed."""
 _INDEX_TYPES = {1: "<i4", 2: "<u2", 3: "u1"}
-"""Elements of a list of indices, by the type of its table."""
+"""Element types of an index list, by the type of its table."""
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """An axis in the order of storage: its size if it is dense, else where the indices below each place begin, and the indices."""
+    """An axis in storage order: its size if it is dense, else the segments and the indices."""
 
     size: int = 0
     begins: np.ndarray | None = None
@@ -32,13 +31,13 @@ class _Axis:
 
 
 def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: str) -> np.ndarray:
-    """The values of a tensor of this shape; `stored` are those that are listed.
+    """Return the values of a tensor of this shape; `stored` are the nonzero values.
 
     Raises:
-        DamagedFile: when the lists do not fit each other, the shape or the values.
+        DamagedFile: the lists do not fit each other, the shape or the values.
     """
     order, blocked = ([int(axis) for axis in sparsity.vector(slot, "<i4")] for slot in (0, 1))
-    axes = [_axis(entry, name) for entry in sparsity.tables(2, len(order))]
+    axes = [_read_axis(entry, name) for entry in sparsity.tables(2, len(order))]
     rank = len(shape)
     if not shape or sorted(order) != list(range(rank + len(blocked))) or len(axes) != len(order):
         raise DamagedFile(
@@ -46,8 +45,8 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
         )
     if len(set(blocked)) < len(blocked) or any(not 0 <= axis < rank for axis in blocked):
         raise DamagedFile(f"the sparse tensor '{name}' has blocks of the axes {blocked[:16]}")
-    sizes = _sizes(order, blocked, axes, shape, name)
-    places, count = _places(order, axes, sizes, stored.size, name)
+    sizes = _axis_sizes(order, blocked, axes, shape, name)
+    places, count = _value_positions(order, axes, sizes, stored.size, name)
     if count != stored.size:
         raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {stored.size:,} values")
     values = np.zeros(shape, stored.dtype)
@@ -58,7 +57,7 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
     return values
 
 
-def _axis(entry: FlatTable, name: str) -> _Axis:
+def _read_axis(entry: FlatTable, name: str) -> _Axis:
     if entry.integer(0, "<b") == 0:
         return _Axis(entry.integer(1))
     lists = []
@@ -70,8 +69,8 @@ def _axis(entry: FlatTable, name: str) -> _Axis:
     return _Axis(begins=lists[0], indices=lists[1])
 
 
-def _sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], shape: Shape, name: str) -> list[int]:
-    """Of the axes of the tensor, less their blocks, and of the blocks."""
+def _axis_sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], shape: Shape, name: str) -> list[int]:
+    """Return the sizes of the tensor's axes without their blocks, and of the blocks."""
     rank = len(shape)
     blocks = [axes[order.index(rank + at)].size for at in range(len(blocked))]
     sizes = [*shape, *blocks]
@@ -85,13 +84,13 @@ def _sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], 
     return sizes
 
 
-def _places(
+def _value_positions(
     order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], values: int, name: str
 ) -> tuple[dict[int, np.ndarray], int]:
-    """By axis, the index of each of the `values` that are listed; and how many places are."""
+    """Return the index of each of the stored `values` along each axis, and the number of positions."""
     found: dict[int, np.ndarray] = {}
     count, most = 1, prod(sizes)
-    longest = max(_FEW, values, *(len(one.begins) for one in axes if one.begins is not None))
+    longest = max(_MIN_POSITIONS, values, *(len(one.begins) for one in axes if one.begins is not None))
     for axis, one in zip(order, axes, strict=True):
         if one.begins is None or one.indices is None:
             if count * sizes[axis] > longest:  # no list after it is as long: nothing so large is made

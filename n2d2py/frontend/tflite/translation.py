@@ -1,7 +1,7 @@
-"""A .tflite file as an ONNX graph with QuantizeLinear and DequantizeLinear: images as channels, lines, columns.
+"""Translation of a .tflite file to an ONNX graph with QuantizeLinear and DequantizeLinear; images are channels first.
 
 A tensor `t` of integers becomes: operator -> `t_real` -> QuantizeLinear -> `t` -> DequantizeLinear -> `t_dequantized`, which
-its readers take. Tensors of four axes are N, C, H, W in the graph, all others as in the file.
+its consumers read. Tensors of four axes are N, C, H, W in the graph; all others keep the order of the file.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _ROUNDING = {
     "FULLY_CONNECTED": ONCE,
     **dict.fromkeys(("PRELU", "RESIZE_BILINEAR", "SOFTMAX"), OTHER),
 }
-"""Of the reference kernels that round the rescaled sum, then the shifted one, of that which rounds once, and of others."""
+"""Rounding of reference kernels: two roundings (rescale, then shift), one rounding, and others."""
 _REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
 
 
 def channels_first(shape: Sequence[int]) -> Shape:
-    """A shape of the file in the order of the graph."""
+    """Return a shape of the file in the order of the graph."""
     return tuple(shape[axis] for axis in _FIRST) if len(shape) == 4 else tuple(shape)
 
 
-def moved_axis(axis: int, rank: int) -> int:
-    """Where an axis of the file is in the graph; negative ones count from the end.
+def graph_axis(axis: int, rank: int) -> int:
+    """Return the graph's axis for an axis of the file; negative ones count from the end.
 
     Raises:
-        RefusedOperator: for an axis that a tensor of this rank does not have.
+        RefusedOperator: a tensor of this rank does not have the axis.
     """
     if not -rank <= axis < rank:
         raise RefusedOperator(f"its axis {axis} is outside rank {rank}")
@@ -53,12 +53,12 @@ def moved_axis(axis: int, rank: int) -> int:
 
 
 class Translation:
-    """The graph that is being made from a file.
+    """The ONNX graph under construction.
 
     Attributes:
-        places: by name of an ONNX tensor, the operator of the file that it comes from.
-        rounding: of the operator that is being translated, as `Node.rounding`.
-        variables: those of the file.
+        places: operator of the file from which each ONNX tensor comes, by name.
+        rounding: rounding of the current operator, as `Node.rounding`.
+        variables: variables of the file.
     """
 
     def __init__(self, file: TfliteFile):
@@ -78,18 +78,18 @@ class Translation:
 
     # ---- names and nodes ------------------------------------------------------------------------
     def fresh(self, name: str) -> str:
-        """A name that nothing has yet."""
+        """Return an unused name."""
         made = numbered_name(name, self._taken.__contains__)
         self._taken.add(made)
         return made
 
     def emit(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
-        """Adds a node; its only result."""
+        """Add a node; return its only result."""
         self.emit_many(operator, inputs, [output], **attributes)
         return output
 
     def emit_many(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
-        """Adds a node of several results."""
+        """Add a node with several results."""
         node = helper.make_node(operator, list(inputs), list(outputs), **attributes)
         for key, value in {ROUNDING: self.rounding, **self._notes}.items():
             if value:
@@ -99,7 +99,7 @@ class Translation:
             self.places[name] = self._label
 
     def note(self, key: str, value: str) -> None:
-        """Add metadata to the nodes of the operator that is being translated."""
+        """Add metadata to the nodes of the current operator."""
         self._notes[key] = value
 
     def emit_shaped(
@@ -112,26 +112,26 @@ class Translation:
         inner: str,
         **attributes: Any,
     ) -> None:
-        """Adds a node whose result of `shape`, in the order of the file, is `output` in the shape `wanted`; where that is another one, its own
-        result is named after `output` and `inner`."""
+        """Add a node whose result of `shape` (file order) is reshaped to `wanted` as `output`; if the shapes differ, the
+        intermediate result is named after `output` and `inner`."""
         if tuple(shape) == tuple(wanted):
             self.emit(operator, inputs, output, **attributes)
         else:
             made = self.emit(operator, inputs, self.fresh(f"{output}_{inner}"), **attributes)
-            self.reshaped(made, shape, wanted, output)
+            self.reshape(made, shape, wanted, output)
 
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
-        """Adds a constant."""
+        """Add a constant."""
         made = self.fresh(name)
         self._initializers[made] = numpy_helper.from_array(np.ascontiguousarray(values), made)
         return made
 
     # ---- tensors of the file --------------------------------------------------------------------
     def tensor(self, index: int) -> TfliteTensor:
-        """A tensor of the file.
+        """Return a tensor of the file.
 
         Raises:
-            RefusedOperator: for one that is left out, or of a type that is not read.
+            RefusedOperator: it is absent, or of an unsupported type.
         """
         if index < 0:
             raise RefusedOperator("a required input is missing")
@@ -141,10 +141,10 @@ class Translation:
         return tensor
 
     def values(self, index: int, what: str) -> np.ndarray:
-        """The stored values of a constant, in the order of the file.
+        """Return the stored values of a constant, in the order of the file.
 
         Raises:
-            RefusedOperator: for a tensor that is computed.
+            RefusedOperator: the tensor is computed.
         """
         values = self.tensor(index).values
         if values is None:
@@ -152,15 +152,14 @@ class Translation:
         return values
 
     def numbers(self, index: int, what: str) -> list[int]:
-        """The integers of a constant."""
+        """Return the integers of a constant."""
         values = self.values(index, what)
         if values.dtype.kind not in "iu":
             raise RefusedOperator(f"its {what} has the unsupported type {values.dtype.name}")
         return [int(value) for value in values.reshape(-1)]
 
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
-        """The real numbers of a tensor in the order of the graph, or its truth values; `rank`: axes that a constant is filled up to from the
-        left."""
+        """Return the dequantized tensor in the graph's order, or its Booleans; constants get leading axes up to `rank`."""
         tensor = self.tensor(index)
         self._need_kind(tensor, truth)
         if tensor.values is not None:
@@ -170,10 +169,10 @@ class Translation:
         else:
             self.need_quantized(tensor)
             if index not in self._real:
-                self._real[index] = self._dequantized(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
+                self._real[index] = self._dequantize(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
             name = self._real[index]
         if len(tensor.shape) < rank:
-            name = self.reshaped(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
+            name = self.reshape(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
         return name
 
     def positions(self, index: int) -> str:
@@ -196,7 +195,7 @@ class Translation:
             raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}")
 
     def need_quantized(self, tensor: TfliteTensor) -> None:
-        """Refuses integers that stand for no real numbers, or in a way that activations have not."""
+        """Raise RefusedOperator for integers without scale, or with a quantization that activations cannot have."""
         if not tensor.is_quantized:
             raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name} and no scale")
         if tensor.scale.size > 1:
@@ -205,25 +204,25 @@ class Translation:
             raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name}: only 8 and 16 bits are supported")
 
     def _grid(self, tensor: TfliteTensor) -> list[str]:
-        """Scale and zero point of one for all, as constants."""
+        """Add the per-tensor scale and zero point as constants."""
         return [
             self.constant(f"{tensor.name}_scale", tensor.scale[0].astype(np.float32)),
             self.constant(f"{tensor.name}_zero_point", tensor.zero_point[0].astype(tensor.dtype)),
         ]
 
-    def _dequantized(self, name: str, tensor: TfliteTensor, output: str) -> str:
+    def _dequantize(self, name: str, tensor: TfliteTensor, output: str) -> str:
         return self.emit("DequantizeLinear", [name, *self._grid(tensor)], output)
 
     def _constant(self, tensor: TfliteTensor, values: np.ndarray, rank: int) -> str:
-        """A constant operand, filled up to `rank` axes."""
+        """Add a constant operand with leading axes up to `rank`."""
         shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
         if tensor.dtype.kind == "b":
-            return self.constant(tensor.name, _turned(values.reshape(shape)))
-        axis = moved_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
-        return self.parameter(tensor, lambda stored: _turned(stored.reshape(shape)), axis)
+            return self.constant(tensor.name, _to_channels_first(values.reshape(shape)))
+        axis = graph_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
+        return self.parameter(tensor, lambda stored: _to_channels_first(stored.reshape(shape)), axis)
 
     def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray], axis: int, name: str = "") -> str:
-        """A constant in another form, whose scales stand along `axis` of that: real numbers, or a DequantizeLinear of integers."""
+        """Add a constant after `form`, with its scales along `axis` of the result: floats, or dequantized integers."""
         if tensor.values is None:
             raise RefusedOperator(f"'{tensor.name}' is computed at run time")
         name = name or tensor.name
@@ -247,7 +246,7 @@ class Translation:
     def result(
         self, index: int, made: Callable[[str], object], limits: tuple[float, float] | None = None, truth: bool = False
     ) -> None:
-        """Declares a result: `made` writes the node that gives its real numbers, or truth values, under the name that it is told.
+        """Declare a result; `made` adds the node that produces its real values (or Booleans) under the given name.
 
         `limits`: a fused clamp.
         """
@@ -257,7 +256,7 @@ class Translation:
             tensor = self._known[index] = replace(tensor, dtype=np.dtype(np.float32))
         self._need_kind(tensor, truth)
         if tensor.dtype.kind in "fb":
-            self._clamped(tensor.name, made, limits)
+            self._add_clamped(tensor.name, made, limits)
             self._real[index] = tensor.name
             return
         self.need_quantized(tensor)
@@ -267,10 +266,10 @@ class Translation:
         ):
             limits = None  # the type itself clamps so
         real = self.fresh(f"{tensor.name}_real")
-        self._clamped(real, made, limits)
+        self._add_clamped(real, made, limits)
         self.emit("QuantizeLinear", [real, *self._grid(tensor)], tensor.name)
 
-    def _clamped(self, name: str, made: Callable[[str], object], limits: tuple[float, float] | None) -> None:
+    def _add_clamped(self, name: str, made: Callable[[str], object], limits: tuple[float, float] | None) -> None:
         if limits is None:
             made(name)
             return
@@ -285,20 +284,20 @@ class Translation:
             self.emit("Clip", [inner, *ends], name)
 
     def alias(self, index: int, source: int) -> None:
-        """A result that is the real numbers of another tensor."""
+        """Declare a result that equals the real values of another tensor."""
         self.result(index, lambda name: self.emit("Identity", [self.real(source)], name))
 
-    def known(self, index: int, source: int) -> None:
-        """A result that is a constant: the real numbers of another one, in the order of the file."""
+    def constant_result(self, index: int, source: int) -> None:
+        """Declare a constant result: the real values of another constant, in the order of the file."""
         self._known[index] = replace(self.tensor(index), values=self.real_values(source))
 
     def real_values(self, index: int) -> np.ndarray:
-        """The real numbers of a constant, float32, in the order of the file."""
+        """Return the dequantized values of a constant, float32, in the order of the file."""
         return self.tensor(index).real_values()
 
     # ---- shapes ---------------------------------------------------------------------------------
-    def expect(self, index: int, shape: Sequence[int]) -> None:
-        """Refuses a result that is declared in another shape than it has; a size that the file leaves open becomes that."""
+    def expect_shape(self, index: int, shape: Sequence[int]) -> None:
+        """Raise RefusedOperator if a result is declared with another shape; an open size becomes that of `shape`."""
         tensor = self.tensor(index)
         if tensor.is_open:
             self._known[index] = replace(tensor, shape=tuple(shape), is_open=False)
@@ -308,8 +307,8 @@ class Translation:
             texts = [" x ".join(map(str, dims)) for dims in (tuple(shape), declared)]
             raise RefusedOperator(f"its result is {texts[0]}, but is declared as {texts[1]}")
 
-    def reshaped(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
-        """The elements of a tensor in another shape; both in the order of the file."""
+    def reshape(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
+        """Add a reshape of a tensor; both shapes in the order of the file."""
         if prod(shape) != prod(wanted):
             raise RefusedOperator(f"{prod(shape)} elements do not match the shape {' x '.join(map(str, wanted))}")
         base = output or name
@@ -325,16 +324,16 @@ class Translation:
 
     # ---- the whole ------------------------------------------------------------------------------
     def run(self, lowerings: Mapping[str, Lowering], custom: Mapping[str, Lowering]) -> onnx.ModelProto:
-        """The model; operators of TFLite and custom ones are translated by their names.
+        """Return the model; operators and custom operators are translated by name.
 
         Raises:
             ErrorList: E310 for each kind of operator that cannot be translated, with the first one.
-            N2D2Error: E305 inputs and outputs that cannot be used.
+            N2D2Error: E305 unusable inputs and outputs.
         """
         file = self.file
         inputs = self._declare_inputs()
         refusals: dict[tuple[str, str], list[TfliteOperator]] = {}
-        needed = self._needed()
+        needed = self._needed_operators()
         for operator in file.operators:
             if operator.index not in needed:
                 continue
@@ -360,7 +359,7 @@ class Translation:
         return model
 
     def _rounding(self, operator: TfliteOperator) -> str:
-        """Rounding of the reference kernel of an operator, as `Node.rounding`."""
+        """Return the rounding of an operator's reference kernel, as `Node.rounding`."""
         rule = _ROUNDING.get(operator.code, "")
         if operator.code == "AVERAGE_POOL_2D":
             rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.input).dtype.name, OTHER)
@@ -372,8 +371,8 @@ class Translation:
         what = f"{code} ({number}) cannot be imported: {reason}"
         return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY)
 
-    def _needed(self) -> set[int]:
-        """The operators that lead to an output; shapes that are computed are told by the tensors themselves."""
+    def _needed_operators(self) -> set[int]:
+        """Return the operators that contribute to an output; computed shapes are known from the tensors."""
         wanted, found = set(self.file.outputs), set()
         for operator in reversed(self.file.operators):
             if wanted.intersection(operator.outputs) or operator.code == "ASSIGN_VARIABLE":
@@ -393,10 +392,10 @@ class Translation:
     def _declare_input(self, index: int) -> onnx.ValueInfoProto:
         tensor = self.tensor(index)
         self._label = f"input {tensor.name}"
-        return self.fed(index, tensor.name)
+        return self.graph_input(index, tensor.name)
 
-    def fed(self, index: int, name: str) -> onnx.ValueInfoProto:
-        """An input of the graph, called `name`, that a tensor of the file is."""
+    def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto:
+        """Return a graph input called `name` for a tensor of the file."""
         tensor = self.tensor(index)
         if 0 in tensor.shape:
             raise RefusedOperator("it has no elements")
@@ -406,7 +405,7 @@ class Translation:
         if tensor.dtype.kind != "f":
             self.need_quantized(tensor)
             stored = self.emit("QuantizeLinear", [name, *self._grid(tensor)], self.fresh(f"{name}_quantized"))
-            self._real[index] = self._dequantized(stored, tensor, self.fresh(f"{name}_dequantized"))
+            self._real[index] = self._dequantize(stored, tensor, self.fresh(f"{name}_dequantized"))
         else:
             self._real[index] = name
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, channels_first(tensor.shape))
@@ -421,33 +420,33 @@ class Translation:
         return helper.make_tensor_value_info(name or tensor.name, kind, channels_first(tensor.shape))
 
     def state(self, index: int, next_value: Callable[[str], str]) -> str:
-        """A variable that an operator keeps from call to call: `next_value` adds what makes its new real numbers of the old ones.
+        """Add a variable that an operator keeps between calls; `next_value` adds its update from the old real values.
 
         Returns:
-            The new real numbers, in the grid of the variable.
+            The new real values, rounded to the variable's scale.
         """
         tensor = replace(self.file.tensors[index], refusal="")
         if tensor.values is not None or index in self._real:
             raise RefusedOperator(f"its state '{tensor.name}' is a constant, or belongs to another operator")
         self._known[index] = tensor
-        source = self.fed(index, self.fresh(tensor.name))
+        source = self.graph_input(index, self.fresh(tensor.name))
         made = self._stored_real(tensor, next_value(self._real[index]))
         self.variables.keep(source, self._output(index, made[0]))
         return made[1]
 
     def in_grid(self, index: int, real: str) -> str:
-        """Real numbers rounded to the grid of a tensor of the file."""
+        """Round real values to the scale of a tensor of the file."""
         return self._stored_real(self.tensor(index), real)[1]
 
     def _stored_real(self, tensor: TfliteTensor, real: str) -> tuple[str, str]:
-        """Real numbers in the type of a tensor, and what that stands for."""
+        """Return real values in the type of a tensor, and their dequantized values."""
         if not tensor.is_quantized:
             return real, real
         stored = self.emit("QuantizeLinear", [real, *self._grid(tensor)], self.fresh(f"{tensor.name}_stored"))
-        return stored, self._dequantized(stored, tensor, self.fresh(f"{tensor.name}_next"))
+        return stored, self._dequantize(stored, tensor, self.fresh(f"{tensor.name}_next"))
 
-    def given(self, index: int, copied: bool) -> onnx.ValueInfoProto:
-        """An output of the graph that a tensor is; where it is one already, or an input, a copy of it."""
+    def graph_output(self, index: int, copied: bool) -> onnx.ValueInfoProto:
+        """Return a graph output for a tensor; a copy if the tensor is already an output, or an input."""
         if not copied:
             return self._output(index)
         tensor = self.tensor(index)
@@ -460,13 +459,13 @@ class Translation:
 
 
 Lowering = Callable[[Translation, TfliteOperator], None]
-"""Translates an operator."""
+"""Function that translates an operator."""
 
 
 def _order_matters(shape: Sequence[int]) -> bool:
-    """True if N, H, W, C and N, C, H, W of a shape are other orders of its elements."""
+    """True if N, H, W, C and N, C, H, W differ in element order for a shape."""
     return len(shape) == 4 and shape[3] > 1 and shape[1] * shape[2] > 1
 
 
-def _turned(values: np.ndarray) -> np.ndarray:
+def _to_channels_first(values: np.ndarray) -> np.ndarray:
     return values.transpose(_FIRST) if values.ndim == 4 else values

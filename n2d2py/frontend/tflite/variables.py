@@ -1,8 +1,7 @@
-"""Variables of .tflite files as states: inputs of the graph, and the outputs that they are in the next call.
+"""Variables of .tflite files as states: graph inputs, and the outputs that replace them in the next call.
 
-VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE another one, also for the next call; the graph that
-CALL_ONCE runs
-gives the first one. Streaming networks (microWakeWord, exports of Keras with state) keep the frames that they have seen so.
+VAR_HANDLE names a variable, READ_VARIABLE reads it and ASSIGN_VARIABLE writes it, also for the next call. The subgraph of
+CALL_ONCE assigns the initial value. Streaming networks (microWakeWord, stateful Keras exports) keep past frames in variables.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ class VariableTensors(Protocol):
     def tensor(self, index: int) -> TfliteTensor: ...
     def fresh(self, name: str) -> str: ...
     def alias(self, index: int, source: int) -> None: ...
-    def fed(self, index: int, name: str) -> onnx.ValueInfoProto: ...
-    def given(self, index: int, copied: bool) -> onnx.ValueInfoProto: ...
+    def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto: ...
+    def graph_output(self, index: int, copied: bool) -> onnx.ValueInfoProto: ...
 
 
 class Variables:
-    """The variables of a graph that is being made.
+    """The variables of the graph under construction.
 
     Attributes:
-        inputs: those of the graph that variables are, in the order in which they are read first.
+        inputs: graph inputs for variables, in the order of their first read.
         states: (input, output) of each.
     """
 
@@ -48,11 +47,11 @@ class Variables:
         self._own: list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]] = []
 
     def keep(self, source: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> None:
-        """Add a state that belongs to an operator: an input of the graph, and the output that it is in the next call."""
+        """Add the state of an operator: a graph input, and the output that replaces it in the next call."""
         self._own.append((source, value))
 
     def read(self, index: int, handle: int) -> None:
-        """A result that is the value of a variable: of the last call until it is assigned."""
+        """Declare a result with the value of a variable: that of the last call until it is assigned."""
         name = self._name(handle)
         source = self._last.get(name, self._first.get(name))
         if source is not None:
@@ -65,20 +64,20 @@ class Variables:
         if initial.dtype != tensor.dtype or initial.values.size != prod(tensor.shape) or np.any(initial.values != zero):
             raise RefusedOperator(f"its variable '{name}' does not start as zeros")
         self._first[name] = index
-        self.inputs.append(self._t.fed(index, self._t.fresh(name)))
+        self.inputs.append(self._t.graph_input(index, self._t.fresh(name)))
 
     def assign(self, handle: int, index: int) -> None:
-        """The value of a variable from here on, and in the next call."""
+        """Set the value of a variable from here on, and for the next call."""
         name = self._name(handle)
         if self._t.tensor(index).values is not None:
             raise RefusedOperator(f"its variable '{name}' becomes a constant")
         self._last[name] = index
 
     def outputs(self, taken: Collection[int]) -> list[onnx.ValueInfoProto]:
-        """Values of the variables in the next call; `taken`: tensors that are outputs already.
+        """Return the values of the variables for the next call; `taken`: tensors that are outputs already.
 
         Raises:
-            N2D2Error: E310 for one that is never assigned, or in another form than it is read.
+            N2D2Error: E310 a variable that is never assigned, or whose assigned form differs from the form read.
         """
         found, known = [], {*taken, *self._first.values()}
         for (name, index), given in zip(self._first.items(), self.inputs, strict=True):
@@ -87,7 +86,7 @@ class Variables:
                 if value is None:
                     raise RefusedOperator(f"the variable '{name}' is never assigned")
                 self._need_same(index, value, name)
-                found.append(self._t.given(value, value in known))
+                found.append(self._t.graph_output(value, value in known))
             except RefusedOperator as reason:
                 remedy = "convert the model with a variable that keeps its value"
                 raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None

@@ -13,7 +13,7 @@ from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_lines, strides
+from n2d2py.frontend.onnx.tensors import Value, check_positions, strides
 from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
@@ -120,7 +120,7 @@ def _gather(a: Arrays) -> None:
         return
     indices = a.node.constant(1, "indices")
     x = a.input() if indices.ndim < 2 else a.value(0)
-    check_lines([indices.size])
+    check_positions([indices.size])
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -dims[axis] or flat.max() >= dims[axis]):
         raise Unsupported("its indices are outside the axis")
@@ -244,7 +244,7 @@ def _scatter_nd(a: Arrays) -> None:
 @onnx_array("OneHot")
 def _one_hot(a: Arrays) -> None:
     indices, depth, values = a.value(0), int(a.node.constant(1, "depth").item()), a.value(2)
-    check_lines([depth])
+    check_positions([depth])
     rank = len(indices.dims) + 1
     axis = a.node.axis_of(a.node.attribute("axis", -1), rank)
     wide = a.reshape(indices, (*indices.dims[:axis], 1, *indices.dims[axis:]))

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import check_lines
+from n2d2py.frontend.onnx.tensors import check_positions
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 
@@ -123,8 +123,8 @@ def _tile(a: Arrays) -> None:
     if len(repeats) != len(x.dims):
         raise Unsupported("its repeats are not one for each axis")
     a.builder.guard_batch(a.node, 0, 0, "repeats", repeats[:1] == [1])
-    check_lines(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
-    a.bind(a.select(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
+    check_positions(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
+    a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
 @onnx_array("Trilu")

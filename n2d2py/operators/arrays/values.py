@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Builder, OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_lines, check_size, constant_kind, strides
+from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind, strides
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
@@ -152,8 +152,8 @@ class Arrays:
         return self.add(op, values, dims, label=function.lower())
 
     def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
-        """Select the elements at sums of offsets, one list for each axis of any factorization of `dims`."""
-        check_lines(len(axis) for axis in offsets)
+        """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
+        check_positions(len(axis) for axis in offsets)
         op = IndexSelect(tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.constant is not None:
             positions, filled = op.positions()
@@ -206,8 +206,8 @@ class Arrays:
         return self.take(value, offsets, tuple(value.dims[axis] for axis in order))
 
     def expand(self, value: Value, dims: Sequence[int]) -> Value:
-        """Repeat along axes of length 1, with new leading axes."""
-        check_lines(dims)
+        """Repeated along axes of length 1, with new axes in front."""
+        check_positions(dims)
         check_size(dims)
         if len(dims) > len(value.dims):
             value = self.reshape(self.vector(value), (1,) * (len(dims) - len(value.dims)) + tuple(value.dims))

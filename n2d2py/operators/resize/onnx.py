@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_lines
+from n2d2py.frontend.onnx.tensors import Value, check_positions
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.values import Arrays, onnx_array
@@ -48,7 +48,7 @@ def _resize(a: Arrays) -> None:
     axes = _axes(a, x)
     if any(axis.outputs < 1 for axis in axes):
         raise Unsupported("its result has no elements")
-    check_lines(axis.outputs for axis in axes)
+    check_positions(axis.outputs for axis in axes)
     mode = node.attribute("mode", "nearest")
     coordinates = "asymmetric" if node.opset < 11 else node.attribute("coordinate_transformation_mode", "half_pixel")
     changed = {at: axis for at, axis in enumerate(axes) if axis.scale != 1 or axis.outputs != axis.inputs or axis.region}

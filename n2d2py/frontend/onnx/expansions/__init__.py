@@ -1,4 +1,4 @@
-"""The built-in expansions: importing this package registers them."""
+"""Built-in expansions; importing this package registers them."""
 
 from n2d2py.frontend.onnx.expansions import attention, contributed, matrices, quantized, sampling, spectra
 

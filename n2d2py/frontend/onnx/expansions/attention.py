@@ -1,7 +1,6 @@
-"""Attention as ONNX Runtime fuses it (domain com.microsoft), as products and a Softmax.
+"""ONNX Runtime's fused attention (domain com.microsoft) as matrix products and a Softmax.
 
-Their meaning: `docs/ContribOperators.md` of ONNX Runtime. Past keys and values, and relative positions of their own kind are
-refused.
+Source: `docs/ContribOperators.md` of ONNX Runtime. Past keys and values and separate relative positions are refused.
 """
 
 from __future__ import annotations
@@ -18,39 +17,39 @@ _OTHER_FORM = "export the model without this optimization"
 
 @expands("com.microsoft::Attention")
 def _attention(parts: Parts) -> None:
-    """Self-attention of X (N, S, D) by one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
-    _refuse(parts, (4, 6), "past keys and values")
-    width = parts.needed(1, "weights").shape[1]
+    """Add self-attention of X (N, S, D) with one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
+    _refuse_inputs(parts, (4, 6), "past keys and values")
+    width = parts.required(1, "weights").shape[1]
     sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
     joined = parts.add("MatMul", *parts.inputs[:2])
     if parts.has(2):
         joined = parts.add("Add", joined, parts.inputs[2])
     if sum(sizes) != width:
         raise Unsupported(f"its weights make {width} values, not {'+'.join(map(str, sizes))}")
-    _weighted(parts, parts.split(joined, 2, sizes), [parts.dims(0)[1]] * 2, sizes, 3)
+    _add_attention(parts, parts.split(joined, 2, sizes), [parts.dims(0)[1]] * 2, sizes, 3)
 
 
 @expands("com.microsoft::MultiHeadAttention")
 def _multi_head_attention(parts: Parts) -> None:
-    """Attention of query (N, S, D), key (N, T, D) and value (N, T, V), with a bias for all three."""
-    _refuse(parts, (6, 7), "past keys and values")
+    """Add attention of query (N, S, D), key (N, T, D) and value (N, T, V), with one bias for all three."""
+    _refuse_inputs(parts, (6, 7), "past keys and values")
     for index in (0, 1, 2):
         if len(parts.dims(index)) != 3:
             raise Unsupported("packed or four-dimensional query, key and value are not supported", _OTHER_FORM)
     sizes, names = [parts.dims(index)[2] for index in (0, 1, 2)], parts.inputs[:3]
     if parts.has(3):
-        biases = np.split(parts.needed(3, "bias"), np.cumsum(sizes)[:2])
+        biases = np.split(parts.required(3, "bias"), np.cumsum(sizes)[:2])
         names = [parts.add("Add", x, parts.constant("bias", one)) for x, one in zip(names, biases, strict=True)]
-    _weighted(parts, names, [parts.dims(index)[1] for index in (0, 1)], sizes, 4)
+    _add_attention(parts, names, [parts.dims(index)[1] for index in (0, 1)], sizes, 4)
 
 
-def _refuse(parts: Parts, inputs: tuple[int, ...], what: str) -> None:
-    if any(map(parts.has, inputs)) or any(map(parts.wants, range(1, 4))):
+def _refuse_inputs(parts: Parts, inputs: tuple[int, ...], what: str) -> None:
+    if any(map(parts.has, inputs)) or any(map(parts.is_output_used, range(1, 4))):
         raise Unsupported(f"{what} are not supported", _OTHER_FORM)
 
 
-def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
-    """Softmax(scale * Q K' + bias) V for each head; `lengths` are those of Q and K, `mask` is the input that has the mask of the keys."""
+def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
+    """Add Softmax(scale * Q K' + bias) V for each head; `lengths` of Q and K, `mask` is the index of the key mask input."""
     (query, key, value), (length, others) = names, lengths
     heads = parts.attribute("num_heads")
     if not heads or any(size % heads for size in sizes):
@@ -68,7 +67,7 @@ def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes:
     if parts.has(5):
         scores = parts.add("Add", scores, parts.inputs[5])
     if parts.has(mask):
-        scores = parts.add("Add", scores, _mask(parts, mask, lowest, others))
+        scores = parts.add("Add", scores, _mask_scores(parts, mask, lowest, others))
     if parts.attribute("unidirectional", 0):
         later = np.triu(np.full((length, others), lowest, np.float32), others - length + 1)
         scores = parts.add("Add", scores, parts.constant("later", later))
@@ -77,8 +76,8 @@ def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes:
     parts.reshape(parts.add("Transpose", made, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
 
 
-def _mask(parts: Parts, index: int, lowest: float, others: int) -> str:
-    """Addend of the scores: zero for keys whose mask (N, T) or (N, S, T) is 1."""
+def _mask_scores(parts: Parts, index: int, lowest: float, others: int) -> str:
+    """Return an addend of the scores: zero for keys whose mask (N, T) or (N, S, T) is 1."""
     dims = parts.dims(index)
     if len(dims) not in (2, 3) or dims[-1] != others:
         raise Unsupported("a mask of lengths is not supported", "export it with a mask of ones and zeros for each key")
@@ -90,8 +89,8 @@ def _mask(parts: Parts, index: int, lowest: float, others: int) -> str:
 
 @expands("com.microsoft::RotaryEmbedding")
 def _rotary(parts: Parts) -> None:
-    """Turns halves (or, interleaved, pairs) of each head by the angles of its position; X is (N, S, D) or (N, heads, S, size)."""
-    dims, cosines, sines = parts.dims(0), parts.needed(2, "cosines"), parts.needed(3, "sines")
+    """Rotate halves (or, interleaved, pairs) of each head by its position's angles; X is (N, S, D) or (N, heads, S, size)."""
+    dims, cosines, sines = parts.dims(0), parts.required(2, "cosines"), parts.required(3, "sines")
     size = 2 * cosines.shape[1]
     if len(dims) not in (3, 4) or parts.attribute("rotary_embedding_dim", 0) not in (0, size):
         raise Unsupported("a rotary embedding of a part of each head is not supported")

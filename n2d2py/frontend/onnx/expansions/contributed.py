@@ -1,6 +1,6 @@
-"""Operators of ONNX Runtime (domain com.microsoft), which its optimizer and its quantizer write, as operators of ONNX.
+"""ONNX Runtime's operators (domain com.microsoft) that its optimizer and quantizer write, as ONNX operators.
 
-Their meaning: `docs/ContribOperators.md` of ONNX Runtime.
+Source: `docs/ContribOperators.md` of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _ACTIVATIONS = {
     "HardSigmoid": ("alpha", "beta"),
     "Clip": ("min", "max"),
 }
-"""The activation functions of fused layers, and the names of their parameters."""
+"""Activation functions of fused layers, and their parameter names."""
 
 
-def _activated(parts: Parts, x: str, out: int | None) -> str:
-    """Add the activation function of a fused layer after the last node added, `x`; it gives output `out`."""
+def _add_activation(parts: Parts, x: str, out: int | None) -> str:
+    """Add the activation function of a fused layer after its node `x`; it produces output `out`."""
     name = parts.attribute("activation", "")
     if name not in _ACTIVATIONS:
         raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)[2:]} are supported")
@@ -40,16 +40,16 @@ def _activated(parts: Parts, x: str, out: int | None) -> str:
 
 @expands(_MICROSOFT + "FusedConv")
 def _fused_conv(parts: Parts) -> None:
-    """Activation(Conv(X, W, B) + Z)."""
+    """Add Activation(Conv(X, W, B) + Z)."""
     made = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
     if parts.has(3):
         made = parts.add("Add", made, parts.inputs[3])
-    _activated(parts, made, 0)
+    _add_activation(parts, made, 0)
 
 
 @expands(_MICROSOFT + "FusedGemm")
 def _fused_gemm(parts: Parts) -> None:
-    """Activation(Gemm(A, B, C)), its parameters in attributes of their own."""
+    """Add Activation(Gemm(A, B, C)) with activation parameters from separate attributes."""
     own = {name: value for name, value in parts.attributes().items() if name.startswith("activation")}
     made = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
     name = parts.attribute("activation", "")
@@ -61,7 +61,7 @@ def _fused_gemm(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "FusedMatMul", _MICROSOFT + "TransposeMatMul")
 def _fused_matmul(parts: Parts) -> None:
-    """alpha * A' x B', where ' exchanges the last two axes, or moves the first axis before the last."""
+    """Add alpha * A' x B'; ' transposes the last two axes, or moves the first axis before the last."""
     factors = []
     for index, side in enumerate("AB"):
         rank, x = len(parts.dims(index)), parts.inputs[index]
@@ -79,7 +79,7 @@ def _fused_matmul(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "Gelu", _MICROSOFT + "BiasGelu", _MICROSOFT + "FastGelu")
 def _gelu(parts: Parts) -> None:
-    """Gelu(X + bias), by erf or, FastGelu, by tanh."""
+    """Add Gelu(X + bias) by erf, or by tanh for FastGelu."""
     x = parts.add("Add", *parts.inputs[:2]) if parts.has(1) else parts.inputs[0]
     fast = parts.proto.op_type == "FastGelu"
     if parts.opset >= 20:
@@ -97,14 +97,14 @@ def _gelu(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "QuickGelu")
 def _quick_gelu(parts: Parts) -> None:
-    """x * sigmoid(alpha * x)."""
+    """Add x * sigmoid(alpha * x)."""
     scaled = parts.add("Mul", parts.inputs[0], parts.number(parts.attribute("alpha", 1.702)))
     parts.add("Mul", parts.inputs[0], parts.add("Sigmoid", scaled), out=0)
 
 
 @expands(_MICROSOFT + "BiasSoftmax")
 def _bias_softmax(parts: Parts) -> None:
-    """Softmax(X + bias) over all axes from `axis` on."""
+    """Add Softmax(X + bias) over all axes from `axis` on."""
     rank, axis = len(parts.dims(0)), parts.attribute("axis", 1)
     if axis % rank != rank - 1:
         raise Unsupported(f"its axis {axis} is not the last one", "export the model without this optimization")
@@ -113,14 +113,14 @@ def _bias_softmax(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "BiasAdd")
 def _bias_add(parts: Parts) -> None:
-    """X + bias + skip."""
+    """Add X + bias + skip."""
     parts.add("Add", parts.add("Add", *parts.inputs[:2]), parts.inputs[2], out=0)
 
 
 # ---- normalizations -----------------------------------------------------------------------------
 
 
-def normalized(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
+def layer_norm(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
     """Add LayerNormalization over the last axis, or, with `root`, division by the root mean square."""
     epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.proto.op_type else 1e-5))
 
@@ -140,48 +140,48 @@ def normalized(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root
 
 @expands("SimplifiedLayerNormalization", _MICROSOFT + "SimplifiedLayerNormalization")
 def _simplified_norm(parts: Parts) -> None:
-    """X / sqrt(mean(X^2) + epsilon) * scale."""
+    """Add X / sqrt(mean(X^2) + epsilon) * scale."""
     rank, axis = len(parts.dims(0)), parts.attribute("axis", -1)
-    if axis % rank != rank - 1 or parts.wants(1):
+    if axis % rank != rank - 1 or parts.is_output_used(1):
         raise Unsupported("it normalizes more than the last axis, or its second output is used")
-    normalized(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
+    layer_norm(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
 
 
 @expands(_MICROSOFT + "SkipLayerNormalization", _MICROSOFT + "SkipSimplifiedLayerNormalization")
 def _skip_norm(parts: Parts) -> None:
-    """LayerNormalization(X + skip + bias); output 3 is the sum."""
+    """Add LayerNormalization(X + skip + bias); output 3 is the sum."""
     simple = "Simplified" in parts.proto.op_type
-    if parts.wants(1) or parts.wants(2):
+    if parts.is_output_used(1) or parts.is_output_used(2):
         raise Unsupported("the use of its mean or deviation output is not supported")
     x = parts.add("Add", *parts.inputs[:2])
     at = 3 if simple else 4
     if parts.has(at):
         x = parts.add("Add", x, parts.inputs[at])
-    if parts.wants(3):
+    if parts.is_output_used(3):
         x = parts.add("Identity", x, out=3)
     bias = parts.inputs[3] if not simple and parts.has(3) else ""
-    normalized(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
+    layer_norm(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
 
 
 @expands(_MICROSOFT + "EmbedLayerNormalization")
 def _embed_norm(parts: Parts) -> None:
-    """LayerNormalization of the sum of the embeddings of words, positions and segments."""
+    """Add LayerNormalization of the summed word, position and segment embeddings."""
     names, length = [*parts.inputs, *[""] * 9][:9], parts.dims(0)[1]
     words = parts.add("Gather", names[2], names[0], axis=0)
     places = names[8] or parts.constant("positions", np.arange(length)[None])
     x = parts.add("Add", words, parts.add("Gather", names[3], places, axis=0))
     if names[1] and names[4]:
         x = parts.add("Add", x, parts.add("Gather", names[4], names[1], axis=0))
-    if parts.wants(1):
+    if parts.is_output_used(1):
         raise Unsupported("the use of its mask output is not supported", "export the model without this optimization")
-    if parts.wants(2):
+    if parts.is_output_used(2):
         x = parts.add("Identity", x, out=2)
-    normalized(parts, x, 3, names[5], names[6], out=0)
+    layer_norm(parts, x, 3, names[5], names[6], out=0)
 
 
 @expands(_MICROSOFT + "GroupNorm")
 def _group_norm(parts: Parts) -> None:
-    """GroupNormalization of N x H x W x C (or channels first), then SiLU."""
+    """Add GroupNormalization of (N, H, W, C) or channels first, optionally followed by SiLU."""
     x, dims, last = parts.inputs[0], parts.dims(0), parts.attribute("channels_last", 1)
     if last:
         x = parts.add("Transpose", x, perm=[0, 3, 1, 2])
@@ -202,7 +202,7 @@ def _group_norm(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "NhwcMaxPool", _MICROSOFT + "NhwcConv")
 def _channels_last(parts: Parts) -> None:
-    """The operator of ONNX between changes of the order of the axes."""
+    """Add the ONNX operator between two layout transpositions."""
     operator, attributes = parts.proto.op_type.removeprefix("Nhwc"), parts.attributes()
     first = parts.add("Transpose", parts.inputs[0], perm=[0, 3, 1, 2])
     weights = [parts.add("Transpose", parts.inputs[1], perm=[0, 3, 1, 2])] if operator == "Conv" else []
@@ -215,49 +215,49 @@ def _channels_last(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "MatMulNBits")
 def _matmul_nbits(parts: Parts) -> None:
-    """X x W', where W (N, K) is stored in blocks of a row, each with a scale and a zero point."""
+    """Add X x W'; W (N, K) is stored in blocks of a row, each with a scale and a zero point."""
     bits, block = parts.attribute("bits", 4), parts.attribute("block_size", 32)
     rows, columns = parts.attribute("N"), parts.attribute("K")
     if bits not in (2, 4, 8) or not rows or not columns or not block or parts.has(4):
         raise Unsupported(f"{bits} bits, or blocks in the order of g_idx, are not supported")
     blocks = -(-columns // block)
-    stored = _unpacked(parts.needed(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
-    scales = parts.needed(2, "scales").astype(np.float32).reshape(rows, blocks, 1)
+    stored = _unpack_bits(parts.required(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
+    scales = parts.required(2, "scales").astype(np.float32).reshape(rows, blocks, 1)
     zeros: Any = parts.values(3, "zero points")
     if zeros is None:
         zeros = np.float32(1 << (bits - 1))
     elif zeros.dtype == np.uint8:
-        zeros = _unpacked(zeros.reshape(rows, -1), bits)[:, :blocks, None].astype(np.float32)
+        zeros = _unpack_bits(zeros.reshape(rows, -1), bits)[:, :blocks, None].astype(np.float32)
     else:
         zeros = zeros.astype(np.float32).reshape(rows, blocks, 1)
     weights = ((stored - zeros) * scales).reshape(rows, -1)[:, :columns]
     given = parts.constant("weights", np.ascontiguousarray(weights.T))
-    _product(parts, parts.inputs[0], given, 5)
+    _add_matmul(parts, parts.inputs[0], given, 5)
 
 
-def _product(parts: Parts, x: str, weights: str, bias: int) -> None:
-    """Add x * weights, and the input `bias` where it is given."""
+def _add_matmul(parts: Parts, x: str, weights: str, bias: int) -> None:
+    """Add x * weights, plus the input `bias` if present."""
     if parts.has(bias):
         parts.add("Add", parts.add("MatMul", x, weights), parts.inputs[bias], out=0)
     else:
         parts.add("MatMul", x, weights, out=0)
 
 
-def _unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
-    """Return the 2-, 4- or 8-bit values of bytes along the last axis, lowest bits first."""
+def _unpack_bits(stored: np.ndarray, bits: int) -> np.ndarray:
+    """Unpack 2-, 4- or 8-bit values from bytes along the last axis, lowest bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     return (stored[..., None] >> shifts & (1 << bits) - 1).reshape(*stored.shape[:-1], -1)
 
 
 @expands(_MICROSOFT + "DynamicQuantizeMatMul", _MICROSOFT + "MatMulIntegerToFloat")
 def _dynamic_matmul(parts: Parts) -> None:
-    """X x W + bias with the real weights that the integers stand for; X is not rounded (its scale belongs to the calibration)."""
+    """Add X x W + bias with dequantized weights; X is not rounded, since calibration determines its scale."""
     dynamic = parts.proto.op_type == "DynamicQuantizeMatMul"
     scale, zero, bias = (2, 3, 4) if dynamic else (3, 5, 6)
-    weights, x = parts.needed(1, "weights").astype(np.float32), parts.inputs[0]
+    weights, x = parts.required(1, "weights").astype(np.float32), parts.inputs[0]
     offset = parts.values(zero, "zero points")
-    weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.needed(scale, "scales")
+    weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.required(scale, "scales")
     given = parts.constant("weights", weights.astype(np.float32))
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
-    _product(parts, x, given, bias)
+    _add_matmul(parts, x, given, bias)

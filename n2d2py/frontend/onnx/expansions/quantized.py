@@ -1,5 +1,4 @@
-"""Operators that read and write integers (QOperator format) as what they stand for: DequantizeLinear, the operator in
-floating point, QuantizeLinear."""
+"""QOperator nodes as DequantizeLinear, the float operator and QuantizeLinear."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from n2d2py.frontend.onnx.unsupported import Unsupported
 
 @dataclass(frozen=True)
 class _Form:
-    """Where an operator has its operands: `operands` are indexes of (x, scale, zero point); `result` that of the
-    output's scale; `bias` that of an int32 bias in the scale of the product of the first two operands."""
+    """Input layout of an operator: `operands` are indices of (x, scale, zero point), `result` is the index of the output scale,
+    `bias` is the index of an int32 bias in the scale of the product of the first two operands."""
 
     operator: str
     operands: tuple[int, ...] = (0,)
@@ -36,14 +35,14 @@ _FORMS = {
         for name in ("Sigmoid", "LeakyRelu", "Softmax", "GlobalAveragePool", "AveragePool", "ReduceMean")
     },
 }
-"""Operator (with its domain) -> its form."""
+"""Form by operator (with its domain)."""
 
 
-def _expand(form: _Form, parts: Parts) -> None:
-    """Add the nodes of a form; a bias becomes a constant of real numbers.
+def _expand_form(form: _Form, parts: Parts) -> None:
+    """Add the nodes of a form; an int32 bias becomes a float constant.
 
     Raises:
-        Unsupported: for another layout than channels first, and scales that are not constant.
+        Unsupported: the layout is not channels first, or scales are not constant.
     """
     if parts.attribute("channels_last", 0):
         raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
@@ -53,7 +52,7 @@ def _expand(form: _Form, parts: Parts) -> None:
     axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
     reals = [parts.add("DequantizeLinear", *parts.inputs[at : at + 3], axis=axis) for at in form.operands]
     if form.bias is not None and parts.has(form.bias):
-        reals.append(parts.constant("bias", _bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
+        reals.append(parts.constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
     attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
     if not parts.has(form.result):
         parts.add(form.operator, *reals, out=0, **attributes)
@@ -62,18 +61,18 @@ def _expand(form: _Form, parts: Parts) -> None:
 
 
 for _name, _form in _FORMS.items():
-    EXPANSIONS.add(_name, partial(_expand, _form))
+    EXPANSIONS.add(_name, partial(_expand_form, _form))
 
 
 @expands(_MICROSOFT + "QLinearConcat")
 def _concat(parts: Parts) -> None:
-    """Its operands are any number, after the scale and the zero point of the result."""
-    _expand(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
+    """Add a Concat of any number of operands, which follow the scale and zero point of the result."""
+    _expand_form(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
 
 
-def _bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
-    """B * scale_x * scale_w in float64; `places` are those of the three among the inputs."""
-    bias, x, w = (parts.needed(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
+def _dequantize_bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
+    """Return B * scale_x * scale_w in float64; `places` are the input indices of the three."""
+    bias, x, w = (parts.required(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
     if x.size != 1 or w.size not in (1, bias.size):
         raise Unsupported("its scales and its bias differ in length", "quantize the model again")
     return bias * x * w

@@ -1,4 +1,4 @@
-"""Operators that read images at places between the pixels, or write to places, as gathers and weighted sums; Shrink."""
+"""Sampling between pixels and scatter operators as gathers and weighted sums; Shrink."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from n2d2py.frontend.onnx.parts import Parts, expands
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
 _CUBIC = -0.75
-"""The parameter of the cubic convolution that ONNX fixes for GridSample."""
+"""Cubic convolution coefficient that ONNX fixes for GridSample."""
 
 
 class _Real:
-    """A tensor of real numbers under construction, with the operators of Python."""
+    """A float tensor under construction, with Python operators."""
 
     def __init__(self, parts: Parts, name: str):
         self.parts, self.name = parts, name
@@ -46,7 +46,7 @@ class _Real:
         return self.apply("Clip", self.parts.number(low), self.parts.number(high))
 
     def inside(self, low: float, high: float) -> _Real:
-        """1 where the value is from `low` to `high`, else 0."""
+        """Return 1 for values from `low` to `high`, else 0."""
         distance = (self - self.clip(low, high)).apply("Abs")
         return _Real(self.parts, self.parts.number(1)) - distance.apply("Sign")
 
@@ -54,8 +54,8 @@ class _Real:
         return _Real(self.parts, self.parts.reshape(self.name, *dims))
 
 
-def _reflected(x: _Real, low: float, high: float) -> _Real:
-    """Mirrored at both ends of an axis until it lies between them."""
+def _reflect(x: _Real, low: float, high: float) -> _Real:
+    """Reflect positions at both ends of an axis until they lie in the range."""
     span = high - low
     if span <= 0:
         return x.clip(low, low)
@@ -66,7 +66,7 @@ def _reflected(x: _Real, low: float, high: float) -> _Real:
 
 
 def _taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
-    """The places around `x` that its value is made of, with their weights (None: 1)."""
+    """Return the sampling positions around `x` and their weights (None: 1)."""
     if mode == "nearest":
         return [(x.apply("Round"), None)]
     base = x.apply("Floor")
@@ -86,7 +86,7 @@ def _taps(x: _Real, mode: str) -> list[tuple[_Real, _Real | None]]:
 
 @expands("GridSample")
 def _grid_sample(parts: Parts) -> None:
-    """X (N, C, ...) at the places of a grid (N, ..., axes) from -1 to 1, the last axis first."""
+    """Sample X (N, C, ...) at the positions of a grid (N, ..., axes) in [-1, 1], last axis first."""
     dims, grid = parts.dims(0), parts.dims(1)
     sizes, places = dims[2:], prod(grid[1:-1])
     mode = str(parts.attribute("mode", "linear")).removeprefix("bi")
@@ -104,18 +104,18 @@ def _grid_sample(parts: Parts) -> None:
         if padding == "border":
             x = x.clip(0, size - 1)
         elif padding == "reflection":
-            x = _reflected(x, *ends)
-        per_axis.append(_inside(_taps(x, mode), size, padding, ends))
+            x = _reflect(x, *ends)
+        per_axis.append(_mask(_taps(x, mode), size, padding, ends))
     flat = parts.reshape(parts.inputs[0], 0, dims[1], prod(sizes))
-    parts.reshape(_summed(parts, flat, sizes, places, per_axis), 0, dims[1], *grid[1:-1], out=0)
+    parts.reshape(_reduce(parts, flat, sizes, places, per_axis), 0, dims[1], *grid[1:-1], out=0)
 
 
-def _inside(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
-    """The taps with places that exist; those that do not weigh nothing with `padding` zeros."""
+def _mask(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
+    """Return the taps with valid positions; with `padding` zeros, taps outside get weight 0."""
     found = []
     for place, weight in taps:
         if padding == "reflection":
-            place = _reflected(place, *ends)
+            place = _reflect(place, *ends)
         if padding == "zeros":
             known = place.inside(0, size - 1)
             weight = known if weight is None else weight * known
@@ -124,11 +124,11 @@ def _inside(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, end
 
 
 _Taps = list[tuple[_Real, _Real | None]]
-"""Places along an axis with their weights (None: 1)."""
+"""Positions along an axis with their weights (None: 1)."""
 
 
-def _summed(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add") -> str:
-    """The sum, or another combination, over all combinations of the taps of each axis of `flat` (1, C, prod(sizes)), as (1, C, places)."""
+def _reduce(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis: list[_Taps], combine: str = "Add") -> str:
+    """Reduce the products of all axes' taps of `flat` (1, C, prod(sizes)) to (1, C, places), by `combine`."""
     total = None
     for combination in product(*per_axis):
         index, weight = None, None
@@ -147,7 +147,7 @@ def _summed(parts: Parts, flat: str, sizes: Sequence[int], places: int, per_axis
 
 @expands("DeformConv")
 def _deform_conv(parts: Parts) -> None:
-    """A convolution whose kernel reads at offsets (y, x) that differ for each result: a product of gathered values."""
+    """Add a convolution with offsets (y, x) for each result, as a product of gathered values."""
     dims, filters = parts.dims(0), parts.dims(1)
     if len(dims) != 4 or dims[0] != 1:
         raise Unsupported(
@@ -168,10 +168,10 @@ def _deform_conv(parts: Parts) -> None:
         own = parts.split(offsets, 0, [1] * groups)[group]
         axes = zip(parts.split(own, 2, [1, 1]), bases, image, strict=True)
         per_axis = [
-            _inside(_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
+            _mask(_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
             for moved, base, size in axes
         ]
-        made = _summed(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
+        made = _reduce(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
         if parts.has(4):
             mask = parts.split(parts.reshape(parts.inputs[4], groups, 1, places), 0, [1] * groups)[group]
             made = parts.add("Mul", made, mask)
@@ -183,7 +183,7 @@ def _deform_conv(parts: Parts) -> None:
 
 @expands("RoiAlign")
 def _roi_align(parts: Parts) -> None:
-    """Each box (x1, y1, x2, y2) of an image as (height, width) means, or maxima, of values between its pixels."""
+    """Pool each box (x1, y1, x2, y2) of an image to (height, width) means or maxima of interpolated values."""
     dims, boxes = parts.dims(0), parts.dims(1)
     mode, ratio = parts.attribute("mode", "avg"), parts.attribute("sampling_ratio", 0)
     if dims[0] != 1 or mode not in ("avg", "max"):
@@ -194,20 +194,20 @@ def _roi_align(parts: Parts) -> None:
     flat = parts.reshape(parts.inputs[0], 1, dims[1], prod(dims[2:]))
     moved = _Real(parts, parts.inputs[1]) * scale - (0.5 if half == "half_pixel" else 0.0)
     if ratio > 0:
-        _aligned(parts, flat, moved, boxes[0], size, [ratio, ratio], least, 0)
+        _pool_boxes(parts, flat, moved, boxes[0], size, [ratio, ratio], least, 0)
         return
-    known = parts.needed(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
+    known = parts.required(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
     extents = np.maximum(known[:, [3, 2]] - known[:, [1, 0]], least)
     counts = np.maximum(np.ceil(extents / size), 1).astype(int).tolist()
     rows = parts.split(moved.name, 0, [1] * boxes[0])
-    made = [_aligned(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)]
+    made = [_pool_boxes(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)]
     parts.add("Concat", *made, out=0, axis=0)
 
 
-def _aligned(
+def _pool_boxes(
     parts: Parts, flat: str, boxes: _Real, count: int, size: list[int], samples: list[int], least: float, out: int | None = None
 ) -> str:
-    """Boxes (count, 4) as (count, C, *size), each value of `samples` rows and columns; sides are at least `least`."""
+    """Return the pooled boxes (count, 4) as (count, C, *size) from `samples` rows and columns; sides are at least `least`."""
     dims, mode, per_axis = parts.dims(0), parts.attribute("mode", "avg"), []
     ends = [_Real(parts, column).reshape(count, 1, 1, 1, 1) for column in parts.split(boxes.name, 1, [1] * 4)]
     for axis, (low, high) in enumerate(((ends[1], ends[3]), (ends[0], ends[2]))):
@@ -222,7 +222,7 @@ def _aligned(
         per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
     places, reduced = count * prod(size), prod(samples)
     combine = "Add" if mode == "avg" else "Max"
-    made = _summed(parts, flat, dims[2:], places * reduced, per_axis, combine)
+    made = _reduce(parts, flat, dims[2:], places * reduced, per_axis, combine)
     made = parts.reshape(made, dims[1], places, reduced)
     if parts.opset >= 18:
         made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, parts.constant("axis", np.array([2])), keepdims=0)
@@ -233,7 +233,7 @@ def _aligned(
 
 @expands("MaxUnpool")
 def _max_unpool(parts: Parts) -> None:
-    """The values of X at their indices in a tensor of zeros."""
+    """Scatter the values of X to their indices in a tensor of zeros."""
     dims, kernel = parts.dims(0), parts.attribute("kernel_shape")
     steps, pads = parts.attribute("strides", [1] * len(kernel)), parts.attribute("pads", [0] * 2 * len(kernel))
     axes = range(len(kernel))
@@ -251,8 +251,8 @@ def _max_unpool(parts: Parts) -> None:
 
 @expands("Col2Im")
 def _col2im(parts: Parts) -> None:
-    """Sums of blocks (N, C * block, L) where they lie in an image: a transposed convolution that only moves."""
-    image, block = (parts.needed(index, what).tolist() for index, what in ((1, "image shape"), (2, "block shape")))
+    """Sum blocks (N, C * block, L) at their positions in an image, by a transposed convolution with one-hot weights."""
+    image, block = (parts.required(index, what).tolist() for index, what in ((1, "image shape"), (2, "block shape")))
     rank = len(block)
     steps, holes = parts.attribute("strides", [1] * rank), parts.attribute("dilations", [1] * rank)
     pads, channels = parts.attribute("pads", [0] * 2 * rank), parts.dims(0)[1] // max(1, prod(block))
@@ -281,7 +281,7 @@ def _col2im(parts: Parts) -> None:
 
 @expands("Shrink")
 def _shrink(parts: Parts) -> None:
-    """Values beyond a limit, moved towards zero by the bias; others are 0."""
+    """Shrink values beyond a limit towards zero by the bias; others are 0."""
     x, zero = parts.inputs[0], parts.number(0.0)
     large = parts.add("Greater", parts.add("Abs", x), parts.number(parts.attribute("lambd", 0.5)))
     moved = parts.add("Mul", parts.add("Sign", x), parts.number(parts.attribute("bias", 0.0)))

@@ -1,4 +1,4 @@
-"""Fourier transforms with constant sizes as convolutions and products with constant matrices: STFT and DFT of ONNX."""
+"""STFT and DFT of constant size as convolutions and products with constant matrices."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from n2d2py.frontend.onnx.parts import Parts, expands
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
-_LARGEST = 1 << 26
-"""Elements of a matrix of a transform; more would outgrow a network."""
+_MAX_MATRIX_SIZE = 1 << 26
+"""Largest number of elements of a transform matrix."""
 
 
 @expands("STFT")
 def _stft(parts: Parts) -> None:
-    """A convolution with windowed cosines and sines: signal (N, samples[, 1]) to (N, frames, bins, 2)."""
+    """Add a convolution with windowed cosines and sines: signal (N, samples[, 1]) to (N, frames, bins, 2)."""
     dims = parts.dims(0)
     step, window = parts.integer(1, "frame step"), parts.values(2, "window")
     length = parts.integer(3, "frame length")
@@ -24,7 +24,7 @@ def _stft(parts: Parts) -> None:
     if step is None or step < 1 or not 1 <= length <= dims[1] or (window is not None and window.size != length):
         raise Unsupported(f"frame length {length} and step {step} do not match the window or the signal of {dims[1]} samples")
     bins = length // 2 + 1 if parts.attribute("onesided", 1) else length
-    _need_room(2 * bins * length)
+    _check_matrix_size(2 * bins * length)
     shape = np.ones(length) if window is None else window.reshape(-1).astype(np.float64)
     turns = 2 * np.pi * (np.outer(np.arange(bins), np.arange(length)) % length) / length
     weights = np.concatenate([np.cos(turns) * shape, -np.sin(turns) * shape])[:, None].astype(np.float32)
@@ -37,7 +37,7 @@ def _stft(parts: Parts) -> None:
 
 @expands("DFT")
 def _dft(parts: Parts) -> None:
-    """A product with a constant matrix: the axis and the two parts of its numbers become another axis and two parts."""
+    """Add a product with a constant matrix over the transformed axis and the real and imaginary parts."""
     dims, opset = parts.dims(0), parts.opset
     rank, asked = len(dims), parts.integer(1, "length")
     axis = parts.attribute("axis", 1) if opset < 20 else parts.integer(2, "axis")
@@ -52,7 +52,7 @@ def _dft(parts: Parts) -> None:
     if onesided and (inverse or dims[-1] == 2):
         raise Unsupported("onesided=1 is not supported for an inverse or complex transform")
     bins, used = length // 2 + 1 if onesided else length, min(length, dims[axis])
-    _need_room(2 * bins * dims[axis] * dims[-1])
+    _check_matrix_size(2 * bins * dims[axis] * dims[-1])
     turns = 2 * np.pi * (np.outer(np.arange(used), np.arange(bins)) % length) / length
     cosines, sines = np.cos(turns), np.sin(turns) * (1 if inverse else -1)
     matrix = np.zeros((dims[axis], dims[-1], bins, 2))
@@ -74,6 +74,6 @@ def _dft(parts: Parts) -> None:
         parts.add("Transpose", made, out=0, perm=[order.index(at) for at in range(rank)])
 
 
-def _need_room(elements: int) -> None:
-    if elements > _LARGEST:
-        raise Unsupported(f"its matrix of {elements:,} elements exceeds the limit of {_LARGEST:,}")
+def _check_matrix_size(elements: int) -> None:
+    if elements > _MAX_MATRIX_SIZE:
+        raise Unsupported(f"its matrix of {elements:,} elements exceeds the limit of {_MAX_MATRIX_SIZE:,}")
