@@ -119,6 +119,4 @@ def _reals(sweep: Sweep, op: ArrayRecurrent, params: dict, kind: NumType) -> Cas
     form = Real({role: values.astype(kind.dtype) for role, values in params.items()})
     ends = {"x": ((1, size), kind), **_states(op, kind)}
     graph = sweep.graph(op, ends, ((1, op.output_size()), kind), form=form)
-    return sweep.case(
-        f"{op} {op.given} {kind.name}", graph, {name: sweep.stored(*end) for name, end in ends.items()}, "apart"
-    )
+    return sweep.case(f"{op} {op.given} {kind.name}", graph, {name: sweep.stored(*end) for name, end in ends.items()}, "apart")

@@ -89,7 +89,7 @@ def add_view(layers: Layers, name: str, index: int, view: View, dims: tuple[int,
     """Add the elements of a view, with the dimensions `dims`."""
     order = _storage_order(view, dims)
     if order is None:
-        taken = add_gather(layers, name, index, view[0], positions(view, dims), grid)
+        taken = add_gather(layers, name, index, view[0], view_positions(view, dims), grid)
         return reshape(layers, name, taken, dims, grid)
     stored = tuple(dims[axis] for axis in order)
     if order == tuple(range(len(dims))):
@@ -227,7 +227,7 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
     file.operator("BATCH_MATMUL", operands, made, "BatchMatMulOptions", adjX=across[0], adjY=across[1])
     order = _storage_order(views[2], op.dims)
     if order is None:
-        back = np.argsort(positions(views[2], op.dims).reshape(-1))
+        back = np.argsort(view_positions(views[2], op.dims).reshape(-1))
         made = add_gather(layers, f"{node.output}/ordered", made, len(back), back, grid)
     elif order != tuple(range(len(order))):
         made = transpose(layers, f"{node.output}/ordered", made, op.dims, order, grid)

@@ -50,13 +50,12 @@ def _element_wise(kind: str, count: int, t: Translation, operator: TfliteOperato
 def _cast(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = _shapes(t, operator, 1)
     source, made = (t.tensor(index).dtype for index in (operator.input, operator.output))
-    t.expect(operator.output, shape)
+    t.expect_shape(operator.output, shape)
     if source.kind == "f" and made in (np.int32, np.int64):
         name, kind = t.tensor(operator.output).name, helper.np_dtype_to_tensor_dtype(made)
         return t.give_positions(operator.output, t.emit("Cast", [t.real(operator.input)], name, to=int(kind)))
     if made.kind != "f" or source.kind not in "fb":
         raise RefusedOperator(f"a cast from {source.name} to {made.name} is not supported")
-    t.expect_shape(operator.output, shape)
     layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
 
 
@@ -121,14 +120,14 @@ def _repeat(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: Shape) -> None:
-    """The parts of an axis whose positions are computed, of at most three axes."""
+    """Gather parts of an axis at computed indices, for at most three axes."""
     axis = option(operator, 0)
-    moved_axis(axis, len(shape))
+    graph_axis(axis, len(shape))
     axis %= len(shape)
     if len(shape) > 3 or option(operator, 1):
         raise RefusedOperator(f"computed indices of an array of {len(shape)} axes, or others in each sample, are not supported")
     result = (*shape[:axis], *places, *shape[axis + 1 :])
-    t.expect(operator.output, result)
+    t.expect_shape(operator.output, result)
     given, name = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])], t.tensor(operator.output).name
     if len(result) != 4:
         return layer(t, operator, "Gather", [*given], None, axis=axis)
@@ -138,7 +137,7 @@ def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: S
 
 def _gather(t: Translation, operator: TfliteOperator) -> None:
     """Gather rows, columns or channels at constant indices."""
-    (shape, _) = _shapes(t, operator, 2)
+    (shape, places) = _shapes(t, operator, 2)
     chosen = t.tensor(operator.inputs[1])
     if chosen.values is None:
         return _embedding(t, operator, shape, places)

@@ -124,7 +124,7 @@ def _tile(a: Arrays) -> None:
         raise Unsupported("its repeats are not one for each axis")
     a.builder.guard_batch(a.node, 0, 0, "repeats", repeats[:1] == [1])
     check_positions(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
-    a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
+    a.bind(a.select(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
 @onnx_array("Trilu")
