@@ -56,8 +56,8 @@ class FloatNetwork(Network):
         self.info = NetworkInfo(graph.name, *ends(graph), (), 0)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        values = self._engine.run(dict(zip(self.graph.fed, inputs, strict=True)))
-        return [values[name] for name in self.graph.results]
+        values = self._engine.run(dict(zip(self.graph.user_inputs, inputs, strict=True)))
+        return [values[name] for name in self.graph.user_outputs]
 
 
 class _Shown:

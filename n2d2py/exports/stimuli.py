@@ -43,9 +43,9 @@ class StoredStimuli:
         """Raise InternalError if arrays do not fit each other or the inputs of `graph`."""
         if not self.inputs:
             return
-        if len(self.inputs) != len(graph.fed):
-            raise InternalError(f"stimuli for {len(self.inputs)} inputs of a network that has {len(graph.fed)}")
-        for name, values in zip(graph.fed, self.inputs, strict=True):
+        if len(self.inputs) != len(graph.user_inputs):
+            raise InternalError(f"stimuli for {len(self.inputs)} inputs of a network that has {len(graph.user_inputs)}")
+        for name, values in zip(graph.user_inputs, self.inputs, strict=True):
             if values.shape[1:] != tuple(graph.shape(name)[1:]) or values.dtype != graph.type(name).dtype:
                 raise InternalError(f"stimuli of {values.dtype}{list(values.shape)} for the input {name}")
         for array in (*self.inputs[1:], *self.labels, *((self.names,) if self.names else ())):
@@ -74,7 +74,7 @@ def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str
     paths, links = [], []
     for index in range(stimuli.count):
         files = []
-        for position, (name, tensor, values) in enumerate(zip(names, graph.fed, stimuli.inputs, strict=True)):
+        for position, (name, tensor, values) in enumerate(zip(names, graph.user_inputs, stimuli.inputs, strict=True)):
             files.append(f"stimuli/{name}{index:0{digits}d}.{'pgm' if _grey(graph.shape(tensor)) else 'ppm'}")
             labels = [np.ravel(label[index]) for label in stimuli.labels] if position == 0 else []
             (folder / files[-1]).write_bytes(_header(graph, tensor) + _payload(values[index], labels))

@@ -30,35 +30,35 @@ class Ends:
         raise NotImplementedError
 
     @property
-    def fed_ports(self) -> list[FilePort]:
+    def user_input_ports(self) -> list[FilePort]:
         """The axes and types of the inputs except states, as in the file; those of the graph without a file."""
-        return [self._port(name, self.input_ports, at) for at, name in enumerate(self.fed)]
+        return [self._port(name, self.input_ports, at) for at, name in enumerate(self.user_inputs)]
 
     @property
-    def result_ports(self) -> list[FilePort]:
-        """The axes and types of the outputs except states, as `fed_ports`."""
-        return [self._port(name, self.output_ports, at) for at, name in enumerate(self.results)]
+    def user_output_ports(self) -> list[FilePort]:
+        """The axes and types of the outputs except states, as `user_input_ports`."""
+        return [self._port(name, self.output_ports, at) for at, name in enumerate(self.user_outputs)]
 
     def _port(self, name: str, ports: list[FilePort], at: int) -> FilePort:
         shape = self.shape(name)
         return ports[at] if at < len(ports) and prod(ports[at].sample) == elements(shape) else plain_port(shape)
 
     @property
-    def fed(self) -> list[str]:
+    def user_inputs(self) -> list[str]:
         """The inputs that the user passes: all except states."""
         return self.inputs[: len(self.inputs) - self.states]
 
     @property
-    def results(self) -> list[str]:
+    def user_outputs(self) -> list[str]:
         """The outputs that the user receives: all except states."""
         return self.outputs[: len(self.outputs) - self.states]
 
     @property
-    def kept(self) -> list[str]:
+    def state_inputs(self) -> list[str]:
         """The inputs that are states."""
         return self.inputs[len(self.inputs) - self.states :]
 
     @property
-    def becoming(self) -> list[str]:
-        """The outputs that become the states of the next call, in the order of `kept`."""
+    def state_outputs(self) -> list[str]:
+        """The outputs that become the states of the next call, in the order of `state_inputs`."""
         return self.outputs[len(self.outputs) - self.states :]

@@ -198,7 +198,7 @@ class Graph(Ends):
         """Return the node that writes `tensor`; None for an input."""
         return self._links.writer.get(tensor)
 
-    def maker(self, tensor: str) -> Node:
+    def required_producer(self, tensor: str) -> Node:
         """Return the node that writes `tensor`.
 
         Raises:
@@ -311,15 +311,15 @@ class Graph(Ends):
 
     def prune(self) -> list[Node]:
         """Remove dead nodes, whose results reach no output; return them."""
-        needed, kept, dropped = set(self.outputs), [], []
+        needed, state_inputs, dropped = set(self.outputs), [], []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
                 needed.update(node.inputs)
-                kept.append(node)
+                state_inputs.append(node)
             else:
                 dropped.append(node)
-        self.nodes = kept[::-1]
-        present = needed | set(self.inputs) | {name for node in kept for name in node.outputs}
+        self.nodes = state_inputs[::-1]
+        present = needed | set(self.inputs) | {name for node in state_inputs for name in node.outputs}
         self.tensors = {name: t for name, t in self.tensors.items() if name in present}
         return dropped[::-1]
 

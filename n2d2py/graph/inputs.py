@@ -119,15 +119,15 @@ NO_CONTRACT = InputContract()
 
 def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:
     """Return the shape of one sample: (C, H, W) or (F,) of the only user input, (total,) of several."""
-    if len(graph.fed) == 1:
-        return tuple(graph.shape(graph.fed[0])[1:])
-    return (sum(elements(graph.shape(name)) for name in graph.fed),)
+    if len(graph.user_inputs) == 1:
+        return tuple(graph.shape(graph.user_inputs[0])[1:])
+    return (sum(elements(graph.shape(name)) for name in graph.user_inputs),)
 
 
 def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.ndarray]:
     """Return the array (N, ...) of each user input from samples (N, *stimulus_shape); of all inputs from samples of
     `with_states`."""
-    names, sizes = graph.fed, [elements(graph.shape(name)) for name in graph.inputs]
+    names, sizes = graph.user_inputs, [elements(graph.shape(name)) for name in graph.inputs]
     if graph.states and stimuli.ndim == 2 and stimuli.shape[1] == sum(sizes):
         names = graph.inputs
     if len(names) == 1:
@@ -144,7 +144,7 @@ def named_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> dict[str, np
 
 def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return samples (N, elements of all inputs) that include the states before their call, from `values`."""
-    parts = [stimuli, *(values[name] for name in graph.kept)]
+    parts = [stimuli, *(values[name] for name in graph.state_inputs)]
     return np.concatenate([part.reshape(len(stimuli), -1) for part in parts], axis=1).astype(np.float32)
 
 
@@ -160,7 +160,7 @@ def each_call(
     has the outputs of the network.
     """
     states, parts = dict(first), []
-    sources = dict(zip(graph.kept, graph.becoming, strict=True))
+    sources = dict(zip(graph.state_inputs, graph.state_outputs, strict=True))
     for index in range(len(next(iter(given.values())))):
         values = run({**{name: x[index : index + 1] for name, x in given.items()}, **states})
         parts.append({**values, **states})

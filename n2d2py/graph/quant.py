@@ -227,7 +227,7 @@ class QuantGraph(Ends):
     @property
     def state_bytes(self) -> int:
         """Bytes of the states."""
-        return sum(self.tensors[name].bytes for name in self.kept)
+        return sum(self.tensors[name].bytes for name in self.state_inputs)
 
     def origin(self, tensor: str) -> str:
         """The tensor of the network before it was cut into strips, or packed, that `tensor` is a piece of, or holds; or itself."""
@@ -294,7 +294,7 @@ class QuantGraph(Ends):
         for name in self.outputs:
             if name not in known:
                 raise InternalError(f"output {name} is never written")
-        for name, output in zip(self.kept, self.becoming, strict=True):
+        for name, output in zip(self.state_inputs, self.state_outputs, strict=True):
             if self.type(name) != self.type(output):
                 raise InternalError(f"the state {name} has another type than {output}, which it was")
 

@@ -132,7 +132,10 @@ class Buffers:
         buffers: dict[str, Buffer] = {}
         for name in problem.inputs:
             buffers[name] = Buffer(
-                tensors[name], {name: 0}, external=not self.settings.include_input or name in problem.kept, produced=False
+                tensors[name],
+                {name: 0},
+                external=not self.settings.include_input or name in problem.state_inputs,
+                produced=False,
             )
         part_of = {name: op for op in problem.ops if op.name in self._joins for name in op.inputs}
         for op in problem.ops:
@@ -172,7 +175,7 @@ class Buffers:
     def _stays_outside(self, buffer: Buffer, writer: OpSpec) -> bool:
         """True if a network output is written directly to the caller. Excluded are parts of concatenations in place, pools with
         partial results, and states."""
-        if not set(self.problem.becoming).isdisjoint(buffer.parts):
+        if not set(self.problem.state_outputs).isdisjoint(buffer.parts):
             return False
         if writer.name in self._joins or writer.accumulates(self.problem.tensors) or self.settings.include_output:
             return False

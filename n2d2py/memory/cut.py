@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 
 from n2d2py.memory.access import Overlay, PoolWindow, Repacked
 from n2d2py.memory.buffers import Buffer, Buffers
-from n2d2py.memory.overlap import Reach, reach
+from n2d2py.memory.overlap import SafeDistances, safe_distances
 from n2d2py.memory.problem import OpSpec
 from n2d2py.memory.rows import KnownRows, Rows, streamable
 
@@ -40,7 +40,7 @@ class Segment:
     begin: int
     end: int
     bytes: int
-    pairs: dict[tuple[str, str], Reach]
+    pairs: dict[tuple[str, str], SafeDistances]
     rows: Rows | None = None
     first: int = 0
     rings: dict[str, int] = field(default_factory=dict)
@@ -342,13 +342,13 @@ class Cutter:
         live = crossing + window.inner[end - begin] - self._saved(pairs, False)
         return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)
 
-    def _saved(self, pairs: dict[tuple[str, str], Reach], both_ways: bool) -> int:
+    def _saved(self, pairs: dict[tuple[str, str], SafeDistances], both_ways: bool) -> int:
         """Return the bytes saved by overlaps: each input, after its last use, with the output that gains most."""
         if not pairs:
             return 0
         return max(_gain(pairs, way) for way in ((False, True) if both_ways else (False,)))
 
-    def _pairs(self, begin: int, end: int, window: _Window | None) -> dict[tuple[str, str], Reach]:
+    def _pairs(self, begin: int, end: int, window: _Window | None) -> dict[tuple[str, str], SafeDistances]:
         """Return outputs that leave a segment, with the inputs that die in it."""
         buffers, found = self.buffers, {}
         if not buffers.settings.optimize_buffer:
@@ -371,18 +371,18 @@ class Cutter:
                 out = buffers.form(output)
                 if window is None:
                     if sum(buffers.of[name] is source for name in op.inputs) == 1:
-                        near = reach(op, self.tensors[x], form, 0, self.tensors[op.output], out, 0)
+                        near = safe_distances(op, self.tensors[x], form, 0, self.tensors[op.output], out, 0)
                         if near is not None:
                             found[x, op.output] = near
                 elif len(source.parts) == 1 + len(source.columns):  # no reader under another name
                     key = (x, op.output, end)
                     if key not in self._ahead:
                         self._ahead[key] = window.rows.ahead(x, form.line, position - window.first, out.line)
-                    found[x, op.output] = Reach(max(self._ahead[key], -out.bytes), form.bytes, form.bytes, out.bytes)
+                    found[x, op.output] = SafeDistances(max(self._ahead[key], -out.bytes), form.bytes, form.bytes, out.bytes)
         return found
 
 
-def _gain(pairs: dict[tuple[str, str], Reach], backwards: bool) -> int:
+def _gain(pairs: dict[tuple[str, str], SafeDistances], backwards: bool) -> int:
     """Return the bytes that outputs save by overlapping their inputs."""
     partner: dict[str, str] = {}
     for (x, y), found in pairs.items():

@@ -65,7 +65,7 @@ class MemoriesPlanner:
 def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
     """Return the settings of the search: the first memory without the bytes of the states."""
     first, *others = settings.memories
-    kept = () if settings.state_memory else problem.kept
+    kept = () if settings.state_memory else problem.state_inputs
     states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in kept)
     return replace(
         settings,

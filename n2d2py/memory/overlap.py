@@ -20,7 +20,7 @@ from n2d2py.memory.problem import OpSpec, TensorSpec
 
 
 @dataclass(frozen=True)
-class Reach:
+class SafeDistances:
     """Safe distances of an output of `output` bytes from an input of `source` bytes."""
 
     ahead: int
@@ -43,7 +43,7 @@ def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
     return [range(read[0], read[-1] + 1) if read else range(0) for read in op.reads(source, lines)]
 
 
-def reach(
+def safe_distances(
     op: OpSpec,
     source: TensorSpec,
     source_form: PlaneLayout,
@@ -51,7 +51,7 @@ def reach(
     output: TensorSpec,
     output_form: PlaneLayout,
     output_part: int,
-) -> Reach | None:
+) -> SafeDistances | None:
     """Return the safe distances of two buffers; None if `op` needs the input until the end.
 
     The forms are those of the buffers; the parts are offsets of the tensors within a pixel.
@@ -69,9 +69,9 @@ def reach(
     return _limited(ahead + shift, backward + shift, source_form, output_form)
 
 
-def _limited(ahead: int, backward: int, source: PlaneLayout, output: PlaneLayout) -> Reach:
+def _limited(ahead: int, backward: int, source: PlaneLayout, output: PlaneLayout) -> SafeDistances:
     """Return distances limited to those of disjoint buffers."""
-    return Reach(max(ahead, -output.bytes), min(backward, source.bytes), source.bytes, output.bytes)
+    return SafeDistances(max(ahead, -output.bytes), min(backward, source.bytes), source.bytes, output.bytes)
 
 
 def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:

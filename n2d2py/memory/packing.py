@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from n2d2py.memory.access import LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers
-from n2d2py.memory.overlap import Reach, reach
+from n2d2py.memory.overlap import SafeDistances, safe_distances
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.settings import Settings
@@ -49,14 +49,14 @@ class Pair:
     op: int
     source: int
     output: int
-    reach: Reach
+    safe_distances: SafeDistances
     exact: bool = False
 
 
 Range = tuple[int, int]
 
 
-class Closed(NamedTuple):
+class ForbiddenRange(NamedTuple):
     """Address range that block `block` forbids to a neighbour, relative to its own address. `op`: the operator between the two,
     -1 without one, with the bounds for forward (`ahead`) and `backward` loops."""
 
@@ -101,7 +101,7 @@ class Packing:
     blocks: list[Block] = field(init=False)
     pairs: list[Pair] = field(init=False)
     neighbours: list[dict[int, Pair | None]] = field(init=False)
-    forbidden: list[list[Closed]] = field(init=False)
+    forbidden: list[list[ForbiddenRange]] = field(init=False)
     bound: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -156,7 +156,7 @@ class Packing:
                 source = buffers.of[name]
                 if not buffers.dies_at(name, op) or source is output:
                     continue
-                found = reach(
+                found = safe_distances(
                     op,
                     tensors[name],
                     buffers.geometry(name),
@@ -187,12 +187,12 @@ class Packing:
         op = self.ops[number]
         return op.work(self.buffers.problem.tensors) * (_TABLE if isinstance(op.access, LineTable) else 1)
 
-    def _pair(self, number: int, source: int, output: int, found: Reach, exact: bool = False) -> Pair:
+    def _pair(self, number: int, source: int, output: int, found: SafeDistances, exact: bool = False) -> Pair:
         """Return the pair of two blocks, with distances rounded to the safe side."""
         size, room = self.blocks[source].size, self.blocks[output].size
         ahead = max(found.ahead // self.step * self.step, -room)
         backward = min(self._up(found.backward), size)
-        return Pair(number, source, output, Reach(ahead, backward, size, room), exact)
+        return Pair(number, source, output, SafeDistances(ahead, backward, size, room), exact)
 
     def _make_neighbours(self) -> list[dict[int, Pair | None]]:
         neighbours: list[dict[int, Pair | None]] = [{} for _ in self.blocks]
@@ -206,15 +206,15 @@ class Packing:
             neighbours[pair.source][pair.output] = neighbours[pair.output][pair.source] = pair
         return neighbours
 
-    def _forbidden_range(self, i: int, j: int, pair: Pair | None) -> Closed:
+    def _forbidden_range(self, i: int, j: int, pair: Pair | None) -> ForbiddenRange:
         """Return the range that block `j` forbids to block `i`."""
         low, high = -self.blocks[i].size, self.blocks[j].size
         if pair is None:
-            return Closed(j, -1, (low, high), (low, high))
-        ahead, backward = pair.reach.ahead, pair.reach.backward
+            return ForbiddenRange(j, -1, (low, high), (low, high))
+        ahead, backward = pair.safe_distances.ahead, pair.safe_distances.backward
         if i == pair.output:
-            return Closed(j, pair.op, (max(low, ahead), high), (low, min(high, backward)))
-        return Closed(j, pair.op, (low, min(high, -ahead)), (max(low, -backward), high))
+            return ForbiddenRange(j, pair.op, (max(low, ahead), high), (low, min(high, backward)))
+        return ForbiddenRange(j, pair.op, (low, min(high, -ahead)), (max(low, -backward), high))
 
     def _make_live(self) -> list[int]:
         """Return the live bytes at each clock from -1 on."""
@@ -233,7 +233,7 @@ class Packing:
         """Return the largest sum, over the operators, of live bytes minus the most that overlaps can save."""
         saved: dict[int, int] = {}
         for own in self._pairs_of.values():
-            best = max(sum(p.reach.gain(way) for p in own) for way in (False, True))
+            best = max(sum(p.safe_distances.gain(way) for p in own) for way in (False, True))
             written = {p.output: self.blocks[p.output] for p in own}
             saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
         return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
@@ -316,7 +316,7 @@ class Packing:
             pair.op
             for pair in self.pairs
             for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
-            if pair.reach.ahead < distance < pair.reach.source
+            if pair.safe_distances.ahead < distance < pair.safe_distances.source
         }
         scratch = {block.scratch: Scratch(offset, block.size) for block, offset in placed if block.scratch}
         tops = [offset + (buffers.form(block.buffer).bytes if block.buffer else block.size) for block, offset in placed]

@@ -90,12 +90,12 @@ class MemoryProblem:
     states: int = 0
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def state_inputs(self) -> tuple[str, ...]:
         """The inputs that are states."""
         return self.inputs[len(self.inputs) - self.states :]
 
     @property
-    def becoming(self) -> tuple[str, ...]:
+    def state_outputs(self) -> tuple[str, ...]:
         """The outputs that become the states of the next inference."""
         return self.outputs[len(self.outputs) - self.states :]
 

@@ -62,7 +62,7 @@ def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
         pair.op
         for pair in packing.pairs
         for distance in [at[pair.output] - at[pair.source]]
-        if -pair.reach.output < distance < pair.reach.source and not (pair.exact and distance == 0)
+        if -pair.safe_distances.output < distance < pair.safe_distances.source and not (pair.exact and distance == 0)
     }
 
 
@@ -127,7 +127,7 @@ class _Fitter:
         gains = [[0, 0] for _ in self.packing.ops]
         for pair in self.packing.pairs:
             for way in (False, True):
-                gains[pair.op][way] += pair.reach.gain(way)
+                gains[pair.op][way] += pair.safe_distances.gain(way)
         return [list(self.found.backwards), [back > ahead for ahead, back in gains]]
 
     def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, kept: int = 0) -> _Fit | None:

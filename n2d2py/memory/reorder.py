@@ -6,7 +6,7 @@ import heapq
 from dataclasses import replace
 
 from n2d2py.memory.buffers import Buffers
-from n2d2py.memory.overlap import reach
+from n2d2py.memory.overlap import safe_distances
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
@@ -46,7 +46,7 @@ class _Step:
             return
         for name in op.inputs:
             if op.inputs.count(name) == 1 and not buffers.of[name].external:
-                found = reach(op, tensors[name], buffers.geometry(name), 0, tensors[op.output], form, 0)
+                found = safe_distances(op, tensors[name], buffers.geometry(name), 0, tensors[op.output], form, 0)
                 if found is not None:
                     gains = found.gain(False), found.gain(True)
                     self.gains.append((number[buffers.of[name]], *gains))

@@ -67,8 +67,8 @@ def _directions(packing: Packing) -> list[list[bool]]:
     count = len(packing.ops)
     forward, backward = [0] * count, [0] * count
     for pair in packing.pairs:
-        forward[pair.op] += pair.reach.gain(False)
-        backward[pair.op] += pair.reach.gain(True)
+        forward[pair.op] += pair.safe_distances.gain(False)
+        backward[pair.op] += pair.safe_distances.gain(True)
     by_gain = [b > f for f, b in zip(forward, backward, strict=True)]
     return [by_gain, [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
 
@@ -197,8 +197,8 @@ def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placem
             if pair is not None:
                 ahead, backward = model.new_bool_var(""), model.new_bool_var("")
                 distance = at[pair.output] - at[pair.source]
-                model.add(distance <= pair.reach.ahead // unit).only_enforce_if(ahead)
-                model.add(distance >= pair.reach.backward // unit).only_enforce_if(backward)
+                model.add(distance <= pair.safe_distances.ahead // unit).only_enforce_if(ahead)
+                model.add(distance >= pair.safe_distances.backward // unit).only_enforce_if(backward)
                 model.add_implication(ahead, back[pair.op].negated())
                 model.add_implication(backward, back[pair.op])
                 choices += [ahead, backward]

@@ -31,7 +31,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Step
 from n2d2py.operators.identity import Identity
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer
-from n2d2py.quant.forming import activation_clamp, formed
+from n2d2py.quant.forming import activation_clamp, integer_layer
 from n2d2py.quant.weights.file_rounding import multiplied
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -174,7 +174,7 @@ class ActivationQuantizer(Quantizer):
             for within in _TOLERANCES:
                 knots = fit_knots(steps, y.qmin, y.qmax, within)
                 if knots is not None:
-                    return formed(node, Interpolated(knots), clamp)
+                    return integer_layer(node, Interpolated(knots), clamp)
             log.notice(
                 "%s: 16-bit %s uses a table of 65536 entries, as interpolation in 4096 entries would be off by more than 1.5 "
                 "steps",
@@ -182,20 +182,20 @@ class ActivationQuantizer(Quantizer):
                 node.op.function.kind,
             )
             values = values[x.qmin - first : -1]
-        return formed(node, Table(y.quantize(values)), clamp)
+        return integer_layer(node, Table(y.quantize(values)), clamp)
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Return a table of the function and the activation after it, rounded as in TFLite's kernels for TFLite files."""
         x, y = types.inputs[0], types.output
         if node.rounding == TWICE and node.activation is None and isinstance(node.op.function, (Clip, LeakyRectifier)):
-            return formed(node, Table(_tflite_table(node.op.function, x, y)), (y.qmin, y.qmax))
+            return integer_layer(node, Table(_tflite_table(node.op.function, x, y)), (y.qmin, y.qmax))
         stored = np.arange(x.qmin, x.qmax + 1)
         with np.errstate(over="ignore"):
             values = node.op.function((stored - x.zero_point).astype(np.float32) * np.float32(x.scale))
         values = nearest_defined(values if node.activation is None else node.activation(values))
         if values is None:
             raise _nan_error(node)
-        return formed(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
+        return integer_layer(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
 
 
 def _tflite_table(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:

@@ -17,7 +17,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import common_multipliers, peak, rescaled
+from n2d2py.quant.forming import common_multipliers, peak, rescaled_layer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 _MAX_8_BIT_ERROR = 1e-3
@@ -84,7 +84,7 @@ class AddConstantsQuantizer(Quantizer):
         bound = abs(multiplier) * peak(x) + abs(other) * kind.qmax
         dtype = np.int32 if bound < 2**31 else np.int64
         form = forms.Shifted(np.array([multiplier], dtype), np.array([other], dtype), kind.quantize(constants))
-        return rescaled(node, types, np.array([unit]), bound, form)
+        return rescaled_layer(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
         """Return the constants as stored."""
@@ -99,7 +99,7 @@ def _lower(layer: Layer) -> LayerCode:
         constants = layer.array("constants", layer.values("constants").astype(layer.output.dtype), layer.output.cpp)
         config = layer.config("constants added", layer.planes, {"Constants": len(layer.values("constants"))})
         return layer.code("add_constants", layer.call("addConstants", config, constants=(constants,)))
-    layer, selection, total = layer.apart(), vectors(layer), layer.sum_type()
+    layer, selection, total = layer.requiring_whole_input(), vectors(layer), layer.sum_type()
     functions = {
         "weight": int(layer.values("multiplier")[0]),
         "constantWeight": int(layer.values("constant_multiplier")[0]),

@@ -28,7 +28,7 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.transpose import Transpose, transpose_source
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import moved, peak, rescaled
+from n2d2py.quant.forming import moved_layer, peak, rescaled_layer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
@@ -186,10 +186,10 @@ class ConcatQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         if is_real_concat(node) and all(kind == types.output for kind in types.inputs):
-            return moved(node, types)
+            return moved_layer(node, types)
         factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
         constants = {role: types.output.quantize(values.astype(np.float64)) for role, values in node.params.items()}
-        return rescaled(node, types, factors, max(map(peak, types.inputs)), Custom(constants) if constants else None)
+        return rescaled_layer(node, types, factors, max(map(peak, types.inputs)), Custom(constants) if constants else None)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
         """Return the constants as stored in the output's type."""
@@ -208,7 +208,7 @@ def _memory(node: QuantNode, graph: QuantGraph) -> Access:
 def lower(layer: Layer) -> LayerCode:
     """Return the C++ of a concatenation of pixels or rows that the memory plan cannot do in place."""
     if not layer.op.concatenates_pixels(layer.output_shape):
-        return _lower_rows(layer.apart())
+        return _lower_rows(layer.requiring_whole_input())
     scales = layer.integer and layer.node.rescale is not None
     selection = vectors(layer) if scales else layer.portable
     sum_type = layer.sum_type() if scales else layer.output.cpp

@@ -18,7 +18,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import activation_clamp, formed, peak, rescaled
+from n2d2py.quant.forming import activation_clamp, integer_layer, peak, rescaled_layer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
@@ -73,11 +73,11 @@ class ConvertQuantizer(Quantizer):
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output
         if y.is_float:
-            return formed(node, Real(), None)
+            return integer_layer(node, Real(), None)
         if x.is_float:
             rescale, _ = make_rescale("Floating-point", np.array([1 / y.scale]))
-            return formed(node, Rescaled(), activation_clamp(node, y), rescale)
-        return rescaled(node, types, np.array([x.scale / y.scale]), peak(x))
+            return integer_layer(node, Rescaled(), activation_clamp(node, y), rescale)
+        return rescaled_layer(node, types, np.array([x.scale / y.scale]), peak(x))
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
         """Return no constants: real numbers stay unchanged."""

@@ -145,7 +145,7 @@ quantizer("DepthToSpace", "SpaceToDepth")(Moving)
 @cpp("DepthToSpace", "SpaceToDepth")
 def _lower(layer: Layer) -> LayerCode:
     """Return the C++ of a DepthToSpace or a SpaceToDepth."""
-    op = layer.apart().op
+    op = layer.requiring_whole_input().op
     config = layer.config(
         f"{op.kind} with blocks of {op.block}",
         {**layer.planes, "Epilogue": moving_epilogue(layer)},

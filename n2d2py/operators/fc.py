@@ -185,7 +185,7 @@ def scratch_need(layer: Layer) -> ScratchNeed | None:
 @cpp("Fc")
 def lower(layer: Layer) -> LayerCode:
     """Return the C++ of a fully connected layer with weights (O, C * H * W)."""
-    shape, weights = layer.apart().input_shape, layer.values("weights")
+    shape, weights = layer.requiring_whole_input().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
     selection = select(KernelFacts.of(layer, "fullyConnected", cube.reshape(len(weights), -1)))
     packed = pack(layer, selection, cube)

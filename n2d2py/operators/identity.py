@@ -18,7 +18,7 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import Moving, MovingAnything
+from n2d2py.quant.forming import Moving, MovingAnyIntegers
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
@@ -80,7 +80,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 memory_access("Identity", "Dropout")(same_order)
 
 
-quantizer("Identity")(MovingAnything)
+quantizer("Identity")(MovingAnyIntegers)
 quantizer("Dropout")(Moving)
 
 

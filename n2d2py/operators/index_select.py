@@ -149,7 +149,7 @@ def _lower(layer: Layer) -> LayerCode:
     if rank not in _AXES:
         raise layer.beyond_axes(layer.input_shape)
     taken = {role: Expression("n2d2::TakeRange<0, 1>") for role in _AXES[4]}
-    for role, positions in zip(_AXES[rank], layer.apart().op.indices, strict=True):
+    for role, positions in zip(_AXES[rank], layer.requiring_whole_input().op.indices, strict=True):
         if positions is not None:
             taken[role] = _positions_type(layer, role, positions)
     names = {"Lines": "lines", "Columns": "columns", "Taken": "channels"}

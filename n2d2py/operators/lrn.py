@@ -142,7 +142,7 @@ def _lower(layer: Layer) -> LayerCode:
     if layer.integer:
         raise layer.no_integers("remove the layer, or export with -nbbits -32")
     op = layer.op
-    values = layer.apart().constants("parameters", "double", {"alpha": op.alpha, "beta": op.beta, "k": op.k})
+    values = layer.requiring_whole_input().constants("parameters", "double", {"alpha": op.alpha, "beta": op.beta, "k": op.k})
     types = {**layer.planes, "Parameters": values, "Epilogue": epilogue(layer)}
     config = layer.config(f"response normalisation over {op.size} channels", types, {"Window": op.size})
     return layer.code("lrn", layer.call("lrn", config))

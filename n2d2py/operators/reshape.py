@@ -21,7 +21,7 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import MovingAnything
+from n2d2py.quant.forming import MovingAnyIntegers
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
@@ -86,7 +86,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 memory_access("Reshape")(same_order)
 
 
-quantizer("Reshape")(MovingAnything)
+quantizer("Reshape")(MovingAnyIntegers)
 
 
 @cpp("Reshape")
@@ -96,6 +96,6 @@ def _lower(layer: Layer) -> LayerCode:
     Raises:
         N2D2Error: E703 for a tensor with more than three axes after the batch.
     """
-    for shape in (layer.apart().input_shape, layer.output_shape):
+    for shape in (layer.requiring_whole_input().input_shape, layer.output_shape):
         image_axes(layer, shape)
     return move(layer, "reshape", {"Serial": 0})

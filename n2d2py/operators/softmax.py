@@ -31,7 +31,7 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import transpose_source
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import activation_clamp, formed
+from n2d2py.quant.forming import activation_clamp, integer_layer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 _MAX_ELEMENTS = 65535
@@ -212,7 +212,7 @@ class SoftmaxQuantizer(Quantizer):
         form = self.form(node, Exponentials(exponentials(x.scale, x.bits), np.array([round(2.0**32 / y.scale)], np.int64)))
         floating = types.options.rescaling == "Floating-point"
         rescale = make_rescale("Floating-point", np.array([1 / y.scale]))[0] if floating else None
-        return formed(node, form, activation_clamp(node, y), rescale)
+        return integer_layer(node, form, activation_clamp(node, y), rescale)
 
     def form(self, node: Node, powers: Exponentials) -> Exponentials:
         """Return the integer form; subclasses extend it."""
@@ -236,7 +236,7 @@ class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
 @cpp("Softmax", "MaskedSoftmax")
 def _lower(layer: Layer) -> LayerCode:
     """Return the C++ of a softmax."""
-    layer, (outer, size, inner), masked = layer.apart(), layer.op.rows(layer.input_shape), layer.has("mask")
+    layer, (outer, size, inner), masked = layer.requiring_whole_input(), layer.op.rows(layer.input_shape), layer.has("mask")
     if not layer.has("powers"):
         if not masked:
             return kernel_call(layer, "array_norm", "arraySoftmax", (outer, size, inner, bool(layer.op.log)))

@@ -20,7 +20,7 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import MovingAnything
+from n2d2py.quant.forming import MovingAnyIntegers
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
@@ -95,7 +95,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 memory_access("Transpose")(whole)
 
 
-quantizer("Transpose")(MovingAnything)
+quantizer("Transpose")(MovingAnyIntegers)
 
 
 @cpp("Transpose")
@@ -105,7 +105,7 @@ def _lower(layer: Layer) -> LayerCode:
     Raises:
         N2D2Error: E703 for a tensor with more than three axes after the batch.
     """
-    axes = image_axes(layer, layer.apart().input_shape)
+    axes = image_axes(layer, layer.requiring_whole_input().input_shape)
     along = {0: 0, 1: 1, 2: 2}
     for axis, source in zip(axes, layer.op.perm[1:], strict=True):
         along[axis] = axes[source - 1]

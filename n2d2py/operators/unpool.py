@@ -25,7 +25,7 @@ from n2d2py.operators.deconv import Deconv, transposed_extent
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads, pad
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import moved
+from n2d2py.quant.forming import moved_layer
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
@@ -97,8 +97,8 @@ class Unpool(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Move stored integers; other positions get the zero point. Windows do not overlap."""
         zero_point, kind = graph.type(node.inputs[0]).zero_point, graph.type(node.output)
-        moved = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
-        return [np.clip(moved, *node.limits).astype(kind.dtype)]
+        moved_layer = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
+        return [np.clip(moved_layer, *node.limits).astype(kind.dtype)]
 
 
 _SCHEMA = ACTIVATED.extended(
@@ -201,7 +201,7 @@ class UnpoolQuantizer(Quantizer):
         return "Unpool with overlapping windows" if node.op.overlaps else None
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        return moved(node, types)
+        return moved_layer(node, types)
 
 
 @cpp("Unpool")

@@ -27,7 +27,7 @@ from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.neighbours import GivesIntegers
+from n2d2py.passes.neighbours import IntegerRewrite
 from n2d2py.passes.views import over_images
 
 _OPS = {"Mul": ("Prod", ()), "Add": ("Sum", ()), "Sub": ("Sum", (1.0, -1.0))}
@@ -83,7 +83,7 @@ class ArraySums(Pass):
         return f"it is {node.op.kind}"
 
 
-class ArrayElemWise(GivesIntegers):
+class ArrayElemWise(IntegerRewrite):
     """ArrayMap Mul, and Add or Sub with broadcasting => ElemWise."""
 
     name = "array-elemwise"
@@ -103,7 +103,7 @@ class ArrayElemWise(GivesIntegers):
         return f"it is {found.op.kind} of images"
 
 
-class OuterProduct(GivesIntegers):
+class OuterProduct(IntegerRewrite):
     """ArrayMap Mul of two arrays, each broadcast along the last axes of the other => ArrayMatMul."""
 
     name = "outer-product"
@@ -128,7 +128,7 @@ class OuterProduct(GivesIntegers):
         return f"it is {found.op.kind}"
 
 
-class AddedConstants(GivesIntegers):
+class AddedConstants(IntegerRewrite):
     """ArrayMap Add or Sub of constants => AddConstants."""
 
     name = "added-constants"

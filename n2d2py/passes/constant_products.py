@@ -29,7 +29,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.views import as_array, over_images, turn_rows
+from n2d2py.passes.views import as_array, over_images, permute_rows
 
 
 class _ConstantProduct(Pass):
@@ -148,7 +148,7 @@ class GroupedMatMul(_ConstantProduct):
         node.params["bias"] = np.zeros(groups * width, weights.dtype)
         turned = source
         if rows > 1:
-            turned = turn_rows(
+            turned = permute_rows(
                 graph, node, graph.nodes.index(node), source, (depth, groups, rows), _SWAP_ROWS_COLUMNS, f"{output}_operand"
             )
         node.inputs = [turned]
@@ -161,7 +161,7 @@ class GroupedMatMul(_ConstantProduct):
         node.outputs = [lines]
         over_images(graph, node, [(groups * depth, 1, rows)], (groups * width, 1, rows))
         at = graph.nodes.index(node) + 2
-        back = turn_rows(graph, node, at, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back", rows=False)
+        back = permute_rows(graph, node, at, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back", rows=False)
         as_array(graph, back, output, node, at + 2)
         return f"{text} with {rows} rows each turned into a Conv of as many groups"
 
@@ -194,10 +194,10 @@ class LeftMatMul(_ConstantProduct):
         if products * columns == 1:
             return text
         at, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
-        turned = turn_rows(graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand")
+        turned = permute_rows(graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand")
         graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
         node.inputs, node.outputs = [turned], [product]
         at = graph.nodes.index(node) + 1
-        line = turn_rows(graph, node, at, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False)
+        line = permute_rows(graph, node, at, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False)
         as_array(graph, line, output, node, at + 2)
         return text

@@ -101,7 +101,7 @@ class FuseActivation(Pass):
             target.op = Activation(function)
         else:
             target.activation = function
-        graph.absorb(graph.maker(node.inputs[0]), node)
+        graph.absorb(graph.required_producer(node.inputs[0]), node)
         return f"{function.kind} merged into {target.name}"
 
 

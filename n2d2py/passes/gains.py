@@ -27,7 +27,7 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
-from n2d2py.passes.neighbours import GivesIntegers, left_in_floats
+from n2d2py.passes.neighbours import IntegerRewrite, reason_for_float
 from n2d2py.passes.views import over_images
 
 
@@ -45,7 +45,7 @@ class WeighSums(Pass):
         sums = [reader for reader in readers if isinstance(reader.op, ElemWise) and reader.op.operation == "Sum"]
         if not sums or len(sums) < len(readers) or node.output in graph.outputs:
             return None
-        reason = left_in_floats(graph, node)
+        reason = reason_for_float(graph, node)
         return Match((found[0], sums)) if reason is None else Match.no(reason)
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[float, list[Node]]) -> str:
@@ -142,7 +142,7 @@ class RemoveGain(Pass):
         return "it changes nothing"
 
 
-class GainsOfChannels(GivesIntegers):
+class GainsOfChannels(IntegerRewrite):
     """ArrayMap => Affine of an image."""
 
     name = "gains-of-channels"
@@ -166,7 +166,7 @@ class GainsOfChannels(GivesIntegers):
         return f"gains of {channels} channels"
 
 
-class GainsOfRows(GivesIntegers):
+class GainsOfRows(IntegerRewrite):
     """ArrayMap => Affine."""
 
     name = "gains-of-rows"

@@ -69,7 +69,7 @@ def _added_or_replacing(node: Node[ArrayMap]) -> tuple[np.ndarray, np.ndarray] |
     return np.where(put, constant, 0.0), put
 
 
-def mask_of(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
+def find_mask(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
     """Return the mask that a layer applies to scores of `outer` rows with `size` elements; None if it applies none."""
     found = _added_or_replacing(node)
     if found is None or prod(node.op.dims) != outer * size:
@@ -99,7 +99,7 @@ class FuseMask(Pass):
             return None
         if reader.op.inner != 1 or reader.activation is not None or refused(reader) is not None:
             return None
-        found = mask_of(node, *reader.op.rows(graph.shape(reader.output))[:2])
+        found = find_mask(node, *reader.op.rows(graph.shape(reader.output))[:2])
         if found is None:
             return None
         if graph.precision(reader).quantize is False or is_quantized(graph):

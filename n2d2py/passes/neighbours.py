@@ -14,7 +14,7 @@ from n2d2py.quant.contract import refused
 _RULES: list[Callable[[Node], Any]] = []
 
 
-class GivesIntegers(Pass):
+class IntegerRewrite(Pass):
     """A rewrite to integer layers, applied only next to integer layers; not in pre-quantized networks."""
 
     @staticmethod
@@ -29,11 +29,11 @@ class GivesIntegers(Pass):
         found = self.find(node)
         if found is None:
             return None
-        reason = left_in_floats(graph, node)
+        reason = reason_for_float(graph, node)
         return Match(found) if reason is None else Match.no(reason)
 
 
-def left_in_floats(graph: Graph, node: Node) -> str | None:
+def reason_for_float(graph: Graph, node: Node) -> str | None:
     """Return the reason why an array layer stays in floating point: its precision, a pre-quantized network, a float neighbour;
     else None."""
     if is_quantized(graph):

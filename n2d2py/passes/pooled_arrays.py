@@ -20,7 +20,7 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
-from n2d2py.passes.neighbours import GivesIntegers
+from n2d2py.passes.neighbours import IntegerRewrite
 from n2d2py.passes.views import over_images
 
 _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
@@ -37,7 +37,7 @@ class Axes:
     order: tuple[int, ...]
 
 
-class PooledArrays(GivesIntegers):
+class PooledArrays(IntegerRewrite):
     """ArrayReduce Mean, Sum or Max of several elements => Pool."""
 
     name = "pooled-arrays"
@@ -73,6 +73,6 @@ class PooledArrays(GivesIntegers):
         over_images(graph, node, [(found.inner, 1, found.outer * found.reduced)], (found.inner, 1, found.outer))
         if function == "Sum":
             gains = {"weights": np.full(found.inner, found.reduced, np.float32), "bias": np.zeros(found.inner, np.float32)}
-            at, view = graph.nodes.index(node) + 1, graph.maker(output)
+            at, view = graph.nodes.index(node) + 1, graph.required_producer(output)
             view.inputs = [layer(Affine(), "sum", node.output, at, gains)]
         return f"{function} of {found.reduced} rows turned into a Pool"

@@ -65,7 +65,7 @@ class RemoveReshape(Pass):
 
     def rewrite(self, graph: Graph, node: Node, found: str) -> str:
         if found == "merge":
-            before = graph.maker(node.inputs[0])
+            before = graph.required_producer(node.inputs[0])
             node.inputs = list(before.inputs)
             unread = not graph.consumers(before.output) and before.output not in graph.outputs
             if unread:
@@ -106,7 +106,7 @@ class MergeTranspose(Pass):
         if found == "reshape":
             node.op = Reshape(graph.shape(node.output)[1:])
             return "Transpose of axes of size 1 turned into a Reshape"
-        before = graph.maker(node.inputs[0])
+        before = graph.required_producer(node.inputs[0])
         node.op = Transpose(tuple(before.op.perm[axis] for axis in node.op.perm))
         node.inputs = list(before.inputs)
         if not graph.consumers(before.output) and before.output not in graph.outputs:

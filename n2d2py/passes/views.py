@@ -33,7 +33,7 @@ def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> Non
     graph.nodes.insert(at, view)
 
 
-def turn_rows(
+def permute_rows(
     graph: Graph, node: Node, at: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str, rows: bool = True
 ) -> str:
     """Add, for `node` and at index `at`, layers that view the rows of `source` as an image of `shape` (C, H, W) and permute its

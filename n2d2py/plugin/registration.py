@@ -29,7 +29,7 @@ from n2d2py.operators.functions import FUNCTIONS
 from n2d2py.plugin.attributes import attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.operator import Facts, Function, Operator
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import moved, summed
+from n2d2py.quant.forming import moved_layer, summed_layer
 from n2d2py.registry import Duplicate
 
 ACCESSES = ("whole", "pointwise", "window")
@@ -220,7 +220,7 @@ class PluginQuantizer(Quantizer):
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         op = node.op
         if op.moves_values:
-            return moved(node, types)
+            return moved_layer(node, types)
         form = op._call("quantize", node, Facts(types.inputs, types.output, node.params, types.options.bits))
         if form is None:
             raise refusal(node, op.kind)
@@ -232,7 +232,7 @@ class PluginQuantizer(Quantizer):
         if not (form.scale > 0 and form.bound >= 0):
             what = f"{type(op).__name__}: quantize() returns the scale {form.scale} and the bound {form.bound}"
             raise N2D2Error("E024", what, where=place_of(type(op)), remedy="return positive numbers")
-        return summed(node, types, form.scale, int(form.bound), Custom(constants))
+        return summed_layer(node, types, form.scale, int(form.bound), Custom(constants))
 
 
 def _access(node: QuantNode, graph: Any) -> Access:

@@ -64,7 +64,7 @@ def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1
             _compare(name, width, found[name], value)
         last = fused.outputs[0]
         kind = typed.type(last)
-        real = kind.dequantize(expected[fused.maker(last).name])
+        real = kind.dequantize(expected[fused.required_producer(last).name])
         span = max(1e-6, float(np.ptp(reference)))
         assert width < 0 or np.abs(real - reference).max() <= 0.05 * span, (
             f"{width} bits: the integers are {np.abs(real - reference).max():.4g} from compute(), whose values span {span:.4g}"

@@ -91,8 +91,8 @@ def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantG
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
     """
-    observed, options = settle(observed, options)
-    types = choose(observed, options)
+    observed, options = settle_wide_tensors(observed, options)
+    types = choose_observed_types(observed, options)
     corrected = correct(observed.graph, types, observed.samples, options)
     return form_integers(observed.graph, corrected.types, options, corrected.layers), corrected.types
 
@@ -132,7 +132,7 @@ def observed_before(
     return Observed(scale_channels(graph, statistics.factors), statistics, samples, ranges)
 
 
-def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOptions]:
+def settle_wide_tensors(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOptions]:
     """Choose the tensors and weights with 16 bits by the cost of rounding: `wide` of the options, bit widths of the graph.
 
     Without samples none are chosen. Repeated calls change nothing.
@@ -148,9 +148,9 @@ def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOp
     return observed, settled
 
 
-def choose(observed: Observed, options: QuantOptions) -> TensorTypes:
+def choose_observed_types(observed: Observed, options: QuantOptions) -> TensorTypes:
     """Step 3: choose a number type for every tensor."""
-    types = _types(*settle(observed, replace(options, wide_weights=False)))
+    types = _types(*settle_wide_tensors(observed, replace(options, wide_weights=False)))
     warn_about_coarse_concats(types.coarse)
     return types
 

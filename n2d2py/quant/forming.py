@@ -58,7 +58,9 @@ def peak(kind: NumType) -> int:
     return max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin)
 
 
-def formed(node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Rescale | None = None, bound: int = 0) -> QuantNode:
+def integer_layer(
+    node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Rescale | None = None, bound: int = 0
+) -> QuantNode:
     """Return the layer with an integer form."""
     return QuantNode(
         node.name,
@@ -74,20 +76,20 @@ def formed(node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Resca
     )
 
 
-def moved(node: Node, types: LayerTypes) -> QuantNode:
+def moved_layer(node: Node, types: LayerTypes) -> QuantNode:
     """Return the integer form of a layer that moves values."""
-    return formed(node, Moved(), activation_clamp(node, types.output))
+    return integer_layer(node, Moved(), activation_clamp(node, types.output))
 
 
-def rescaled(node: Node, types: LayerTypes, factors: np.ndarray, bound: int, form: Form | None = None) -> QuantNode:
+def rescaled_layer(node: Node, types: LayerTypes, factors: np.ndarray, bound: int, form: Form | None = None) -> QuantNode:
     """Return the integer form of a layer whose sums, at most `bound`, are multiplied by `factors`."""
     rescale = rescale_of(node, factors, bound, types.options)
-    return formed(node, form or Rescaled(), activation_clamp(node, types.output), rescale, bound)
+    return integer_layer(node, form or Rescaled(), activation_clamp(node, types.output), rescale, bound)
 
 
-def summed(node: Node, types: LayerTypes, scale: float, bound: int, form: Form) -> QuantNode:
+def summed_layer(node: Node, types: LayerTypes, scale: float, bound: int, form: Form) -> QuantNode:
     """Return the integer form of a layer with sums in units of `scale`, at most `bound`."""
-    return rescaled(node, types, np.array([scale / types.output.scale]), bound, form)
+    return rescaled_layer(node, types, np.array([scale / types.output.scale]), bound, form)
 
 
 def rescale_of(node: Node, factors: np.ndarray, bound: int, options: QuantOptions, weighted: bool = False) -> Rescale:
@@ -138,10 +140,10 @@ class Moving(Quantizer):
     """Quantizer of operators that move values without arithmetic."""
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        return moved(node, types)
+        return moved_layer(node, types)
 
 
-class MovingAnything(Moving):
+class MovingAnyIntegers(Moving):
     """Quantizer of operators that also move unscaled integers."""
 
     def plain(self, node: Node) -> bool:

@@ -79,7 +79,7 @@ def _with_integer_inputs(graph: Graph) -> Graph:
     of the type.
     """
     graph = graph.copy()
-    for name, port in zip(graph.fed, graph.fed_ports, strict=True):
+    for name, port in zip(graph.user_inputs, graph.user_input_ports, strict=True):
         if graph.kind(name) or name in graph.outputs or _is_rounded(graph, name):
             continue
         kind = _type_before_gain(graph, name) or (port.type if port.type is not None and port.type.bits == 8 else None)
@@ -121,7 +121,7 @@ def _type_before_gain(graph: Graph, name: str) -> NumType | None:
 
 def _with_float_layers(graph: Graph) -> tuple[Graph, set[str]]:
     """Return the graph with conversions around the layers that the file leaves in floating point, and their names."""
-    inputs = [name for name in graph.fed if not graph.kind(name) and graph.consumers(name)]
+    inputs = [name for name in graph.user_inputs if not graph.kind(name) and graph.consumers(name)]
     graph.float_inputs = frozenset(name for name in inputs if not _is_rounded(graph, name))
     chosen, real = set(), set(graph.float_inputs)
     for node in graph.nodes:

@@ -37,7 +37,7 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
     `inputs` holds the stored values (N, C, H, W) of each user input, in order. Samples of a network with states are consecutive
     calls, the first one after a reset; with given states, each sample is independent.
     """
-    names = graph.inputs if len(inputs) == len(graph.inputs) else graph.fed
+    names = graph.inputs if len(inputs) == len(graph.inputs) else graph.user_inputs
     given = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(names, inputs, strict=True)}
     if names == graph.inputs:
         return _simulate(graph, given, keep)
@@ -47,7 +47,7 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
 
 def reset_states(graph: QuantGraph) -> dict[str, np.ndarray]:
     """Return the stored states (1, ...) after a reset, by input: zeros."""
-    return {name: graph.type(name).quantize(np.zeros(graph.shape(name), np.float32)) for name in graph.kept}
+    return {name: graph.type(name).quantize(np.zeros(graph.shape(name), np.float32)) for name in graph.state_inputs}
 
 
 def _simulate(graph: QuantGraph, inputs: Mapping[str, np.ndarray], keep: bool) -> dict[str, np.ndarray]:

@@ -48,7 +48,7 @@ class FloatEngine:
         if not isinstance(batch, Mapping):
             batch = named_inputs(graph, batch)
         if graph.states and any(name not in batch for name in graph.inputs):
-            first = {name: np.zeros(graph.shape(name), self._dtype) for name in graph.kept}
+            first = {name: np.zeros(graph.shape(name), self._dtype) for name in graph.state_inputs}
             return each_call(graph, batch, first, self._once)
         return self._once(batch)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from n2d2py.graph import QuantGraph
-from n2d2py.passes.integer.pack_activations import few_bits
+from n2d2py.passes.integer.pack_activations import low_bit_tensors
 from n2d2py.report.svg import Svg
 from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
@@ -148,6 +148,6 @@ def packing_text(graph: QuantGraph) -> str:
             f"{one.bytes:,}",
             f"{one.packed_bytes:,}",
         ]
-        for one in few_bits(graph)
+        for one in low_bit_tensors(graph)
     ]
     return text_table(["tensor", "held as", "bits", "bytes", "packed"], rows, left=2)

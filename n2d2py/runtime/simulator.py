@@ -23,7 +23,10 @@ def ends(graph: Graph | QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[Tenso
             return graph.type(name)
         return plain_type(graph.kind(name)) if graph.kind(name) else FLOAT32
 
-    ports = (zip(graph.fed, graph.fed_ports, strict=True), zip(graph.results, graph.result_ports, strict=True))
+    ports = (
+        zip(graph.user_inputs, graph.user_input_ports, strict=True),
+        zip(graph.user_outputs, graph.user_output_ports, strict=True),
+    )
     inputs, outputs = (
         tuple(TensorInfo(name, tuple(graph.shape(name)), kind(name), port) for name, port in each) for each in ports
     )
@@ -45,7 +48,7 @@ class Simulator(Network):
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         values = self._simulate(inputs, keep=False)
-        return [values[name] for name in self.graph.results]
+        return [values[name] for name in self.graph.user_outputs]
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         values = self._simulate(inputs, keep=True)

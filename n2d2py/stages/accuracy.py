@@ -58,7 +58,7 @@ class CheckedOutputs:
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
         """Return the figure of the worst integer output; `unseen`: the samples were not used for calibration."""
-        return worst_output(self.real, self.restored(graph), unseen, self.observed.noise, graph.becoming)
+        return worst_output(self.real, self.restored(graph), unseen, self.observed.noise, graph.state_outputs)
 
     def restored(self, graph: QuantGraph) -> dict[str, np.ndarray]:
         """Return the integer outputs as real numbers."""
@@ -135,12 +135,14 @@ def _find_cause(
     for name, values in given.items():
         kind = graph.type(name)
         found = engine.run({**given, name: kind.dequantize(kind.quantize(values)).astype(values.dtype)})
-        alone = worst_output(real, {output: found[output]}, True, observed.noise, graph.becoming)
+        alone = worst_output(real, {output: found[output]}, True, observed.noise, graph.state_outputs)
         if alone is not None and alone.shortfall > 1:
             reader = next((node for node in real_graph.consumers(name) if not node.helper), None)
             return reader.name if reader else "", _shared_step(f"its input '{name}'", kind, values)
     kind, producer = graph.type(output), real_graph.producer(output)
-    alone = worst_output(real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise, graph.becoming)
+    alone = worst_output(
+        real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise, graph.state_outputs
+    )
     if alone is not None and alone.shortfall > 1 and producer is not None:
         return producer.name, _shared_step(f"its output '{output}'", kind, real[output])
     losses = layer_losses(real_graph, graph, batch[:_STIMULI], shifts, {output: figure.weights})
@@ -199,7 +201,7 @@ def _variants(graph: QuantGraph, way: Variant, layer: str) -> Iterator[Variant]:
     if chosen.input_bits:
         free = replace(calibration, float_inputs=True)
         yield replace(with_options("leave out -input-bits", input_bits=0), calibration=free)
-    if any(graph.type(name).bits == 8 for name in graph.fed):
+    if any(graph.type(name).bits == 8 for name in graph.user_inputs):
         yield with_options("-input-bits 16", input_bits=16)
     if any(graph.type(name).bits == 8 for name in graph.outputs):
         yield with_options("-output-bits 16", output_bits=16)

@@ -14,7 +14,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports import Prepared, StoredStimuli, Target, find_target, target_names
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.ini.params import Params
-from n2d2py.quant.calibration import Observed, choose, quantize_observed
+from n2d2py.quant.calibration import Observed, choose_observed_types, quantize_observed
 from n2d2py.quant.correct.layers import alternatives
 from n2d2py.quant.observe.judged import relative_errors
 from n2d2py.quant.options import QuantOptions
@@ -119,7 +119,7 @@ def _fit_memory(
 
 def _uncorrected(observed: Observed, options: QuantOptions) -> QuantGraph:
     """Return the network with its types, without corrections."""
-    return form_integers(observed.graph, choose(observed, options), options, {})
+    return form_integers(observed.graph, choose_observed_types(observed, options), options, {})
 
 
 def _with_widths(observed: Observed, widths: Mapping[str, int]) -> Observed:
@@ -136,7 +136,7 @@ class _Search:
             rest = [batch for place, batch in enumerate(observed.samples) if place % _HELD_OUT != _HELD_OUT - 1]
         self._observed = replace(observed, samples=rest)
         graph = observed.graph
-        self._types = choose(observed, options)
+        self._types = choose_observed_types(observed, options)
         widths = [bits for bits in _WIDTHS if bits <= options.bits]
         able = [node for node in graph.nodes if "weights" in node.params and graph.precision(node).weight_bits is None]
         able = [node for node in able if can_be_narrow(graph, node)]

@@ -20,7 +20,7 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.quant.observe.compare import Accumulator, LayerComparison
 from n2d2py.quant.observe.worst import StimulusComparison, WorstStimuli
-from n2d2py.quant.search.isolation import isolated
+from n2d2py.quant.search.isolation import run_isolated_layer
 from n2d2py.quant.search.sensitivity import LayerLoss, layer_losses
 from n2d2py.quant.simulator import quantize_inputs, reset_states, run_node, simulate
 from n2d2py.quant.statistics import batch_size
@@ -84,7 +84,7 @@ def compare_stage(
         real.update({name: stored[name] for name in quantized.packed})
         worst.add(x, labels, names, real, stored)
         alone = (
-            {node.output: isolated(quantized, node, real) for node in nodes if node.output not in held}
+            {node.output: run_isolated_layer(quantized, node, real) for node in nodes if node.output not in held}
             if quantized.bits > 0
             else {}
         )
@@ -125,7 +125,7 @@ def _values_to_compare(
     given = compiled.stored_layers(inputs) if compiled is not None else {}
     found = {name: values.reshape(stored[tensor].shape) for name, tensor in layers if (values := given.get(name)) is not None}
     if quantized.is_mixed and found:
-        inside = dict(zip(quantized.fed, inputs, strict=True))
+        inside = dict(zip(quantized.user_inputs, inputs, strict=True))
         results = {tensor: np.ma.getdata(found[name]) for name, tensor in layers if name in found}
         stored = _from_compiled(quantized, {**inside, **results, **_states_before(quantized, results)})
     return found, stored
@@ -153,7 +153,7 @@ def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> di
 
 def _states_before(quantized: QuantGraph, results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the states before each call from the results of all calls."""
-    outputs = quantized.becoming
+    outputs = quantized.state_outputs
     first = reset_states(quantized).items()
     return {
         name: np.concatenate([state, results[output][:-1].reshape(-1, *state.shape[1:])])
@@ -177,7 +177,7 @@ def _by_layer(
     for name in _left_real(quantized, layers, found):
         del found[name]
     found.update(_clipped_to_integers(quantized, found))
-    values = dict(zip(quantized.fed, inputs, strict=True))
+    values = dict(zip(quantized.user_inputs, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
         for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs]), strict=True):

@@ -70,12 +70,14 @@ def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> N
         return
     graph, source = network.graph, network.data.contract.source
     possible = "camera" if isinstance(source, FrameSource) else "microphone" if isinstance(source, AudioSource) else "sensor"
-    results = network.options.post or any(elements(graph.shape(name)) == channels(graph.shape(name)) for name in graph.results)
+    results = network.options.post or any(
+        elements(graph.shape(name)) == channels(graph.shape(name)) for name in graph.user_outputs
+    )
     able = [name for name in target_names() if find_target(name).has_apps]
     needs = {"camera": "-input-format and images", "microphone": "-audio and sounds"}
     problems = (
         (not target.has_apps, f"{target.name} contains no applications", f"use -export {' or '.join(able)}"),
-        (len(graph.fed) != 1, "the model has several inputs", "choose one by -inputs"),
+        (len(graph.user_inputs) != 1, "the model has several inputs", "choose one by -inputs"),
         (not results, "no output has one value for each class", "choose one by -outputs, or give -post"),
         (network.params["WeightsFile"], "the weights are in a separate file", "remove WeightsFile"),
         (

@@ -22,19 +22,19 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     Raises:
         N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an unknown input.
     """
-    for name, sizes in _shapes(options.input_shape, [one.name for one in model.fed]).items():
+    for name, sizes in _shapes(options.input_shape, [one.name for one in model.user_inputs]).items():
         model.set_sizes(name, sizes)
-    opened = [one.name for one in model.fed if one.is_open]
+    opened = [one.name for one in model.user_inputs if one.is_open]
     if not opened or options.data is None:
         return
     given = open_data(options.data)
-    if len(model.fed) == 1 and not given.is_folder:
+    if len(model.user_inputs) == 1 and not given.is_folder:
         sizes = read_arrays(given)[0].shape[1:]
         channels_last = opened[0] in nhwc_inputs(model.proto.graph)
         if len(sizes) == 3 and options.layout is not None and (options.layout == "nhwc") != channels_last:
             sizes = (*sizes[1:], sizes[0]) if channels_last else (sizes[2], *sizes[:2])
         _take(model, opened[0], sizes, given.name)
-    elif len(model.fed) > 1:
+    elif len(model.user_inputs) > 1:
         arrays = _arrays(given, opened)
         for name in opened:
             if name in arrays and arrays[name].ndim > 1:

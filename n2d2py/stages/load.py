@@ -186,9 +186,12 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
     if network.options.post is not None:
         parse_post(network.options.post).bind(*ends(graph), network.data.classes)
     elif post := recognized(*ends(graph), network.data.classes):
-        outputs = "', '".join(graph.results)
+        outputs = "', '".join(graph.user_outputs)
         log.notice(
-            "'%s' %s the form of detections: -post %s exports them", outputs, "have" if len(graph.results) > 1 else "has", post
+            "'%s' %s the form of detections: -post %s exports them",
+            outputs,
+            "have" if len(graph.user_outputs) > 1 else "has",
+            post,
         )
     return _in_calls(replace(network, graph=graph))
 
@@ -375,12 +378,12 @@ def _provide_data(
 
 def _sample_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
     """Return the shapes of samples by input."""
-    return {name: tuple(graph.shape(name)[1:]) for name in graph.fed}
+    return {name: tuple(graph.shape(name)[1:]) for name in graph.user_inputs}
 
 
 def _integer_inputs(graph: Graph) -> set[str]:
     """Return the integer inputs, such as ids."""
-    return {name for name in graph.fed if graph.kind(name)}
+    return {name for name in graph.user_inputs if graph.kind(name)}
 
 
 def _open_data(
@@ -462,7 +465,7 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
     size_inputs(model, options)
     restored = restore_dynamic(model, not options.run_time_scales)
     graph = import_onnx(model)
-    targets = [ScoreTarget(f"{name}.Target", name) for name in graph.results]
+    targets = [ScoreTarget(f"{name}.Target", name) for name in graph.user_outputs]
     metadata = read_metadata({entry.key: entry.value for entry in model.proto.metadata_props})
     files = [one for one in (path, encodings) if isinstance(one, Path)]
     data = _onnx_data(graph, options, metadata)
@@ -471,7 +474,7 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
 
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
     """Raise E410 if -class-names has another number of names than every output has values."""
-    outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.results}
+    outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.user_outputs}
     if any(one.boxes is not None for one in data.sets.values()):
         return
     if options.post is None and options.class_names is not None and len(data.classes) not in outputs.values():
@@ -482,9 +485,9 @@ def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
 
 def _declared_contract(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> InputContract:
     """Return the contract of a file without data, by its metadata and the type of its input."""
-    names, port = class_names(options, metadata), graph.fed_ports[0]
-    shape = tuple(graph.shape(graph.fed[0])[1:])
-    if len(graph.fed) > 1 or port.image_axes != (0, 1, 2):
+    names, port = class_names(options, metadata), graph.user_input_ports[0]
+    shape = tuple(graph.shape(graph.user_inputs[0])[1:])
+    if len(graph.user_inputs) > 1 or port.image_axes != (0, 1, 2):
         return InputContract(classes=names)
     how = preprocessing(options, shape, metadata, graph.name, bool(_integer_inputs(graph)), port.type, silent=True)
     known = how.from_metadata or how.declared is not None or how.by_formula or how.source is not None
@@ -493,15 +496,15 @@ def _declared_contract(graph: Graph, options: LoadOptions, metadata: OnnxMetadat
 
 def _onnx_data(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> DataSet:
     if options.read_data and options.data is not None:
-        ports = dict(zip(graph.fed, graph.fed_ports, strict=True))
+        ports = dict(zip(graph.user_inputs, graph.user_input_ports, strict=True))
         data = _open_data(options, _sample_shapes(graph), metadata, graph.name, _integer_inputs(graph), ports)
         _check_names(graph, options, data)
         return data
     contract = _declared_contract(graph, options, metadata)
     if options.synthetic is None or options.data is not None or is_quantized(graph):
         return DataSet({}, contract)
-    declared = {port.type.interval for port in graph.fed_ports if port.type is not None}
-    low, high = options.input_range or (declared.pop() if len(declared) == 1 and len(graph.fed) == 1 else (0.0, 1.0))
+    declared = {port.type.interval for port in graph.user_input_ports if port.type is not None}
+    low, high = options.input_range or (declared.pop() if len(declared) == 1 and len(graph.user_inputs) == 1 else (0.0, 1.0))
     if not options.read_data:
         return DataSet({}, contract, value_range=(low, high))
     noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))

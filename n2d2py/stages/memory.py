@@ -20,7 +20,7 @@ from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.sums import residual_sums
-from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
+from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds
 from n2d2py.stages.constants import ConstantNeeds, place_in_memories, tell_constants
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
 from n2d2py.stages.strips import naming_strips, planned_strips
@@ -121,7 +121,7 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: S
 def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:
     """Return the network, its problem and its plan, with fused residual sums if these need no more memory."""
     settings, problem = Settings.of(params), memory_problem(graph)
-    sums = residual_sums(problem, addable(graph)) if adds_residuals and params["FuseResidualAdd"] else []
+    sums = residual_sums(problem, fusable_pairs(graph)) if adds_residuals and params["FuseResidualAdd"] else []
     if not sums:
         return PlannedNetwork(graph, problem, plan_memory(problem, settings))
     other = fuse_residual_adds(graph, [(each.conv, each.sum) for each in sums])

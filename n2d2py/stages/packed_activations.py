@@ -11,7 +11,7 @@ from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import PlannedNetwork, memory_problem
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
+from n2d2py.passes.integer.pack_activations import low_bit_tensors, pack_activations, packable_tensors
 
 _ROUNDS = 2
 """Number of retries of the tensors that leave their segments."""
@@ -31,7 +31,7 @@ def planned_packed(
     tensor takes more time. `smallest`: the planning with as little memory as can be, instead of a budget.
     """
     fits = plan is not None and budget > 0 and plan.arena_bytes <= budget
-    names = [] if fits else packable(graph)
+    names = [] if fits else packable_tensors(graph)
     if not names:
         return None
     search = _Search(graph, smallest if budget > 0 else planning)
@@ -102,7 +102,7 @@ class _Search:
 
 def tell_packing(graph: QuantGraph, params: Params) -> None:
     """Says which tensors of a planned network are packed; warns W109 where PackActivations asks for it and none is."""
-    found = few_bits(graph)
+    found = low_bit_tensors(graph)
     packed, able = [one for one in found if one.packed], [one for one in found if not one.refused]
     if packed:
         text = "packed activations: %d of %d tensors of at most 4 bits; packing the others would not reduce the arena"

@@ -41,7 +41,7 @@ def pipeline_data(
     if not samples:
         return None
     contract = network.data.contract
-    bytes_of_input = sum(int(np.prod(graph.shape(name)[1:])) * graph.type(name).bits // 8 for name in graph.fed)
+    bytes_of_input = sum(int(np.prod(graph.shape(name)[1:])) * graph.type(name).bits // 8 for name in graph.user_inputs)
     facts = [] if words is None else [bytes_fact("working memory", words), _cost(built.conversion)]
     stages = [PipelineStage(*one) for one in _input_stages(contract, facts)]
     arena = [bytes_fact("arena", plan.arena_bytes)] if plan is not None else []

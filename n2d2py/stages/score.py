@@ -150,7 +150,7 @@ def _detection_scores(
         if quantized is not None:
             values.append(simulate(quantized, quantize_inputs(quantized, [batch[0]])))
         return [
-            found_boxes(detector, [each[name] for name in graph.results])
+            found_boxes(detector, [each[name] for name in graph.user_outputs])
             for detector, each in zip(detectors, values, strict=True)
         ]
 
@@ -181,7 +181,7 @@ def compiled_scores(
     """
     outputs = project.outputs(graph, stored.count)
     simulated = simulate_all(graph, stored.inputs, batch_size(network.graph))
-    for name in graph.results:
+    for name in graph.user_outputs:
         if project.slack:
             _check_direction(project.label, name, graph, simulated[name], outputs[name])
             continue
@@ -195,10 +195,10 @@ def compiled_scores(
             )
     stimuli, positions = tested
     if (detector := detector_of(network, graph)) is not None and stimuli.boxes is not None:
-        found = found_boxes(detector, [outputs[name] for name in graph.results])
+        found = found_boxes(detector, [outputs[name] for name in graph.user_outputs])
         scores.add(project.label, detection_score(detector.names, found, stimuli.take(positions), positions))
         return
-    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.fed, stored.inputs, strict=True)]
+    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.user_inputs, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     for target, labels in zip(network.targets, stored.labels, strict=True):
         scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))

@@ -50,7 +50,7 @@ def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray
     """
     if not isinstance(chosen, (int, np.integer)):
         wanted, given = stimulus_shape(graph), np.asarray(chosen, np.float32)
-        port = graph.fed_ports[0] if len(graph.fed) == 1 else plain_port((1, *wanted))
+        port = graph.user_input_ports[0] if len(graph.user_inputs) == 1 else plain_port((1, *wanted))
         samples = port.samples(given[None] if given.shape == port.sample else given, (1, *wanted))
         if samples is None or len(samples) != 1:
             shape = "x".join(map(str, port.sample))

@@ -200,7 +200,9 @@ class Examined:
             raise PeerRefuses(f"the peer refuses the file: {str(error)[:100]}") from error
         _ALIVE.append(self.peer)
         infos, graph, peer = self.model.info.inputs, self.model.graph, self.peer
-        self.states = {k: peer.outputs.index(o) for k, o in zip(graph.kept, graph.becoming, strict=True) if o in peer.outputs}
+        self.states = {
+            k: peer.outputs.index(o) for k, o in zip(graph.state_inputs, graph.state_outputs, strict=True) if o in peer.outputs
+        }
         self.is_stream = graph.states > 0
         fed = [name for name in peer.names if name not in self.states]
         named = {info.name: info for info in infos}

@@ -19,7 +19,7 @@ from n2d2py.memory.buffers import dense
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.manager import PlaneLayout
-from n2d2py.memory.overlap import reach
+from n2d2py.memory.overlap import safe_distances
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep
 from n2d2py.memory.problem import OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
@@ -134,7 +134,7 @@ def test_distances_are_safe_and_tight():
         problem = one_op(rng)
         op, x = problem.ops[0], problem.tensors["input"]
         y = problem.tensors[op.output]
-        found = reach(op, x, dense(x), 0, y, dense(y), 0)
+        found = safe_distances(op, x, dense(x), 0, y, dense(y), 0)
         unit = max(x.element_bytes, y.element_bytes)
         for backwards in (False, True):
             distance = -(-found.backward // unit) * unit if backwards else found.ahead // unit * unit
@@ -281,7 +281,9 @@ def test_pointwise_operators(seed):
         PlaneLayout(part + t.pixel_bytes, stride, width, height, size)
         for t, part, stride, size in zip(tensors, parts, strides, sizes, strict=True)
     ]
-    found = reach(OpSpec("a", Pointwise(), ("x",), "y"), tensors[0], forms[0], parts[0], tensors[1], forms[1], parts[1])
+    found = safe_distances(
+        OpSpec("a", Pointwise(), ("x",), "y"), tensors[0], forms[0], parts[0], tensors[1], forms[1], parts[1]
+    )
     source, output = (list(itertools.chain(*places(t, s, p))) for t, s, p in zip(tensors, strides, parts, strict=True))
     whole = [form.bytes for form in forms]
 
@@ -315,7 +317,7 @@ def test_windows(seed):
     op = problem.ops[0]
     x, y = problem.tensors["input"], problem.tensors[op.output]
     forms = [PlaneLayout(t.pixel_bytes, t.pixel_bytes, t.width, t.height, 1) for t in (x, y)]
-    found = reach(op, x, forms[0], 0, y, forms[1], 0)
+    found = safe_distances(op, x, forms[0], 0, y, forms[1], 0)
     reads = op.reads(x, y.height)
     lines = [range(n * forms[0].line, (n + 1) * forms[0].line) for n in range(x.height)]
     stores = [range(n * forms[1].line, (n + 1) * forms[1].line) for n in range(y.height)]

@@ -21,7 +21,7 @@ from n2d2py.memory.format import graph_json, map_json, read_graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import MEMORY_PARAMETERS
 from n2d2py.memory.strategies import PLANNERS, plan_memory
-from n2d2py.passes.integer.pack_activations import pack_activations, packable
+from n2d2py.passes.integer.pack_activations import pack_activations, packable_tensors
 from n2d2py.runtime.graph_file import GRAPH_FILE
 from n2d2py.runtime.graph_file import read_graph as read_network
 from n2d2py.stages.memory import plan_stage, planned
@@ -72,7 +72,7 @@ def test_it_is_never_larger(network, strategy):
 def test_only_what_the_arena_needs_is_packed(network):
     found = planned(network, _params(PackActivations=True))
     chosen = list(found.graph.packed.values())
-    assert 0 < len(chosen) < len(packable(network)) and "wide" in chosen
+    assert 0 < len(chosen) < len(packable_tensors(network)) and "wide" in chosen
     for name in chosen:
         fewer = planned(pack_activations(network, [each for each in chosen if each != name]), _params())
         assert fewer.plan.arena_bytes > found.plan.arena_bytes, name
@@ -88,7 +88,7 @@ def test_a_budget_that_bytes_fit_packs_nothing(network):
 
 @pytest.mark.parametrize("mode", few_fast(["Small", "Speed", "Balanced", "Minimum"]))
 def test_packed_plans_are_proved_and_lose_no_byte(network, mode):
-    problem = memory_problem(pack_activations(network, packable(network)))
+    problem = memory_problem(pack_activations(network, packable_tensors(network)))
     again = read_graph(json.loads(json.dumps(graph_json(problem))))
     kinds = [(type(op.access), getattr(op.access, "unpacks", None)) for op in problem.ops]
     assert [(type(op.access), getattr(op.access, "unpacks", None)) for op in again.ops] == kinds
@@ -100,7 +100,7 @@ def test_packed_plans_are_proved_and_lose_no_byte(network, mode):
 
 
 def test_the_checker_finds_a_ring_of_unpacked_lines_that_is_too_short(network):
-    problem = memory_problem(pack_activations(network, packable(network)))
+    problem = memory_problem(pack_activations(network, packable_tensors(network)))
     graph, found = graph_json(problem), map_json(plan_memory(problem, mode="Balanced"))
     assert check_map(graph, found) == []
     ring = next(plane for name, plane in found["tensors"].items() if ".for." in name and plane.get("ring_rows", 0) > 1)
@@ -160,7 +160,7 @@ def test_compiled(mode, packed, tmp_path):
 
 def _write(folder, mode: str):
     """The export of a network all of whose tensors of few bits are packed, with its graph."""
-    graph = pack_activations(few(), packable(few()))
+    graph = pack_activations(few(), packable_tensors(few()))
     problem = memory_problem(graph)
     plan = plan_memory(problem, mode=mode)
     assert check_plan(problem, plan) == []

@@ -168,7 +168,9 @@ def apart(packing: Packing, i: int, at: int, j: int, other: int) -> bool:
 
 def ways(pair: Pair, distance: int) -> set[bool]:
     """The directions of the operator in which its output may lie so far above its input."""
-    return ({False} if distance <= pair.reach.ahead else set()) | ({True} if distance >= pair.reach.backward else set())
+    return ({False} if distance <= pair.safe_distances.ahead else set()) | (
+        {True} if distance >= pair.safe_distances.backward else set()
+    )
 
 
 class Exhaustive:

@@ -39,10 +39,10 @@ def written(tmp_path, name):
 def test_floats_are_those_of_onnx_runtime_call_by_call(tmp_path, name):
     path, x = written(tmp_path, name), stimuli(name)
     graph, pairs = imported(path)
-    assert graph.states == len(pairs) and len(graph.fed) == 1 == len(graph.results)
+    assert graph.states == len(pairs) and len(graph.user_inputs) == 1 == len(graph.user_outputs)
     expected = call_by_call(path, x, pairs)
     for dtype in (np.float32, np.float64):
-        found = FloatEngine(graph, dtype=dtype).run(x)[graph.results[0]].reshape(len(x), -1)
+        found = FloatEngine(graph, dtype=dtype).run(x)[graph.user_outputs[0]].reshape(len(x), -1)
         np.testing.assert_allclose(found, expected.reshape(found.shape), atol=2e-6)
 
 

@@ -182,11 +182,11 @@ def test_choosing_integers_grows_with_the_layers():
 
 def test_the_index_follows_every_rewrite():
     graph = chain(3)
-    assert [node.name for node in graph.consumers("c1")] == ["n1"] and graph.maker("c1").name == "c1"
+    assert [node.name for node in graph.consumers("c1")] == ["n1"] and graph.required_producer("c1").name == "c1"
     graph.bypass(graph.node("n1"))
     assert [node.name for node in graph.consumers("c1")] == ["r1"] and graph.producer("n1") is None
     graph.absorb(graph.node("c1"), graph.node("r1"))
-    assert graph.maker("r1").name == "c1" and graph.producer("c1") is None
+    assert graph.required_producer("r1").name == "c1" and graph.producer("c1") is None
     first = graph.add(Node("first", Identity(), ["i0"], ["first"]), at=graph.nodes.index(graph.node("c1")))
     last = graph.add(Node("last", Identity(), ["i0"], ["last"]))
     assert graph.consumers("i0") == [first, graph.node("c1"), last] and last in graph

@@ -19,7 +19,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels, packed_bits
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.view import MemoryView
-from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
+from n2d2py.passes.integer.pack_activations import low_bit_tensors, pack_activations, packable_tensors
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
 
@@ -54,7 +54,7 @@ def test_every_reader_has_what_it_reads_unpacked():
 
 def test_every_integer_is_the_same(tmp_path):
     graph = few()
-    packed = pack_activations(graph, packable(graph))
+    packed = pack_activations(graph, packable_tensors(graph))
     inputs = random_inputs(graph, 5)
     expected, found = (simulate(each, inputs, keep=True) for each in (graph, packed))
     for name, values in expected.items():
@@ -69,16 +69,21 @@ def test_every_integer_is_the_same(tmp_path):
 
 
 def test_what_stays_bytes_and_why():
-    found = {one.name: one for one in few_bits(few())}
-    assert list(found) == ["stem", "deep", "flat", "add", "mean"] and packable(few()) == ["stem", "deep", "flat", "mean"]
+    found = {one.name: one for one in low_bit_tensors(few())}
+    assert list(found) == ["stem", "deep", "flat", "add", "mean"] and packable_tensors(few()) == [
+        "stem",
+        "deep",
+        "flat",
+        "mean",
+    ]
     assert (found["deep"].bits, found["deep"].bytes, found["deep"].packed_bytes) == (2, 6 * 63, 2 * 63)
     assert found["add"].refused == "it is an output, which the caller reads"
-    (one,) = few_bits(narrowed(chain(True), {"conv/1": (0, 15)}))
+    (one,) = low_bit_tensors(narrowed(chain(True), {"conv/1": (0, 15)}))
     assert not one.refused
     graph = few()
     graph.tensors["env"] = replace(graph.tensors["env"], type=NumType(8, False, least=0, most=15))
-    assert few_bits(graph)[0].refused == "it is an input, which the caller fills"
-    states = {one.name: one.packed for one in few_bits(pack_activations(few(), ["flat"]))}
+    assert low_bit_tensors(graph)[0].refused == "it is an input, which the caller fills"
+    states = {one.name: one.packed for one in low_bit_tensors(pack_activations(few(), ["flat"]))}
     assert states == {"stem": False, "deep": False, "flat": True, "add": False, "mean": False}
 
 
@@ -124,9 +129,9 @@ def behind(outputs: int, op=None, *, read: bool = True):
     ],
 )
 def test_what_a_tensor_is_packed_for(graph, refused, size):
-    (one,) = [each for each in few_bits(graph) if each.name == "c"]
+    (one,) = [each for each in low_bit_tensors(graph) if each.name == "c"]
     assert (one.refused, one.packed_bytes, one.bytes) == (refused, size, 48 * graph.shape("c")[1])
-    assert packable(graph) == ([] if refused else ["c"])
+    assert packable_tensors(graph) == ([] if refused else ["c"])
 
 
 def test_the_operators_that_pack_and_unpack():

@@ -20,7 +20,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.fuse import fuse
-from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
+from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
 
@@ -58,11 +58,11 @@ def test_every_integer_is_the_same(networks, tmp_path):
 
 def test_only_dense_convolutions_and_sums_of_integers_become_one(networks):
     graph, fused = networks
-    fits = addable(graph)
+    fits = fusable_pairs(graph)
     assert fits("flat", "add") and fits("stem", "add")
     assert not fits("deep", "add") and not fits("flat", "flat") and not fits("add", "add")
-    assert not addable(residual(False))("flat", "add")
-    assert not addable(fused)("flat", "mean"), "a layer does one sum"
+    assert not fusable_pairs(residual(False))("flat", "add")
+    assert not fusable_pairs(fused)("flat", "mean"), "a layer does one sum"
 
 
 def with_sum(graph: QuantGraph, **changes) -> QuantGraph:
@@ -100,7 +100,7 @@ def aligned(first: int, second: int, offset: int = 0) -> Aligned:
     ],
 )
 def test_a_sum_fits_32_bits_and_has_one_factor(networks, changes, fits):
-    assert addable(with_sum(networks[0], **changes))("flat", "add") is fits
+    assert fusable_pairs(with_sum(networks[0], **changes))("flat", "add") is fits
 
 
 def test_zero_points_count_in_the_offset(networks):
@@ -109,7 +109,7 @@ def test_zero_points_count_in_the_offset(networks):
     shifted = {name: replace(graph.tensors[name], type=NumType(8, False, zero_point=7)) for name in ("stem", "flat")}
     for offset, fits in ((56 - 2**31, False), (57 - 2**31, True), (2**31 + 55, True), (2**31 + 56, False)):
         changed = replace(with_sum(graph, form=aligned(3, 5, offset)), tensors={**graph.tensors, **shifted})
-        assert addable(changed)("flat", "add") is fits, offset
+        assert fusable_pairs(changed)("flat", "add") is fits, offset
 
 
 def test_the_constants_of_the_sum(networks):

@@ -10,7 +10,7 @@ from support.programs import needs
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.isa import condition, having, instruction_sets
+from n2d2py.exports.cpp.isa import condition, instruction_sets, sets_with
 from n2d2py.plugin.load import isolated, load_plugin
 
 ROW = """from n2d2py.plugin import InstructionSet, plugin_header, register_instruction_set
@@ -130,9 +130,12 @@ def export(folder, *options: str) -> int:
 def test_a_plug_in_s_row_is_the_first_of_the_table(tmp_path):
     with isolated():
         load_plugin(plugin(tmp_path))
-        assert instruction_sets()[0].name == "toy" and having("convolution")[0] == "toy"
-        assert condition(having("convolution")) == "N2D2_PANELS || N2D2_TOY" and condition(having("depthwise")) == "N2D2_PANELS"
-    assert "toy" not in having("convolution")
+        assert instruction_sets()[0].name == "toy" and sets_with("convolution")[0] == "toy"
+        assert (
+            condition(sets_with("convolution")) == "N2D2_PANELS || N2D2_TOY"
+            and condition(sets_with("depthwise")) == "N2D2_PANELS"
+        )
+    assert "toy" not in sets_with("convolution")
 
 
 @pytest.mark.parametrize(

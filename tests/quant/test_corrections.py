@@ -20,7 +20,7 @@ from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
 from n2d2py.quant.forming import activation_clamp
 from n2d2py.quant.observe import covariance, layerwise, moments
-from n2d2py.quant.observe.covariance import DenseCovariance, shrunk
+from n2d2py.quant.observe.covariance import DenseCovariance, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments, observe, products
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -158,7 +158,7 @@ def test_few_samples_give_the_integers_of_all_products(groups, count, inputs):
     columns[:, :, 1::7] = columns[:, :, ::7][:, :, : columns[:, :, 1::7].shape[2]]  # equal variances keep their order
     target = generator.normal(size=(groups, 9, inputs)) * 40
     square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
-    few, dense = shrunk(Moments(count, columns=columns)), shrunk(Moments(count, square))
+    few, dense = shrunk_covariance(Moments(count, columns=columns)), shrunk_covariance(Moments(count, square))
     assert type(few) is not type(dense)
     np.testing.assert_allclose(few.matrix(), dense.matrix(), rtol=1e-12)
     assert np.array_equal(few.diagonal, dense.diagonal)

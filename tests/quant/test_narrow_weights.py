@@ -26,7 +26,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.observe.covariance import DenseCovariance, shrunk
+from n2d2py.quant.observe.covariance import DenseCovariance, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.bits import WidthChoice, front
@@ -87,7 +87,7 @@ def test_ranges_are_those_of_weights_rounded_together(bits, groups, size):
     levels = 2 ** (bits - 1) - 1
     moments = _moments(groups, size)
     rows = np.random.default_rng(bits).standard_t(4, (12, size)) * np.geomspace(0.01, 3, 12)[:, None]
-    largest, covariance = np.abs(rows).max(axis=1), shrunk(moments)
+    largest, covariance = np.abs(rows).max(axis=1), shrunk_covariance(moments)
     shaped = rows.reshape(groups, -1, size)
 
     def cost(magnitudes: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip, Logistic
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.search.isolation import Tail, isolated
+from n2d2py.quant.search.isolation import Tail, run_isolated_layer
 from n2d2py.quant.search.mixed import _Sums, rounding_costs, wide_tensors
 from n2d2py.quant.search.sensitivity import LayerLoss, layer_losses
 from n2d2py.quant.statistics import collect
@@ -49,7 +49,7 @@ def test_an_isolated_layer_has_only_its_own_error():
     graph, typed, _ = quantized(network())
     real = FloatEngine(graph, taps=list(graph.tensors)).run(data(4))
     layer = next(node for node in typed.nodes if node.name == "c")
-    error = np.abs(typed.type("c").dequantize(isolated(typed, layer, real)) - real["c"])
+    error = np.abs(typed.type("c").dequantize(run_isolated_layer(typed, layer, real)) - real["c"])
     assert 0 < error.mean() < 3 * typed.type("c").scale
 
 

@@ -13,7 +13,7 @@ from n2d2py.arithmetic import PLACE_LIMIT, RESCALING_MODES, NumType, largest_pla
 from n2d2py.graph import Node, Precision
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.quant.calibration import choose, observe, prepare, quantize_observed, settle
+from n2d2py.quant.calibration import choose_observed_types, observe, prepare, quantize_observed, settle_wide_tensors
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.mixed import Roundings
@@ -261,7 +261,7 @@ def test_layers_that_gain_most_for_their_weights_come_first():
 
 def test_coarse_weights_cost_more_than_those_beside_them():
     found = observed()
-    types = choose(found, replace(BEST, mixed=False))
+    types = choose_observed_types(found, replace(BEST, mixed=False))
     costs = weight_costs(found.graph, types, found.samples, data(8, 3), BEST)
     assert set(costs) == {"a", "b", "c"} and min(costs.values()) >= 0
     assert costs["b"] > costs["c"]  # a feeds both outputs
@@ -271,9 +271,9 @@ def test_coarse_weights_cost_more_than_those_beside_them():
 
 def test_best_widens_weights_where_these_are_what_is_left():
     plain = observed()
-    found, options = settle(plain, BEST)
+    found, options = settle_wide_tensors(plain, BEST)
     assert widths(found)["b"] == 16 and not options.mixed and not options.wide_weights and options.wide
-    assert settle(found, options) == (found, options)
+    assert settle_wide_tensors(found, options) == (found, options)
     graph, _ = quantize_observed(plain, BEST)
     assert graph.nodes[1].params["weights"].dtype == np.int16
     bytes_only, _ = quantize_observed(plain, replace(BEST, wide_weights=False))
@@ -281,13 +281,13 @@ def test_best_widens_weights_where_these_are_what_is_left():
 
 
 def test_what_a_section_says_stays():
-    found, _ = settle(observed({"b": Precision(weight_bits=8)}), BEST)
+    found, _ = settle_wide_tensors(observed({"b": Precision(weight_bits=8)}), BEST)
     assert widths(found)["b"] == 8
 
 
 def test_without_samples_or_mixed_precision_no_weights_are_widened():
     for found, options in ((replace(observed(), samples=[]), BEST), (observed(), replace(BEST, mixed=False))):
-        same, plain = settle(found, options)
+        same, plain = settle_wide_tensors(found, options)
         assert same == found and widths(found) == dict.fromkeys("abc") and not plain.mixed and not plain.wide
 
 

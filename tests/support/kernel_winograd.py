@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, having
+from n2d2py.exports.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, sets_with
 from n2d2py.exports.cpp.layer import layer_code
 
-SETS = having(WINOGRAD)
+SETS = sets_with(WINOGRAD)
 """The instruction sets that have the form; those of FOURS have it in tiles of four by four only."""
 
-FORCED = dict.fromkeys((*having(FOURS), *SETS), True)
+FORCED = dict.fromkeys((*sets_with(FOURS), *SETS), True)
 
 
 def forced(*layer) -> LayerCode:
@@ -18,7 +18,7 @@ def forced(*layer) -> LayerCode:
     code = layer_code(*layer).choosing(FORCED)
     form = code.winograd
     assert form is not None, code.reason
-    assert form.sets == (SETS if form.tile == 2 else having(WEIGHTS_ON_STACK) if form.on_stack else tuple(FORCED))
+    assert form.sets == (SETS if form.tile == 2 else sets_with(WEIGHTS_ON_STACK) if form.on_stack else tuple(FORCED))
     return code
 
 

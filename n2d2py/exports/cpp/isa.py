@@ -486,7 +486,7 @@ def instruction_sets() -> tuple[InstructionSet, ...]:
     return (*reversed(MORE_SETS.values()), *_TABLE)
 
 
-def having(kernel: str, signed: bool = False) -> tuple[str, ...]:
+def sets_with(kernel: str, signed: bool = False) -> tuple[str, ...]:
     """Return the names of the sets with a kernel, best first; with `signed`, those that multiply signed bytes."""
     return tuple(one.name for one in instruction_sets() if kernel in (one.signed if signed else one.has))
 
@@ -501,7 +501,7 @@ def dispatched() -> list[InstructionSet]:
     return [PORTABLE, *(one for one in reversed(instruction_sets()) if one.present)]
 
 
-def exactly(row: InstructionSet) -> str:
+def exact_condition(row: InstructionSet) -> str:
     """Return the preprocessor condition of a set without the sets that extend it."""
     others = [one.macro for one in instruction_sets() if one.extends == row.name]
     return f"({' && '.join([row.macro, *(f'!{macro}' for macro in others)])})" if others else row.macro
@@ -533,7 +533,9 @@ def condition(names: Iterable[str]) -> str:
     whole = {one.name: extending(one) for one in rows if one.name in wanted and extending(one) <= wanted}
     covered = {name for more in whole.values() for name in more}
     parts += [
-        one.macro if one.name in whole else exactly(one) for one in rows if one.name in wanted and one.name not in covered
+        one.macro if one.name in whole else exact_condition(one)
+        for one in rows
+        if one.name in wanted and one.name not in covered
     ]
     return " || ".join(parts)
 

@@ -137,8 +137,8 @@ class Layer:
         inputs, output = tuple(graph.type(name) for name in node.inputs), graph.type(node.output)
         place, run = plan.planes[node.output], plan.op(node.name)
         sources = tuple(plan.planes[name] for name in node.inputs)
-        apart = [one for name, one in zip(node.inputs, sources, strict=True) if name != run.aliases]
-        over = tuple(one for one in apart if _overlap(one, place))
+        requiring_whole_input = [one for name, one in zip(node.inputs, sources, strict=True) if name != run.aliases]
+        over = tuple(one for one in requiring_whole_input if _overlap(one, place))
         if not (graph.is_integer(node) or node.op.mixes_types or all(kind.is_float for kind in [*inputs, output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
         return Layer(
@@ -253,7 +253,7 @@ class Layer:
         """Return the layer as element-wise: rows need no order if each is stored over its own operands."""
         return replace(self, serial=False, backwards=False) if all(same_place(one, self.place) for one in self.over) else self
 
-    def apart(self) -> Layer:
+    def requiring_whole_input(self) -> Layer:
         """Return the layer as one that needs its whole input.
 
         Raises:

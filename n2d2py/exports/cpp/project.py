@@ -89,7 +89,7 @@ class Project(ProjectView):
             self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
 
     def _write_stimuli(self, folder: Path) -> None:
-        stems = [sanitise(name) for name in self.graph.fed]
+        stems = [sanitise(name) for name in self.graph.user_inputs]
         write_stimuli(self.request.stimuli, self.graph, stems, folder)
 
     def _files(self) -> list[tuple[str, str]]:

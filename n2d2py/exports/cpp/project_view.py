@@ -188,7 +188,7 @@ class ProjectView:
         source, pixels = self.contract.source, self.contract.pixels
         if source is None:
             return None
-        (name,) = self.graph.fed
+        (name,) = self.graph.user_inputs
         shape, kind = stimulus_shape(self.graph), self.graph.type(name)
         if isinstance(source, AudioSource):
             return audio_view(source, shape, kind)
@@ -259,12 +259,12 @@ class ProjectView:
     @cached_property
     def inputs(self) -> list[PortView]:
         """The network's inputs but for its states."""
-        return self._ports("input", self.graph.fed)
+        return self._ports("input", self.graph.user_inputs)
 
     @cached_property
     def outputs(self) -> list[PortView]:
         """The network's outputs but for its states."""
-        return self._ports("output", self.graph.results)
+        return self._ports("output", self.graph.user_outputs)
 
     @cached_property
     def states(self) -> list[StateView]:

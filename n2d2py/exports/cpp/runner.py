@@ -66,7 +66,7 @@ class CompiledExport(BuiltCopy):
                 graph.type(name).dtype.newbyteorder("<"),
                 (height(graph.shape(name)), width(graph.shape(name)), channels(graph.shape(name))),
             )
-            for i, name in enumerate(graph.results)
+            for i, name in enumerate(graph.user_outputs)
         ]
         rows = np.fromfile(file, np.dtype(fields))
         if len(rows) != count:
@@ -74,7 +74,7 @@ class CompiledExport(BuiltCopy):
             raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
         return {
             name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
-            for i, name in enumerate(graph.results)
+            for i, name in enumerate(graph.user_outputs)
         }
 
     def sizes(self) -> dict[str, int]:

@@ -38,7 +38,7 @@ class StateView:
 def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -> list[StateView]:
     """The states after an arena of that many bytes of tensors."""
     views, at = [], arena_bytes
-    ends = zip(graph.kept, graph.becoming, strict=True)
+    ends = zip(graph.state_inputs, graph.state_outputs, strict=True)
     for index, (name, output) in enumerate(ends):
         kind, count = graph.type(name), elements(graph.shape(name))
         at = -(-at // _ALIGNMENT) * _ALIGNMENT
@@ -64,6 +64,6 @@ def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -
 def bytes_with_states(graph: QuantGraph, arena_bytes: int) -> int:
     """The bytes of an arena with the states after its tensors."""
     at = arena_bytes
-    for name in graph.kept:
+    for name in graph.state_inputs:
         at = -(-at // _ALIGNMENT) * _ALIGNMENT + elements(graph.shape(name)) * graph.type(name).bytes
     return at

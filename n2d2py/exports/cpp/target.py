@@ -168,8 +168,8 @@ class CppTarget(Target[Project]):
         return {
             "namespace": namespace_of(prepared.request),
             "ports": {
-                "inputs": [port.fields() for port in graph.fed_ports],
-                "outputs": [port.fields() for port in graph.result_ports],
+                "inputs": [port.fields() for port in graph.user_input_ports],
+                "outputs": [port.fields() for port in graph.user_output_ports],
             },
             **({"packed_weights": packed} if packed else {}),
             **({"packed_activations": held} if held else {}),

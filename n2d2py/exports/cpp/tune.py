@@ -21,7 +21,7 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_error, need_make, run_make
-from n2d2py.exports.cpp.isa import exactly, instruction_sets
+from n2d2py.exports.cpp.isa import exact_condition, instruction_sets
 from n2d2py.files import write_text
 
 TUNED_FILE = "statistics/tuned.ini"
@@ -132,7 +132,7 @@ def tile_constants(written: str) -> dict[str, str]:
     Raises:
         ValueError: with what is wrong.
     """
-    macros = {row.name: exactly(row) for row in instruction_sets()}
+    macros = {row.name: exact_condition(row) for row in instruction_sets()}
     tiles: dict[str, tuple[int, ...]] = {}
     for part in written.split():
         found = _TILE.fullmatch(part) or _FORM.fullmatch(part)

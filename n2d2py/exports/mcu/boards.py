@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, sets_with
 
 
 @dataclass(frozen=True)
@@ -211,4 +211,4 @@ def board(name: str) -> Board:
 
 def transforming_cores() -> tuple[Core, ...]:
     """Those that have kernels by Winograd."""
-    return tuple(one for one in CORES if one.isa in having(CHANNEL_PAIRS))
+    return tuple(one for one in CORES if one.isa in sets_with(CHANNEL_PAIRS))

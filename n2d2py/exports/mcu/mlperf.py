@@ -84,7 +84,9 @@ def benchmark_view(request: ExportRequest) -> BenchmarkView | None:
     pixels = request.contract.pixels if count == 3 else None
     pixels = pixels or PixelMap((found.factor,) * count, (found.offset,) * count, tuple(range(count)))
     elements_of_bytes = np.arange(256, dtype=np.uint8).view(found.sample).astype(int)
-    return BenchmarkView(found, byte_tables(pixels, elements_of_bytes, request.graph.type(request.graph.fed[0])), pixels.order)
+    return BenchmarkView(
+        found, byte_tables(pixels, elements_of_bytes, request.graph.type(request.graph.user_inputs[0])), pixels.order
+    )
 
 
 def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
@@ -92,8 +94,8 @@ def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
     found, graph = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none")), request.graph
     if found is None:
         return None
-    given = [graph.shape(name) for name in graph.fed]
-    made = [elements(graph.shape(name)) for name in graph.results]
+    given = [graph.shape(name) for name in graph.user_inputs]
+    made = [elements(graph.shape(name)) for name in graph.user_outputs]
     if [_planes(shape) for shape in given] == [_planes((1, *found.shape))] and made == [found.outputs] and not graph.states:
         return None
     inputs, outputs = " and ".join(map(_text, given)), " and ".join(map(str, made))
@@ -108,7 +110,7 @@ def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
 def warn_of_negative_results(request: ExportRequest) -> None:
     """W706 where outputs can be negative: MLCommons' runner divides the results of a sample by their sum."""
     found = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
-    kind = request.graph.type(request.graph.results[0])
+    kind = request.graph.type(request.graph.user_outputs[0])
     if found is not None and not found.reconstructs and kind.qmin < kind.zero_point:
         what = "results can be negative, which the score of MLCommons' runner does not expect: it divides them by their sum"
         log.warning("W706", f"MLPerfTiny={found.name}: {what}", remedy="end the model with Softmax")

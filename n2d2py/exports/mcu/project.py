@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.forms.channel_pairs import ChannelPairs
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, sets_with
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, Core, board, core, transforming_cores
@@ -113,7 +113,7 @@ class McuProject(Project):
     @property
     def transformed_bytes(self) -> int:
         """Bytes of the constants that a core with kernels by Winograd links."""
-        sets, size = set(having(CHANNEL_PAIRS)), 0
+        sets, size = set(sets_with(CHANNEL_PAIRS)), 0
         for array in (array for layer in self.layers if layer.code for array in layer.code.own_constants):
             form = next((form.values for form in array.forms if sets & set(form.sets)), array.values)
             size += form.nbytes
@@ -259,7 +259,7 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
     """The first `count` stimuli; random integers of the whole range for those that there are not."""
     graph, random = request.graph, np.random.default_rng(_SEED)
     found = []
-    for index, name in enumerate(graph.fed):
+    for index, name in enumerate(graph.user_inputs):
         kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
         drawn = random.integers(kind.qmin, kind.qmax, (count, *shape), endpoint=True) if not kind.is_float else None
         values = random.standard_normal((count, *shape)) if drawn is None else drawn
@@ -274,7 +274,7 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
 def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.ndarray], index: int) -> bytes:
     """Stimulus `index` of the stored `values` by tensor: the inputs, then the layers in `order`, all in HWC, little-endian."""
     outputs = {node.name: node.output for node in graph.nodes}
-    tensors = [*graph.fed, *(outputs[name] for name in order)]
+    tensors = [*graph.user_inputs, *(outputs[name] for name in order)]
     arrays = (hwc(values[name][index]) for name in tensors)
     return b"".join(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for array in arrays)
 

@@ -97,7 +97,7 @@ class BoardExport(BuiltCopy):
         results = network._run(stimuli)
         return {
             name: values.reshape(count, *graph.shape(name)[1:])
-            for name, values in zip(network.graph.results, results, strict=True)
+            for name, values in zip(network.graph.user_outputs, results, strict=True)
         }
 
     def instructions(self) -> tuple[str, int, bool] | None:
@@ -137,7 +137,7 @@ def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndar
     """The stored inputs of the export's stimuli, from its files."""
     lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
     found: list[np.ndarray] = []
-    for position, name in enumerate(graph.fed):
+    for position, name in enumerate(graph.user_inputs):
         shape, kind = graph.shape(name), graph.type(name).dtype.newbyteorder("<")
         pixels = (height(shape), width(shape), channels(shape))
         values = []

@@ -38,7 +38,7 @@ from n2d2py.frontend.onnx.states import check_states, keep_state_images
 from n2d2py.frontend.onnx.unsupported import refuse_misfits
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
-from n2d2py.graph.not_numbers import not_numbers
+from n2d2py.graph.nan_constants import nan_constants
 from n2d2py.graph.shapes import Shape, elements
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
@@ -108,7 +108,7 @@ def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape]
     set_outputs(builder)
     graph = builder.graph
     graph.states = len(model.states)
-    ends = [*zip(model.states, graph.kept, graph.becoming, strict=True)]
+    ends = [*zip(model.states, graph.state_inputs, graph.state_outputs, strict=True)]
     check_states(
         model,
         {name: elements(graph.shape(tensor)) for pair, *tensors in ends for name, tensor in zip(pair, tensors, strict=True)},
@@ -149,7 +149,7 @@ _CONSTANT = re.compile(r"operand\d+")
 
 
 def _refuse_not_numbers(builder: Builder) -> None:
-    found = {node.name: (node, what) for node, what in reversed(list(not_numbers(builder.graph)))}
+    found = {node.name: (node, what) for node, what in reversed(list(nan_constants(builder.graph)))}
     ErrorList.raise_if(
         [
             N2D2Error(

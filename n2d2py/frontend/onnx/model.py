@@ -108,7 +108,7 @@ class OnnxModel:
     stored: Mapping[str, NumType] = field(default_factory=dict)
 
     @property
-    def fed(self) -> list[OnnxInput]:
+    def user_inputs(self) -> list[OnnxInput]:
         """Return the inputs that are not states."""
         return self.inputs[: len(self.inputs) - len(self.states)]
 

@@ -110,7 +110,7 @@ def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
 
 def keep_state_images(graph: Graph) -> None:
     """Keep states as images if their consumers and producers use images; this saves two layout conversions in each call."""
-    for kept, becoming in zip(graph.kept, graph.becoming, strict=True):
+    for kept, becoming in zip(graph.state_inputs, graph.state_outputs, strict=True):
         readers, maker = graph.consumers(kept), graph.producer(becoming)
         if maker is None or not readers or not all(isinstance(node.op, Reshape) for node in (*readers, maker)):
             continue

@@ -9,7 +9,7 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Aligned, Dequantized
 from n2d2py.graph.node import TWICE
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
-from n2d2py.quant.forming import common_multipliers, file_clamp, formed, peak, rescaled
+from n2d2py.quant.forming import common_multipliers, file_clamp, integer_layer, peak, rescaled_layer
 from n2d2py.quant.weights.byte_pairs import byte_form
 from n2d2py.quant.weights.file_rounding import sums_rescale
 
@@ -38,14 +38,14 @@ class ElemWiseQuantizer(Quantizer):
         if op.operation == "Prod":
             bound = int(np.prod([float(p) for p in peaks]))
             form = Aligned(np.ones(count, np.int32), np.zeros(1, np.int32))
-            return rescaled(node, types, np.array([float(np.prod(scales)) / step]), bound, form)
+            return rescaled_layer(node, types, np.array([float(np.prod(scales)) / step]), bound, form)
         weights, shifts = (np.array(v, np.float64) for v in op.coefficients(count))
         multipliers, unit = common_multipliers(weights * scales / step, 22 if types.wide else 14)
         offset = round(float(shifts.sum()) / (unit * step)) if op.operation == "Sum" else 0
         bound = sum(abs(m) * p for m, p in zip(multipliers, peaks, strict=True)) + abs(offset)
         acc_type = np.int32 if bound < 2**31 else np.int64
         form = Aligned(np.array(multipliers, acc_type), np.array([offset], acc_type))
-        return rescaled(node, types, np.array([unit]), bound, form)
+        return rescaled_layer(node, types, np.array([unit]), bound, form)
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         if node.rounding == TWICE and types.follows_file(node) and (found := _tflite(node, types)) is not None:
@@ -68,12 +68,12 @@ def _tflite(node: Node, types: LayerTypes) -> QuantNode | None:
         bound = int(np.prod([peak(kind) for kind in inputs]))
         rescale = sums_rescale(node, factors, bound, clamp)
         form = Aligned(np.ones(2, np.int32), np.zeros(1, np.int32))
-        return None if rescale is None else formed(node, form, clamp, rescale, bound)
+        return None if rescale is None else integer_layer(node, form, clamp, rescale, bound)
     if op.operation != "Sum" or set(map(abs, weights)) != {1}:
         return None
     scales, fixed = _scales(inputs, weights), types.options.rescaling != "Floating-point"
     found = byte_form("Sum", scales, inputs, output, clamp, fixed, tflite=True)
-    return found and formed(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
+    return found and integer_layer(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
 
 
 def _scales(inputs: list[NumType], weights: tuple[float, ...]) -> np.ndarray:
@@ -91,5 +91,5 @@ def dequantize_and_combine(node: Node, types: LayerTypes) -> QuantNode:
     clamp = file_clamp(node, types.output)
     found = byte_form(op.operation, scales, types.inputs, types.output, clamp)
     if found is not None:
-        return formed(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
-    return formed(node, Dequantized(scales), clamp, StepRescale(np.float32(types.output.scale)))
+        return integer_layer(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
+    return integer_layer(node, Dequantized(scales), clamp, StepRescale(np.float32(types.output.scale)))

@@ -15,7 +15,7 @@ from n2d2py.operators.arrays.lowering import kernel_call
 def _lower_norm(layer: Layer) -> LayerCode:
     """Return the C++ of a normalization."""
     op, rows = layer.op, elements(layer.input_shape) // layer.op.size
-    layer = layer.apart()
+    layer = layer.requiring_whole_input()
     if layer.has("epsilon"):
         return _integer_norm(layer, rows)
     part = ("", "mean", "inverse").index(op.part)

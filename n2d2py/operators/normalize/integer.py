@@ -10,7 +10,7 @@ from n2d2py.arithmetic.attention import LONGEST_LINE
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Normalized
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import common_multipliers, rescaled
+from n2d2py.quant.forming import common_multipliers, rescaled_layer
 
 _GAIN_BITS = 14
 _FRACTION, _WIDE_FRACTION = 12, 16
@@ -55,7 +55,7 @@ class NormQuantizer(Quantizer):
             np.array([epsilon], np.int64),
             np.array([fraction], np.int32),
         )
-        return rescaled(node, types, np.array([unit]), bound, form)
+        return rescaled_layer(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
         """Return the 14-bit gains and the offsets as real numbers."""

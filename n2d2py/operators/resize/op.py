@@ -20,7 +20,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, LineTable, Upsample, memory_access
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import file_clamp, file_rescale, formed, moved, peak, rescaled
+from n2d2py.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 MAX_DIVISOR = 2**14
@@ -147,15 +147,15 @@ class ResizeQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         if node.op.mode == "Nearest":
-            return moved(node, types)
-        return rescaled(node, types, *_factor_and_bound(node, types))
+            return moved_layer(node, types)
+        return rescaled_layer(node, types, *_factor_and_bound(node, types))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Return the same form for the output type of the file."""
         if node.op.mode == "Nearest":
-            return moved(node, types)
+            return moved_layer(node, types)
         factor, bound = _factor_and_bound(node, types)
-        return formed(
+        return integer_layer(
             node, Rescaled(), file_clamp(node, types.output), file_rescale(node, factor, bound, types.options.rescaling), bound
         )
 

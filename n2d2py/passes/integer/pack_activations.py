@@ -19,7 +19,7 @@ from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannel
 
 
 @dataclass(frozen=True)
-class FewBits:
+class LowBitTensor:
     """A tensor of at most 4 bits.
 
     Attributes:
@@ -37,7 +37,7 @@ class FewBits:
     packed: bool
 
 
-def few_bits(graph: QuantGraph) -> list[FewBits]:
+def low_bit_tensors(graph: QuantGraph) -> list[LowBitTensor]:
     """Return the tensors of at most 4 bits, in the order of their producers."""
     views = {each.name for each in graph.nodes if each.op.is_part or _is_view(each, graph)}
     held = set(graph.packed.values())
@@ -49,13 +49,13 @@ def few_bits(graph: QuantGraph) -> list[FewBits]:
             refused = _reason_against_packing(name, node, graph, views) or (
                 "" if size < tensor.bytes else "its channels fill no byte"
             )
-            found.append(FewBits(name, bits, tensor.bytes, size, refused, name in held))
+            found.append(LowBitTensor(name, bits, tensor.bytes, size, refused, name in held))
     return found
 
 
-def packable(graph: QuantGraph) -> list[str]:
+def packable_tensors(graph: QuantGraph) -> list[str]:
     """Return the tensors that can be packed, in the order of their producers."""
-    return [one.name for one in few_bits(graph) if not one.refused]
+    return [one.name for one in low_bit_tensors(graph) if not one.refused]
 
 
 def _packed_shape(tensor: QuantTensor, bits: int) -> Shape:
@@ -80,7 +80,7 @@ def _is_view(node: QuantNode, graph: QuantGraph) -> bool:
 
 
 def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
-    """Return the network with these tensors, of `packable`, packed."""
+    """Return the network with these tensors, of `packable_tensors`, packed."""
     rewriting = _PackingRewriter(graph, names)
     return rewriting.done() if names else graph
 

@@ -19,7 +19,7 @@ _BOUND = 2**31
 """Bound of the products and of their sum with offset and zero points: 32 bits."""
 
 
-def addable(graph: QuantGraph) -> Callable[[str, str], bool]:
+def fusable_pairs(graph: QuantGraph) -> Callable[[str, str], bool]:
     """Return a predicate of two layers, by name: a convolution and an integer sum with one factor that can become one layer."""
     nodes = {node.name: node for node in graph.nodes}
     return lambda conv, total: _is_dense(nodes[conv], graph) and _is_sum(nodes[total], graph)

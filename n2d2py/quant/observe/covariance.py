@@ -68,7 +68,7 @@ def shrinkage(moments: Moments) -> float:
     return held.shape[-1] / (held.shape[-1] + moments.count)
 
 
-def shrunk(moments: Moments) -> Covariance:
+def shrunk_covariance(moments: Moments) -> Covariance:
     """Return the shrunk and damped covariance of the samples."""
     share = shrinkage(moments)
     if moments.columns is not None:
@@ -102,11 +102,11 @@ class DenseCovariance:
 
     def factor(self, order: np.ndarray) -> Factor:
         """As Covariance."""
-        upper = _upper(self._matrix, order[:, ::-1])
+        upper = _upper_factor(self._matrix, order[:, ::-1])
         return _DenseFactor(upper[:, ::-1, ::-1].transpose(0, 2, 1))
 
 
-def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
+def _upper_factor(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Return the upper triangular U (G, K, K) with U^T U the permuted matrix, computed by blocks of rows.
 
     Nearly all work is matrix products, which are faster than NumPy's factorization of a large matrix.
@@ -139,21 +139,21 @@ def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 class _DenseFactor:
     def __init__(self, upper: np.ndarray):
-        self._upper = upper
+        self._upper_factor = upper
 
     def block(self, start: int, stop: int) -> np.ndarray:
-        return self._upper[:, start:stop, start:stop]
+        return self._upper_factor[:, start:stop, start:stop]
 
     def sums(self, outputs: int) -> Sums:
-        return _DenseSums(self._upper, outputs)
+        return _DenseSums(self._upper_factor, outputs)
 
 
 class _DenseSums:
     def __init__(self, upper: np.ndarray, outputs: int):
-        self._upper, self._errors = upper, np.zeros((*upper.shape[:2], outputs))
+        self._upper_factor, self._errors = upper, np.zeros((*upper.shape[:2], outputs))
 
     def pending(self, start: int, stop: int) -> np.ndarray:
-        return np.matmul(self._upper[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
+        return np.matmul(self._upper_factor[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
 
     def add(self, start: int, stop: int, errors: np.ndarray) -> None:
         self._errors[:, start:stop] = errors

@@ -17,7 +17,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
-from n2d2py.quant.search.isolation import Tail, isolated, output_weights, slices
+from n2d2py.quant.search.isolation import Tail, output_weights, run_isolated_layer, slices
 from n2d2py.reference.engine import FloatEngine
 
 _STATES = 20_000
@@ -54,7 +54,7 @@ def width_errors(
             output = graph.node(name).output
             tail = Tail(graph, [output])
             for bits, node in forms[name].items():
-                restored = typed.type(output).dequantize(isolated(typed, node, real))
+                restored = typed.type(output).dequantize(run_isolated_layer(typed, node, real))
                 axes = (0, *range(2, restored.ndim))
                 restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
                 found = tail.outputs({**real, output: restored.astype(np.float32)})

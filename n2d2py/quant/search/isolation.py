@@ -30,7 +30,7 @@ def output_weights(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.
     return {name: row_weights(each) / each[0].size for name, each in values.items()}
 
 
-def isolated(quantized: QuantGraph, node: QuantNode, real: Mapping[str, np.ndarray]) -> np.ndarray:
+def run_isolated_layer(quantized: QuantGraph, node: QuantNode, real: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the stored output of one layer whose inputs are quantized real values."""
     return run_node(quantized, node, [quantized.type(name).quantize(real[name]) for name in node.inputs])[0]
 

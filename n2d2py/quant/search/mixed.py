@@ -39,7 +39,7 @@ class Roundings:
 
 def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray]) -> Roundings:
     """Return the tensors to store in 16 bits, measured on a few of the `samples`, batches (n, C, H, W) of the only input."""
-    costs = rounding_costs(graph, types, measuring_stimuli(samples))
+    costs = rounding_costs(graph, types, measuring_samples(samples))
     wide = wide_tensors(costs)
     log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
     log.detail("in 16 bits: %s", ", ".join(sorted(wide)))
@@ -47,7 +47,7 @@ def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndar
     return Roundings(wide, sum(totals.values()), sum(total for name, total in totals.items() if name not in wide))
 
 
-def measuring_stimuli(samples: Sequence[np.ndarray]) -> np.ndarray:
+def measuring_samples(samples: Sequence[np.ndarray]) -> np.ndarray:
     """Return a few samples (N, ...) of batches, evenly spaced, for measuring single roundings."""
     stimuli = np.concatenate(samples)
     return stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _SAMPLES).round().astype(np.int64))]

@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.operators.concat import is_real_concat
-from n2d2py.quant.search.isolation import Tail, isolated, slices
+from n2d2py.quant.search.isolation import Tail, run_isolated_layer, slices
 from n2d2py.reference.engine import FloatEngine
 
 
@@ -97,7 +97,7 @@ class _Sums:
         shift: np.ndarray | None,
     ) -> None:
         kind = quantized.type(node.output)
-        stored = isolated(quantized, node, real)
+        stored = run_isolated_layer(quantized, node, real)
         restored = kind.dequantize(stored)
         outputs = tail.outputs({**real, node.output: restored})
         for name, values in outputs.items():

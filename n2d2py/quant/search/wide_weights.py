@@ -16,7 +16,7 @@ from n2d2py.quant.correct.layers import alternatives
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import typed_graph
 from n2d2py.quant.search.bits import width_errors
-from n2d2py.quant.search.mixed import Roundings, measuring_stimuli
+from n2d2py.quant.search.mixed import Roundings, measuring_samples
 from n2d2py.quant.types.choose import TensorTypes
 from n2d2py.quant.weights.narrow import weight_counts
 
@@ -32,7 +32,7 @@ def layers_to_widen(
 ) -> frozenset[str]:
     """Return the layers with 16-bit weights, measured on a few of the `samples`, batches (n, ...); `roundings` of the
     activations."""
-    costs = weight_costs(graph, types, samples, measuring_stimuli(samples), options)
+    costs = weight_costs(graph, types, samples, measuring_samples(samples), options)
     counts = weight_counts(graph)
     wide = wide_layers(costs, counts, roundings)
     text = "mixed precision: weights of %d of %d layers in 16 bits, %.1f %% of the weights"

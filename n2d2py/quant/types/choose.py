@@ -235,7 +235,7 @@ class _Facts:
             name: -np.inf for name in state_ranges.tensors if ranges.get(name) is None
         }  # stimuli may begin with zeros alone
         inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
-        ports = zip(graph.fed, graph.fed_ports, strict=True)
+        ports = zip(graph.user_inputs, graph.user_input_ports, strict=True)
         return _Facts(
             graph,
             histograms,
@@ -302,7 +302,7 @@ def _tensors_of_16_bits(
     spectra = {source[name] for name in wide if name in source} if options.wide_concats else frozenset()
     # states that the application feeds back accumulate errors like internal states
     ends = {*graph.inputs, *(source[name] for name in graph.outputs if name in source)}
-    asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
+    asked = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
     return states.wide | spectra | asked | ends.intersection(state_ranges.tensors) | state_ranges.changed
 
 

@@ -182,7 +182,7 @@ def float_tensors(graph: Graph) -> set[str]:
 
 def _float_inputs(graph: Graph, real: set[str]) -> set[str]:
     """Return the float inputs, and the states whose outputs are in `real`."""
-    ends = zip(graph.kept, graph.becoming, strict=True)
+    ends = zip(graph.state_inputs, graph.state_outputs, strict=True)
     return {*graph.float_inputs, *(name for name, output in ends if output in real)}
 
 

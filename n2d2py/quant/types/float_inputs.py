@@ -125,7 +125,7 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
     """Return the inputs that are better left in floating point, judged on samples (n, ...); never inputs of known range, such as images."""
     found: dict[str, np.ndarray] = {}
     for name, x in named_inputs(graph, stimuli).items():
-        measured = ranges.get(name) is None and name in graph.fed and not graph.kind(name)
+        measured = ranges.get(name) is None and name in graph.user_inputs and not graph.kind(name)
         if not measured or name in graph.outputs or not np.isfinite(x).all() or not x.size:
             continue
         if any(_is_elementwise(node) and graph.precision(node).quantize for node in graph.consumers(name)):

@@ -43,8 +43,8 @@ def insert_missing_quantizes(
         readers = {node.op for node in graph.consumers(name)}
         reader = readers.pop() if len(readers) == 1 else None
         types[name] = reader.type if isinstance(reader, Quantize) else _UNKNOWN
-        if file_types and name in graph.fed:
-            types[name] = _with_file_sign(types[name], graph.fed_ports[graph.fed.index(name)])
+        if file_types and name in graph.user_inputs:
+            types[name] = _with_file_sign(types[name], graph.user_input_ports[graph.user_inputs.index(name)])
         if not isinstance(reader, Quantize) and graph.consumers(name):
             first = graph.consumers(name)[0]
             errors.append(
@@ -55,7 +55,7 @@ def insert_missing_quantizes(
                     remedy="quantize the states of the model too, or give the float model and -calib",
                 )
             )
-    for name, port in zip(graph.results, graph.result_ports, strict=True) if file_types else ():
+    for name, port in zip(graph.user_outputs, graph.user_output_ports, strict=True) if file_types else ():
         _requantize_output(graph, name, port)
     wide = [node.name for node in list(graph.nodes) if _complete_layer(graph, node, types, real)]
     if wide:
@@ -90,7 +90,7 @@ def _requantize_output(graph: Graph, name: str, port: FilePort) -> None:
     if kind is None or kind == grid:
         return
     inner = graph.fresh_name(f"{name}_{grid.name}")
-    writer = graph.maker(name)
+    writer = graph.required_producer(name)
     graph.tensors[inner] = replace(graph.tensors[name], name=inner)
     for reader in graph.consumers(name):
         reader.inputs = [inner if one == name else one for one in reader.inputs]

@@ -37,7 +37,7 @@ class StateTypes:
     @staticmethod
     def of(graph: Graph, source: Mapping[str, str]) -> StateTypes:
         """Return the states of a graph; `source` maps each tensor to the tensor that its integers are copied from."""
-        sources = {name: source[output] for name, output in zip(graph.kept, graph.becoming, strict=True)}
+        sources = {name: source[output] for name, output in zip(graph.state_inputs, graph.state_outputs, strict=True)}
         pairs = tuple((name, _final_source(sources, name)) for name in sources)
         states = set(sources)
         wide = frozenset(name for _, origin in pairs for name in _computed_parts(graph, source, origin, states))
@@ -74,7 +74,7 @@ def _computed_parts(graph: Graph, source: Mapping[str, str], name: str, states: 
     if not isinstance(producer.op, Concat):
         return {name}
     origins = {source[one] for one in producer.inputs}
-    if origins & {*states, *graph.fed}:
+    if origins & {*states, *graph.user_inputs}:
         return set()
     largest = [_computed_parts(graph, source, one, states) for one in origins]
     return {name}.union(*largest) if all(largest) else set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.quant.observe.covariance import BLOCK, Covariance, shrinkage, shrunk
+from n2d2py.quant.observe.covariance import BLOCK, Covariance, shrinkage, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments
 from n2d2py.quant.weights.integers import Rounding, least_level
 
@@ -31,7 +31,7 @@ class CompensatedRounding:
     def __init__(self, moments: Moments):
         """Moments with a drift come from a network with low-bit weights. Its integers drift so far from the float network that
         each layer corrects the error of the layers before it."""
-        self._covariance = covariance = shrunk(moments)
+        self._covariance = covariance = shrunk_covariance(moments)
         self._shift: np.ndarray | None = None
         if moments.drift is not None:
             drift = moments.drift / moments.count * (1 - shrinkage(moments))

@@ -14,7 +14,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.quant.contract import LayerTypes, Quantizer
-from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of
+from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, integer_layer, peak, rescale_of
 from n2d2py.quant.weights.file_rounding import sums_rescale, with_small_constants
 from n2d2py.quant.weights.integers import quantize_weights
 
@@ -103,7 +103,7 @@ class WeightedQuantizer(Quantizer):
             log.detail(text, node.name, result.widened)
         bias = result.bias
         if types.output.is_float:
-            made = formed(node, _weighted_form(result.weights, bias, result.bound), None, rescale, result.bound)
+            made = integer_layer(node, _weighted_form(result.weights, bias, result.bound), None, rescale, result.bound)
             return replace(made, activation=node.activation)
         if x.zero_point and self.zero_point_in_bias:
             sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
@@ -111,7 +111,7 @@ class WeightedQuantizer(Quantizer):
         zeros = zero_point_terms(rescale, types.output.zero_point, len(bias), 2**31 - 1 - result.bound)
         bound = result.bound + int(zeros.max(initial=0))
         form = _weighted_form(result.weights, bias + zeros, bound)
-        made = formed(node, form, activation_clamp(node, types.output), rescale, bound)
+        made = integer_layer(node, form, activation_clamp(node, types.output), rescale, bound)
         return replace(made, zero_in_bias=bool(zeros.any()))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
@@ -150,7 +150,7 @@ class WeightedQuantizer(Quantizer):
             rescale = file_rescale(node, factors, bound, types.options.rescaling)
         if isinstance(rescale, FloatRescale) and not small.all():
             rescale = FractionRescale(factors, np.where(small, 0, fractions))
-        return formed(node, _weighted_form(integers, bias, bound), clamp, rescale, bound)
+        return integer_layer(node, _weighted_form(integers, bias, bound), clamp, rescale, bound)
 
     def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
         """Return the order of an output's weights in the kernels that multiply bytes, for layers that `-wt-reduce-range`

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType
-from n2d2py.exports.cpp.isa import having
+from n2d2py.exports.cpp.isa import sets_with
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.packing import Storage, storage_of
 from n2d2py.exports.cpp.parts import NATIVE
@@ -235,12 +235,12 @@ class KernelForm(Generic[T]):
     @property
     def sets(self) -> tuple[str, ...]:
         """The instruction sets that it is written for, best first."""
-        return having(self.which)
+        return sets_with(self.which)
 
     @property
     def signed_sets(self) -> tuple[str, ...]:
         """Those of them that multiply signed bytes."""
-        return having(self.which, signed=True)
+        return sets_with(self.which, signed=True)
 
     def kernel(self, facts: KernelFacts) -> ChosenKernel:
         """Its kernel, for a layer that it fits."""

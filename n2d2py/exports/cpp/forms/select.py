@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.arithmetic import DoublingRescale, NumType, Rescale
 from n2d2py.exports.cpp.forms.contract import HALF, CoreForm, KernelFacts, KernelForm, Role, candidates, plain, weight_type
 from n2d2py.exports.cpp.forms.panels import packed_matrix
-from n2d2py.exports.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, having
+from n2d2py.exports.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, sets_with
 from n2d2py.exports.cpp.layer import Layer, LayerScratch
 from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, LayerForm, Stream
 from n2d2py.exports.cpp.selection import ChosenKernel, Selection
@@ -115,14 +115,14 @@ def vectors(layer: Layer, *more: str) -> Selection:
     """The kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that have these too."""
     if not layer.integer:
         return layer.portable
-    sets = tuple(dict.fromkeys(name for which in (RUNS, *more) for name in having(which)))
+    sets = tuple(dict.fromkeys(name for which in (RUNS, *more) for name in sets_with(which)))
     return Selection("the compiler makes the sums, registers the epilogue", ChosenKernel("vectors of sums", sets, NATIVE))
 
 
 def row_dots() -> Selection:
     """The kernel of the instruction set for products of a vector with rows of weights, which have the same order in all."""
     return Selection(
-        "a vector of inputs with some rows of weights at a time", ChosenKernel("rows of weights", having(ROWS), NATIVE)
+        "a vector of inputs with some rows of weights at a time", ChosenKernel("rows of weights", sets_with(ROWS), NATIVE)
     )
 
 
@@ -138,7 +138,7 @@ def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[L
         return ()
     first = -(2 ** (kind.bits - 1) if kind.signed else 0) * rows.sum(axis=1, dtype=np.int64)
     begin = (first & 0xFFFFFFFF).astype("<u4").view(np.int8)
-    return (LayerForm(having(ROW_PANELS), np.concatenate([packed_matrix(rows, run), begin])),)
+    return (LayerForm(sets_with(ROW_PANELS), np.concatenate([packed_matrix(rows, run), begin])),)
 
 
 def table(layer: Layer) -> Selection:
@@ -146,7 +146,7 @@ def table(layer: Layer) -> Selection:
     if not layer.inputs[0].bits == layer.output.bits == 8:
         return layer.portable
     isa = NATIVE if layer.integer else REAL_NATIVE
-    return Selection("bytes to bytes: 256 entries in registers", ChosenKernel("table in registers", having(TABLES), isa))
+    return Selection("bytes to bytes: 256 entries in registers", ChosenKernel("table in registers", sets_with(TABLES), isa))
 
 
 # ---- arrays ---------------------------------------------------------------------------------------

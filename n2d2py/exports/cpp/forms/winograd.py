@@ -6,7 +6,7 @@ A time is that of the products of a pixel, in 16-bit products by weight: nine of
 from __future__ import annotations
 
 from n2d2py.exports.cpp.forms.contract import KernelFacts, KernelForm, Role, form
-from n2d2py.exports.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, having
+from n2d2py.exports.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, sets_with
 from n2d2py.exports.cpp.winograd import (
     Winograd,
     byte_fours,
@@ -162,7 +162,7 @@ class StoredWinograd(WinogradForm):
 
     def pack(self, facts: KernelFacts) -> Winograd:
         name, tile = facts.layer.identifier, tile_of(facts.weights, facts.geometry)
-        possible = self.sets if tile == 2 else (*having(FOURS), *self.sets)
+        possible = self.sets if tile == 2 else (*sets_with(FOURS), *self.sets)
         used = () if unprofitable(facts.weights, facts.geometry) else possible
         found = {"WinogradTile": 4} if tile == 4 else {}
         names = f"{name}_transformed", f"{name}_weights"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.isa import PRODUCT, having
+from n2d2py.exports.cpp.isa import PRODUCT, sets_with
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import NATIVE, Call, Expression
 from n2d2py.exports.cpp.selection import ChosenKernel, Selection
@@ -15,7 +15,7 @@ from n2d2py.operators.arrays.lowering import loop_type, operand_pointers, output
 @cpp("ArrayMatMul")
 def _lower(layer: Layer) -> LayerCode:
     """Return the C++ of a matrix product."""
-    layer, op = layer.apart(), layer.op
+    layer, op = layer.requiring_whole_input(), layer.op
     views, parts = op.full_views(), (op.left, op.right, op.dims)
     steps = [
         [0 if size == 1 else step for size, step in zip(dims, view[2:], strict=True)]
@@ -68,5 +68,5 @@ def _selection(layer: Layer) -> Selection:
             return Selection(f"{kind.name} inputs less their zero point exceed 16 bits")
     if layer.node.bound >= 2**31:
         return Selection("its sums have 64 bits")
-    kernel = ChosenKernel("panels of 16 columns, packed at run time", having(PRODUCT), NATIVE)
+    kernel = ChosenKernel("panels of 16 columns, packed at run time", sets_with(PRODUCT), NATIVE)
     return Selection(f"{layer.inputs[0].name} and {layer.inputs[1].name} inputs, int32 sums", kernel)

@@ -17,7 +17,7 @@ from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_operands, emit_take
 from n2d2py.operators.base import register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import peak, rescaled
+from n2d2py.quant.forming import peak, rescaled_layer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 View = tuple[int, ...]
@@ -149,7 +149,7 @@ class MatMulQuantizer(Quantizer):
         bound = node.op.left[-1] * peak(a) * peak(b)
         if bound >= 2**53:
             raise refusal(node, "a product whose sums exceed 53 bits")
-        return rescaled(node, types, np.array([node.op.scale * a.scale * b.scale / types.output.scale]), bound)
+        return rescaled_layer(node, types, np.array([node.op.scale * a.scale * b.scale / types.output.scale]), bound)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

@@ -8,7 +8,7 @@ from n2d2py.arithmetic.recurrent import GATE_BITS, LARGEST_SHIFT, SMALLEST_SHIFT
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Custom
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import peak, rescaled
+from n2d2py.quant.forming import peak, rescaled_layer
 from n2d2py.quant.weights.integers import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
@@ -96,7 +96,7 @@ class RecurrentQuantizer(Quantizer):
             "reaches": np.array([int(reach.max()) for reach in reaches], np.int64),
         }
         step = 2.0 ** -(fraction if op.part else hidden)
-        return rescaled(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
+        return rescaled_layer(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
 
     def in_files(self, node: Node) -> bool:
         """True if the file limits the cell state, as TFLite does; other runtimes compute in floating point."""

@@ -12,7 +12,7 @@ from n2d2py.graph.graph import Graph
 from n2d2py.graph.node import Node
 
 
-def not_numbers(graph: Graph) -> Iterator[tuple[Node, str]]:
+def nan_constants(graph: Graph) -> Iterator[tuple[Node, str]]:
     """Yield (layer, name of the constant or attribute) for all that hold a NaN. Infinities are allowed."""
     for node in graph.nodes:
         for role, array in node.params.items():
