@@ -115,12 +115,14 @@ def test_frames_that_do_not_fit(net):
             export.from_frame(lines, width)
 
 
-def test_a_board_takes_the_frames(net):
+@pytest.mark.parametrize("form", ["rgb565:area", "nv12:pad=9", pytest.param("gbrg", marks=pytest.mark.slow)])
+def test_a_board_takes_the_frames(net, form):
     """The library of a microcontroller is built with them; its state for 14 columns of three channels has less than 256 bytes."""
     need_core("cortex-m4")
-    words = ["-calib-data", "pictures", "-input-format", "rgb565:area", "-quiet", "-o", "."]
+    words = ["-calib-data", "pictures", "-input-format", form, "-quiet", "-o", "."]
     folder = run("net.onnx", "-export", "CPP_MCU", *words, out=net)
     assert "identical" in make(folder, "cortex-m4", "test")
+    assert re.search(r"^frame of 320x240 +[1-9]", make(folder, "cortex-m4", "count"), re.MULTILINE)
     assert "uint32_t words[53]" in (folder / "include" / "net.h").read_text()
 
 
