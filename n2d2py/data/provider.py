@@ -83,7 +83,9 @@ class StimuliProvider:
         found, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
         steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
         for step in steps:
-            if not problem and (step.transformation.type not in _OF_FRAMES or getattr(step.transformation, "keep_ratio", False)):
+            if not problem and (
+                step.transformation.type not in _OF_FRAMES or getattr(step.transformation, "keep_ratio", False)
+            ):
                 problem = f"{step.transformation} is not one of them"
         if not problem and (found.pixels is None or self._pipelines["Test"].levels is not None):
             problem = "together they are more, or the images do not have 8 bits"

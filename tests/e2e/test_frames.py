@@ -107,7 +107,7 @@ def test_frames_that_do_not_fit(net):
     words = ["-calib-data", "pictures", "-input-format", "rgb565", "-crop", "9x7", "-quiet", "-o", "."]
     export = compiled_at_once(run("net.onnx", "-export", "CPP", *words, out=net))
     for lines, width, problem in (
-        (np.zeros((6, 40), np.uint8), 20, "a frame of 20x6 cannot be converted"),
+        (np.zeros((6, 40), np.uint8), 20, "image is 20x6, smaller than the crop 9x7"),
         (np.zeros((9, 39), np.uint8), 20, r"the lines have shape \(9, 39\) .* 20 pixels of rgb565 need 40 bytes"),
         (np.zeros((9, 40), np.int8), 20, "type int8"),
     ):
