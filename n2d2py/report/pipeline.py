@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.postprocessing import Detection
-from n2d2py.postprocessing.heat_maps import KeyPoint
-from n2d2py.postprocessing.scores import Decision
+from n2d2py.postprocessing import Decision, Detection, KeyPoint
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import decimal, grouped, shorten

@@ -17,9 +17,7 @@ import pytest
 from support import report_networks as networks
 
 from n2d2py.graph.inputs import InputContract, PixelMap
-from n2d2py.postprocessing import Detection
-from n2d2py.postprocessing.heat_maps import KeyPoint
-from n2d2py.postprocessing.scores import ClassScore, Decision
+from n2d2py.postprocessing.results import ClassScore, Decision, Detection, KeyPoint
 from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report import Footprint, InputImage, write_report
