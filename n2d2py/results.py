@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
 from n2d2py.graph.inputs import InputContract
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
-from n2d2py.postprocessing import Detection
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.report import comparison_text
@@ -134,8 +133,8 @@ class _Runs(_Shown):
         """
         return self._network(*map(as_array, inputs), outputs=outputs)
 
-    def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
-        """Decisions for one raw image or sound, computed in Python, as `pipeline` of `n2d2py.load_export`.
+    def pipeline(self, raw: np.ndarray) -> Any:
+        """Result for one raw image or sound, computed in Python, as `pipeline` of `n2d2py.load_export`.
 
         Raises:
             N2D2Error: E804, E407 for what the network does not take.
@@ -414,8 +413,8 @@ class ExportedModel(_Shown):
     model: QuantizedModel
     run: pipeline.ExportRun
 
-    def pipeline(self, raw: np.ndarray) -> list[Detection] | np.ndarray | tuple[np.ndarray, ...]:
-        """Decisions for one raw image or sound, computed in Python: those of the compiled export."""
+    def pipeline(self, raw: np.ndarray) -> Any:
+        """Result for one raw image or sound, computed in Python: that of the compiled export."""
         return self.model.pipeline(raw)
 
     def plot_memory(self) -> Figure:

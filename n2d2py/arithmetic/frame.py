@@ -101,15 +101,15 @@ class FrameSource:
             N2D2Error: E407 the frame is smaller than the crop, or a side exceeds 16384 pixels.
         """
         sizes, inputs = (width, height), (wide, high)
-        targets = inputs
-        if self.resize:
+        targets, least = inputs, self.layout.least
+        possible = all(least <= one <= LARGEST for one in sizes)
+        if self.resize and possible:
             targets = tuple(self.resize) if len(self.resize) == 2 else shorter_side(width, height, self.resize[0])
         parts = inputs if self.resize else self.crop or sizes
         if any(whole < part for whole, part in zip(targets if self.resize else sizes, parts, strict=True)):
             what = f"image {name} is {width}x{height}, smaller than the crop {parts[0]}x{parts[1]}"
             raise N2D2Error("E407", what, remedy="give a smaller -crop, or -resize")
-        least = self.layout.least
-        if not all(least <= one <= LARGEST for one in sizes) or not all(1 <= one <= LARGEST for one in targets):
+        if not possible or not all(1 <= one <= LARGEST for one in targets):
             what = f"image {name} is {width}x{height}, but the sides of {self.format} have {least} to {LARGEST} pixels"
             raise N2D2Error("E407", what, remedy="give another image")
         if self.pad >= 0:
@@ -130,10 +130,14 @@ class FrameSource:
         target = max(scaled + (2 * rest + scaled % 2 > other), 1)  # half is rounded to even
         return Axis(0, size, target, -((whole - target) // 2))
 
+    def mirror(self, pixels: np.ndarray) -> np.ndarray:
+        """Pixels (H, W, ...) in the order in which the camera gives them, or back."""
+        columns, rows = (-1 if flipped else 1 for flipped in self.flips)
+        return pixels[::rows, ::columns]
+
     def frame(self, pixels: np.ndarray) -> np.ndarray:
         """The frame (rows, bytes) that the camera gives where pixels (H, W, 3) of red, green, blue are before it."""
-        columns, rows = (-1 if flipped else 1 for flipped in self.flips)
-        return self.layout.encode(pixels[::rows, ::columns])
+        return self.layout.encode(self.mirror(pixels))
 
     def convert(self, lines: np.ndarray, width: int, shape: tuple[int, int, int], name: str = "") -> np.ndarray:
         """Bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame (rows, bytes).
@@ -146,8 +150,7 @@ class FrameSource:
         if shape[0] == 1:
             pixels = luminance(pixels)
         made = resize(pixels, columns, shape[2], rows, shape[1], self.filter, max(self.pad, 0))
-        turned = made[:: -1 if self.flips[1] else 1, :: -1 if self.flips[0] else 1]
-        return np.broadcast_to(turned, (*made.shape[:2], shape[0]))
+        return np.broadcast_to(self.mirror(made), (*made.shape[:2], shape[0]))
 
     def to_frame(self, positions: np.ndarray, frame: tuple[int, int], shape: tuple[int, int], steps: int) -> np.ndarray:
         """Return points (n, 2) or boxes (n, 4; left, top, right, bottom) of an input in positions of the `frame`.

@@ -82,7 +82,8 @@ class StimuliProvider:
         found, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
         steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
         for step in steps:
-            if step.transformation.type not in _FRAME_TRANSFORMATIONS or getattr(step.transformation, "keep_ratio", False):
+            takes_frames = step.transformation.type in _FRAME_TRANSFORMATIONS
+            if not problem and (not takes_frames or getattr(step.transformation, "keep_ratio", False)):
                 problem = f"{step.transformation} is not one of them"
         if not problem and (found.pixels is None or self._pipelines["Test"].levels is not None):
             problem = "together they are more, or the images do not have 8 bits"

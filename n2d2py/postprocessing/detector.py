@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,25 +12,7 @@ from n2d2py.arithmetic.detections import SUBPIXELS
 from n2d2py.arithmetic.fixed_scale import ONE
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.postprocessing.contract import CCall, PostProcessor
-
-
-class Detection(NamedTuple):
-    """An object in an image.
-
-    Attributes:
-        label: number of its class.
-        name: name of the class; "" where it has none.
-        score: 0 to 1.
-        x0, y0, x1, y1: left, top, right and bottom edge in pixels of the image.
-    """
-
-    label: int
-    name: str
-    score: float
-    x0: float
-    y0: float
-    x1: float
-    y1: float
+from n2d2py.postprocessing.results import Detection
 
 
 @dataclass(frozen=True)

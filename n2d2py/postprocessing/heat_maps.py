@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from n2d2py.postprocessing.contract import (
     require_small,
 )
 from n2d2py.postprocessing.detector import Detector, in_frame
+from n2d2py.postprocessing.results import KeyPoint
 
 _SCORES = Key(
     "scores",
@@ -33,23 +34,6 @@ _SCORES = Key(
     "Scores of the model: probabilities, or logits, which then go through a sigmoid.",
     choices=("probabilities", "logits"),
 )
-
-
-class KeyPoint(NamedTuple):
-    """A point of an object.
-
-    Attributes:
-        label: number of its heat map.
-        name: its name; "" where it has none.
-        score: 0 to 1.
-        x, y: position in pixels of the image.
-    """
-
-    label: int
-    name: str
-    score: float
-    x: float
-    y: float
 
 
 def _tables(maps: HeatMaps) -> dict[str, Sequence[int]]:

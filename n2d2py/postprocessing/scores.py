@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
 from n2d2py.postprocessing.contract import KINDS, CCall, KernelConfig, PostKind, PostProcessor, misfit, only_output
+from n2d2py.postprocessing.results import ClassScore, Decision
 
 _KEYS = keys(
     """
@@ -32,30 +33,6 @@ hold: Calls that a decided class lasts at least.
     Key("average", Kind.UINT, 1, minimum=1, maximum=1000),
     Key("hold", Kind.UINT, 0, maximum=1000000),
 )
-
-
-class ClassScore(NamedTuple):
-    """A class with its number, its name ("" where it has none) and its average score."""
-
-    label: int
-    name: str
-    score: float
-
-
-class Decision(NamedTuple):
-    """The decision after a call.
-
-    Attributes:
-        label: number of the decided class; -1 for none.
-        name: its name; "" where it has none.
-        score: its average score; of none, the best one.
-        top: the best classes, the best one first.
-    """
-
-    label: int
-    name: str
-    score: float
-    top: tuple[ClassScore, ...]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.postprocessing import Detection
+from n2d2py.postprocessing import Decision, Detection, KeyPoint
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import decimal, grouped, shorten
@@ -90,44 +90,53 @@ def _draw_wave(samples: np.ndarray) -> str:
     return svg.finish()
 
 
-def _draw_image(image: np.ndarray, detections: Sequence[Detection] = ()) -> str:
-    """An image with the boxes of detections, as SVG in its pixels."""
+def _draw_image(image: np.ndarray, found: Sequence[Detection | KeyPoint] = ()) -> str:
+    """An image with the boxes of detections and squares around key points, as SVG in its pixels."""
     high, wide = image.shape[:2]
     every = -(-max(high, wide) // _SIDE)
     svg = Svg(wide, high, "photo", standalone=False)
     svg.image(wide, high, inline_picture(np.ascontiguousarray(image[::every, ::every])))
-    for one in detections:
+    side = max(high, wide) / 40
+    for one in found:
         name = f"{one.name or one.label} {one.score:.2f}"
-        svg.rect(one.x0, one.y0, one.x1 - one.x0, one.y1 - one.y0, f"found d{one.label % 6}", title=name)
+        if isinstance(one, KeyPoint):
+            edges = one.x - side / 2, one.y - side / 2, side, side
+        else:
+            edges = one.x0, one.y0, one.x1 - one.x0, one.y1 - one.y0
+        svg.rect(*edges, f"found d{one.label % 6}", title=name)
     return svg.finish()
 
 
 def _draw_decision(sample: PipelineSample, classes: tuple[str, ...]) -> tuple[str, str]:
     decision = sample.decision
-    if isinstance(decision, list) and all(isinstance(one, Detection) for one in decision) and sample.raw.ndim > 1:
+    if isinstance(decision, Decision):
+        found = decision.name or (str(decision.label) if decision.label >= 0 else "none")
+        return _draw_bars([(one.name or f"output {one.label}", one.score) for one in decision.top[:_CLASSES]]), found
+    if isinstance(decision, list):
         counts = [f"{one.name or one.label} {one.score:.2f}" for one in decision[:_CLASSES]]
         more = f" and {len(decision) - _CLASSES} more" if len(decision) > _CLASSES else ""
         return _draw_image(sample.raw, decision), (", ".join(counts) or "nothing") + more
-    if isinstance(decision, tuple) and not hasattr(decision, "_fields"):
-        decision = decision[0]
-    if isinstance(decision, np.ndarray) and decision.dtype.kind in "iu" and decision.ndim == 2:
-        return _draw_image(np.rint(decision * (255 / max(1, decision.max()))).astype(np.uint8)), "classes of the pixels"
-    if isinstance(decision, np.ndarray):
-        return _draw_values(decision.ravel(), classes), ""
-    return "", shorten(str(decision), 160)
+    (values,) = decision[:1] if isinstance(decision, tuple) else (decision,)
+    if values.dtype.kind in "iu" and values.ndim == 2:
+        return _draw_image(np.rint(values * (255 / max(1, values.max()))).astype(np.uint8)), "classes of the pixels"
+    return _draw_values(values.ravel(), classes), ""
 
 
 def _draw_values(values: np.ndarray, classes: tuple[str, ...]) -> str:
     """The largest outputs as bars, with the names of their classes."""
-    best = np.argsort(-values, kind="stable")[:_CLASSES]
-    most = float(abs(values[best]).max()) or 1.0
+    best = np.argsort(-values, kind="stable")[:_CLASSES].tolist()
+    return _draw_bars([(classes[at] if at < len(classes) else f"output {at}", float(values[at])) for at in best])
+
+
+def _draw_bars(rows: Sequence[tuple[str, float]]) -> str:
+    """Names and values as bars, the first one marked."""
+    most = max(abs(value) for _, value in rows) or 1.0
     svg = Svg(160, 120, "values", standalone=False)
-    for row, at in enumerate(best.tolist()):
+    for row, (name, value) in enumerate(rows):
         y = 6 + 28 * row
-        name = classes[at] if at < len(classes) else f"output {at}"
         svg.text(2, y + 9, shorten(name, 18), "name" if row == 0 else "info", anchor="start")
-        svg.text(158, y + 9, decimal(float(values[at]), 3), "info", anchor="end")
-        svg.rect(2, y + 14, max(1.0, 156 * float(values[at]) / most), 5, "bars" if row == 0 else "kept")
+        svg.text(158, y + 9, decimal(value, 3), "info", anchor="end")
+        svg.rect(2, y + 14, max(1.0, 156 * value / most), 5, "bars" if row == 0 else "kept")
     return svg.finish()
 
 

@@ -130,11 +130,11 @@ class Network:
         Raises:
             ArrayError: E804 as `from_frame`, `from_audio` and a call.
         """
-        source, frame = self.contract.source, None
+        source, frame, raw = self.contract.source, None, np.asarray(raw)
         if isinstance(source, AudioSource):
             stored = self.from_audio(raw)
         elif isinstance(source, FrameSource):
-            if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)):
+            if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)) or raw.size == 0:
                 what = f"the image has shape {raw.shape} and type {raw.dtype}"
                 raise ArrayError(what, "give an array (height, width, 3) or (height, width) of uint8")
             frame = raw.shape[1], raw.shape[0]
@@ -155,9 +155,8 @@ class Network:
 
         Raises:
             ArrayError: E804 the network takes no frames, the lines are none, or the size is not possible.
-            N2D2Error: E407 the size is not possible, of a network that is simulated.
         """
-        source = self.contract.source
+        source, lines = self.contract.source, np.asarray(lines)
         if not isinstance(source, FrameSource):
             raise ArrayError("this network does not convert frames", "export with -input-format")
         if lines.dtype != np.uint8 or lines.ndim != 2 or lines.shape[1] < source.layout.line_bytes(width):
@@ -166,7 +165,18 @@ class Network:
                 f"{source.layout.line_bytes(width)} bytes",
                 "give an array (height, bytes) of uint8",
             )
+        self._require_possible(source, len(lines), width)
         return _port(self.info.inputs[0]).array(self._framed(source, np.ascontiguousarray(lines), width), True)
+
+    def _require_possible(self, source: FrameSource, rows: int, width: int) -> None:
+        """Raise E804 for a frame of so many rows of memory that is not one, or not convertible."""
+        height, (high, wide) = source.layout.height(rows), self.info.inputs[0].stored[2:]
+        if source.layout.memory_rows(height) != rows:
+            raise ArrayError(f"no frame of {source.format} has {rows} rows", "give the rows of Y, then those of U and V")
+        try:
+            source.axes(width, height, wide, high)
+        except N2D2Error as error:
+            raise ArrayError(error.what, error.remedy or "") from None
 
     def _framed(self, source: FrameSource, lines: np.ndarray, width: int) -> np.ndarray:
         """The stored input (1, C, H, W) of a frame of the source."""
@@ -183,7 +193,7 @@ class Network:
         Raises:
             ArrayError: E804 the network takes no sounds, or the samples are none.
         """
-        source = self.contract.source
+        source, samples = self.contract.source, np.asarray(samples)
         if not isinstance(source, AudioSource):
             raise ArrayError("this network does not convert sounds", "export with -audio")
         if samples.dtype != np.int16 or samples.ndim != 1:

@@ -86,10 +86,10 @@ def _samples(running: Network, stimuli: Stimuli, raw: bool) -> list[PipelineSamp
 
 
 def _first_part(raw: np.ndarray, running: Network) -> np.ndarray:
-    """An image, or the samples of the frames that a stimulus has, with silence after a sound that ends before."""
+    """An image as its camera gives it, or the samples of the frames that a stimulus has, with silence after a sound that ends before."""
     source = running.contract.source
     if not isinstance(source, AudioSource):
-        return raw
+        return source.mirror(raw) if source is not None else raw
     size = source.samples(source.frames_of(running.info.inputs[0].stored[1:]).count)
     return np.pad(raw[:size], (0, max(size - len(raw), 0)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +116,11 @@ def test_pictures_with_boxes(kind, home):
     assert len(set(wanted)) > 1
     with pytest.raises(ArrayError, match="the image has shape"):
         load_export(folder).pipeline(np.zeros((9, 9, 4), np.uint8))
+    with pytest.raises(ArrayError, match=r"the image has shape \(0, 0, 3\)"):
+        load_export(folder).pipeline(np.zeros((0, 0, 3), np.uint8))
+    if layout.rows > 1:
+        with pytest.raises(ArrayError, match="has 1 rows|is 9x1, but the sides"):
+            load_export(folder).from_frame(np.zeros((1, 10), np.uint8), 9)
     assert [app(folder, str(picture)) for picture in pictures] == wanted
     frames = b"".join(layout.encode(np.asarray(Image.open(picture))).tobytes() for picture in pictures)
     assert app(folder, "-", "61x45", given=frames) == "".join(wanted)
@@ -227,7 +234,12 @@ def test_results_of_the_api(home, tmp_path):
     """`pipeline` in Python's integers is that of the compiled export, for images and sounds of any size; the float model takes them too."""
     need("g++", "make")
     for model, data, words, raw in (
-        ("detector.onnx", "pictures", {"input_format": "yuyv", "post": CAMERA[-8]}, np.asarray(Image.open("pictures/1.ppm"))),
+        (
+            "detector.onnx",
+            "pictures",
+            {"input_format": "yuyv:flip=vertical", "post": CAMERA[-8]},
+            np.asarray(Image.open("pictures/1.ppm")),
+        ),
         ("words.onnx", "sounds", {"audio": AUDIO}, read_wav(Path("sounds/4.wav"))),
     ):
         options = n2d2py.LoadOptions(**words)
@@ -235,11 +247,14 @@ def test_results_of_the_api(home, tmp_path):
         compiled, floats = load_export(result.folder), n2d2py.load(model, options=options)
         parts = [raw[: len(raw) * n // 4] for n in (2, 4)]
         assert all(np.array_equal(result.pipeline(part), compiled.pipeline(part)) for part in parts)
-        assert 'id="pipeline"' in result.report.read_text(encoding="utf-8")
+        _, found, page = result.report.read_text(encoding="utf-8").partition('id="pipeline"')
         real, integers = floats.pipeline(raw), result.pipeline(raw)
         if model == "words.onnx":
-            assert abs(real - integers).max() < 0.05 * np.ptp(real)
+            assert found and abs(real - integers).max() < 0.05 * np.ptp(real)
         else:
+            picture = page.partition("base64,")[2].partition('"')[0]
+            shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(picture))))  # as the camera sees it
+            np.testing.assert_array_equal(shown, np.asarray(Image.open("pictures/0.ppm"))[::-1])
             assert integers and [one.label for one in real][:1] == [one.label for one in integers][:1]
     with pytest.raises(ArrayError, match="does not convert frames"):
         compiled.from_frame(np.zeros((2, 3), np.uint8), 1)

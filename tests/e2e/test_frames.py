@@ -107,7 +107,7 @@ def test_frames_that_do_not_fit(net):
     words = ["-calib-data", "pictures", "-input-format", "rgb565", "-crop", "9x7", "-quiet", "-o", "."]
     export = compiled_at_once(run("net.onnx", "-export", "CPP", *words, out=net))
     for lines, width, problem in (
-        (np.zeros((6, 40), np.uint8), 20, "a frame of 20x6 cannot be converted"),
+        (np.zeros((6, 40), np.uint8), 20, "image is 20x6, smaller than the crop 9x7"),
         (np.zeros((9, 39), np.uint8), 20, r"the lines have shape \(9, 39\) .* 20 pixels of rgb565 need 40 bytes"),
         (np.zeros((9, 40), np.int8), 20, "type int8"),
     ):
@@ -115,12 +115,14 @@ def test_frames_that_do_not_fit(net):
             export.from_frame(lines, width)
 
 
-def test_a_board_takes_the_frames(net):
+@pytest.mark.parametrize("form", ["rgb565:area", "nv12:pad=9", pytest.param("gbrg", marks=pytest.mark.slow)])
+def test_a_board_takes_the_frames(net, form):
     """The library of a microcontroller is built with them; its state for 14 columns of three channels has less than 256 bytes."""
     need_core("cortex-m4")
-    words = ["-calib-data", "pictures", "-input-format", "rgb565:area", "-quiet", "-o", "."]
+    words = ["-calib-data", "pictures", "-input-format", form, "-quiet", "-o", "."]
     folder = run("net.onnx", "-export", "CPP_MCU", *words, out=net)
     assert "identical" in make(folder, "cortex-m4", "test")
+    assert re.search(r"^frame of 320x240 +[1-9]", make(folder, "cortex-m4", "count"), re.MULTILINE)
     assert "uint32_t words[53]" in (folder / "include" / "net.h").read_text()
 
 

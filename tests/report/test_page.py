@@ -17,7 +17,7 @@ import pytest
 from support import report_networks as networks
 
 from n2d2py.graph.inputs import InputContract, PixelMap
-from n2d2py.postprocessing import Detection
+from n2d2py.postprocessing.results import ClassScore, Decision, Detection, KeyPoint
 from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report import Footprint, InputImage, write_report
@@ -245,6 +245,21 @@ def test_the_pipeline_has_its_stages_and_boxes(tmp_path, written):
     write_report(networks.report_data(networks.small(), stages=PipelineData(stages, sounds, ("no", "yes"))), tmp_path)
     page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.text.index("yes") < page.text.index("no") and page.tags.count("image") == 3
+
+
+def test_the_pipeline_ends_with_any_decision(tmp_path):
+    """Key points over the image, words with the scores of the best classes, classes of pixels."""
+    stages = [PipelineStage(title, "") for title in ("Input", "Network", "Decision")]
+    photo = np.full((20, 40, 3), 90, np.uint8)
+    scores = ClassScore(2, "left", 0.5), ClassScore(0, "", 0.25)
+    decisions = ([KeyPoint(1, "elbow", 0.75, 3.0, 2.0)], Decision(2, "left", 0.5, scores), Decision(-1, "", 0.0, scores))
+    samples = [PipelineSample("a.png", photo, None, one) for one in (*decisions, np.eye(4, dtype=np.uint8))]
+    write_report(networks.report_data(networks.small(), stages=PipelineData(stages, samples, converted=False)), tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page, (point,) = parsed(text), re.findall(r'<rect class="found d1" ([^>]*)>', text)
+    assert point == 'x="2.5" y="1.5" width="1" height="1"' and page.tags.count("image") == 6
+    assert all(word in page.text for word in ("elbow 0.75", "left", "output 0", "0.25", "none", "classes of the pixels"))
+    assert "Decision(" not in text and "KeyPoint(" not in text
 
 
 def test_a_difference_of_the_compiled_export_is_shown_first(tmp_path):

@@ -213,7 +213,7 @@ class Export(Network):
         stored, state = _hwc_batch(1, info), np.zeros(4 * info.stored[1] * info.stored[3] + 16, np.uint32)
         sizes = c_int(width), c_int(height), c_ssize_t(lines.shape[1])
         if convert(c_void_p(lines.ctypes.data), *sizes, c_void_p(stored.ctypes.data), c_void_p(state.ctypes.data)):
-            raise ArrayError(f"a frame of {width}x{height} cannot be converted", "give one as large as the crop or larger")
+            raise ArrayError(f"a frame of {width}x{height} cannot be converted", "export again")
         return _nchw(stored, info)
 
     def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:

@@ -1,0 +1,65 @@
+"""Results of post-processing: objects in images, key points, decided classes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Detection(NamedTuple):
+    """An object in an image.
+
+    Attributes:
+        label: number of its class.
+        name: name of the class; "" where it has none.
+        score: 0 to 1.
+        x0, y0, x1, y1: left, top, right and bottom edge in pixels of the image.
+    """
+
+    label: int
+    name: str
+    score: float
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+class KeyPoint(NamedTuple):
+    """A point of an object.
+
+    Attributes:
+        label: number of its heat map.
+        name: its name; "" where it has none.
+        score: 0 to 1.
+        x, y: position in pixels of the image.
+    """
+
+    label: int
+    name: str
+    score: float
+    x: float
+    y: float
+
+
+class ClassScore(NamedTuple):
+    """A class with its number, its name ("" where it has none) and its average score."""
+
+    label: int
+    name: str
+    score: float
+
+
+class Decision(NamedTuple):
+    """The decision after a call.
+
+    Attributes:
+        label: number of the decided class; -1 for none.
+        name: its name; "" where it has none.
+        score: its average score; of none, the best one.
+        top: the best classes, the best one first.
+    """
+
+    label: int
+    name: str
+    score: float
+    top: tuple[ClassScore, ...]
