@@ -230,6 +230,11 @@ class Layer:
         return self.run.streamed
 
     @property
+    def copied_line_bytes(self) -> int:
+        """Bytes of a line of the first input, which kernels of two lines copy where lines have an order; else 0."""
+        return self.sources[0].line_bytes if self.serial or self.streamed else 0
+
+    @property
     def external(self) -> bool:
         """True if the output is in the caller's buffer."""
         return self.place.external

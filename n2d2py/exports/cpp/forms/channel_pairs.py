@@ -90,5 +90,4 @@ class ChannelPairs(CoreForm):
         """As `tile_convolution.hpp`: transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
         outputs, channels = facts.layer.output_shape[1], facts.layer.input_shape[1]
         wide = -(-outputs // _OUTPUTS) * _OUTPUTS
-        line = facts.layer.over[0].line_bytes if facts.layer.over else 0
-        return _FRAMES + 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + line
+        return _FRAMES + 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + facts.layer.copied_line_bytes

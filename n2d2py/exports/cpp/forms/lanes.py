@@ -174,5 +174,5 @@ class PairsOfRows(CoreForm):
         pixels, op = facts.layer.output_shape[3], facts.layer.op
         outputs = min(pixels, _CHUNK // op.stride[1])
         columns = -(-outputs // 3) * 3 + 2 if op.stride[1] == 1 else -(-outputs // 2) * 4 + 1
-        line = facts.layer.over[0].line_bytes if facts.layer.over and op.stride[0] == 1 else 0
+        line = facts.layer.copied_line_bytes if op.stride[0] == 1 else 0
         return 400 + 48 * columns + line
