@@ -33,8 +33,8 @@ class WideWeights(cases.Sweep):
     """Layers whose weights are as large as 32-bit sums of them allow, of at most 16 bits."""
 
     def weights(self, shape, kind: NumType) -> np.ndarray:
-        reach = int(np.prod(shape[1:])) * max(kind.qmax, -kind.qmin)
-        most = min(32767, 3 * 2**29 // reach)
+        safe_distances = int(np.prod(shape[1:])) * max(kind.qmax, -kind.qmin)
+        most = min(32767, 3 * 2**29 // safe_distances)
         if self.rng.integers(4) == 0:
             return np.full(shape, -most, np.int16)
         return self.rng.integers(-most, most, shape, endpoint=True).astype(np.int16)

@@ -129,13 +129,13 @@ def softmaxes(seed: int, every: int = 1) -> list[Case]:
         (S8, U8), (U8, U8), (SHIFTED[0], S8), (S16, U8), (U16, U16), (S8, U16), (SHIFTED[1], NumType(8, full=True, zero_point=-128)),
     )  # fmt: skip
     modes = cycle(RESCALING_MODES)
-    for scale, reach in ((0.05, 1.0), (0.002, 0.1), (0.7, 1.0), (1e-6, 0.02), (300.0, 1.0)):
+    for scale, safe_distances in ((0.05, 1.0), (0.002, 0.1), (0.7, 1.0), (1e-6, 0.02), (300.0, 1.0)):
         for (x, y), size in zip(kinds, cycle(sizes), strict=False):
             op, kind = Softmax(size[1], inner=size[2]), x.with_scale(scale / (256 if x.bits > 8 else 1))
             stored = sweep.stored((prod(size),), kind)
             if len(made) % 4 == 0:
                 stored[:: size[1] * size[2]] = kind.qmax
-            made.append(formed(sweep, op, kind, y.with_scale(reach / (y.qmax - y.zero_point)), next(modes), stored))
+            made.append(formed(sweep, op, kind, y.with_scale(safe_distances / (y.qmax - y.zero_point)), next(modes), stored))
         sizes = (*sizes[2:], *sizes[:2])
     shares, image = U8.with_scale(1 / 255), sweep.stored((1, 12, 5, 3), S8)
     for op in (Softmax(), Softmax(4), Softmax(5, inner=36), Softmax(3, inner=12)):

@@ -54,8 +54,8 @@ class Builder:
         params = {"weights": self.rng.integers(-127, 128, shape), "bias": self.rng.integers(-4000, 4000, shape[0])}
         node = QuantNode(name, op, [source], [name], Weighted(**params))
         if self.integer:
-            reach = np.abs(params["weights"]).reshape(shape[0], -1).sum(1) * self.graph.type(source).qmax
-            node.bound = int((reach + np.abs(params["bias"])).max())
+            safe_distances = np.abs(params["weights"]).reshape(shape[0], -1).sum(1) * self.graph.type(source).qmax
+            node.bound = int((safe_distances + np.abs(params["bias"])).max())
             factors = self.rng.uniform(0.5, 1.5, shape[0]) / (60 * np.sqrt(taps) * 127 / kind.qmax)
             node.rescale = (
                 FixedPointRescale(np.rint(factors * 2**30).astype(np.int64), 30, 31) if fixed else FloatRescale(factors)

@@ -85,11 +85,11 @@ class Sweep:
                 "activation": self.rng.choice([None, Clip(0.0), Clip(-0.5, 0.75), LeakyRectifier(0.1)]),
             }
         flat = np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1)
-        reach = int(flat.max()) * max(abs(kind.qmin), kind.qmax)
-        bias = self.rng.integers(-reach // 4 - 1, reach // 4 + 1, len(weights))
-        bound = reach + int(np.abs(bias).max())
+        safe_distances = int(flat.max()) * max(abs(kind.qmin), kind.qmax)
+        bias = self.rng.integers(-safe_distances // 4 - 1, safe_distances // 4 + 1, len(weights))
+        bound = safe_distances + int(np.abs(bias).max())
         count = len(weights) if next(self.per_output) else 1
-        typical = max(1.0, reach / 3)
+        typical = max(1.0, safe_distances / 3)
         return {"form": Weighted(weights, bias), **self.requantize(bound, output, count, typical)}
 
     def place(self, layout: str, tensors: dict, dead: layouts.Dead) -> dict:
@@ -167,11 +167,11 @@ class Sweep:
         if mode == "Max" and not kind.is_float:
             node = {"clamp": (kind.qmin // 2, kind.qmax // 2 + 3)}
         elif not kind.is_float:
-            reach = max(kind.qmax, abs(kind.qmin)) + abs(zero)
+            safe_distances = max(kind.qmax, abs(kind.qmin)) + abs(zero)
             counts = np.unique(op.window_counts(shape[2:]))
-            node = self.requantize(window * reach, out_kind, 1, window * reach)
+            node = self.requantize(window * safe_distances, out_kind, 1, window * safe_distances)
             if counts.size > 1 or next(self.per_output):
-                factors = 1.2 * out_kind.qmax / reach / np.arange(1, window + 1)
+                factors = 1.2 * out_kind.qmax / safe_distances / np.arange(1, window + 1)
                 node["rescale"] = make_rescale(next(self.modes), factors)[0]
         else:
             node = {"activation": self.rng.choice([None, Clip(0.0)])}
@@ -202,8 +202,8 @@ class Sweep:
 
     def _integer_elemwise(self, operation: str, kinds: list[NumType], out_kind: NumType, shape) -> dict:
         multipliers = self.rng.integers(1, 2**12, len(kinds))
-        reach = [int(m) * max(kind.qmax, -kind.qmin) for m, kind in zip(multipliers, kinds, strict=True)]
-        bound = int(np.prod([max(kind.qmax, -kind.qmin) for kind in kinds])) if operation == "Prod" else sum(reach)
+        safe_distances = [int(m) * max(kind.qmax, -kind.qmin) for m, kind in zip(multipliers, kinds, strict=True)]
+        bound = int(np.prod([max(kind.qmax, -kind.qmin) for kind in kinds])) if operation == "Prod" else sum(safe_distances)
         offset = int(self.rng.integers(-bound // 8 - 1, bound // 8 + 1)) if operation == "Sum" else 0
         count = shape[1] if self.rng.integers(4) == 0 else 1
         return {"form": Aligned(multipliers, np.array([offset])), **self.requantize(bound + abs(offset), out_kind, count)}
@@ -219,8 +219,8 @@ class Sweep:
         inputs = {f"x{i}" if i else "x": ((1, c, *size), kinds[i % len(kinds)]) for i, c in enumerate(parts)}
         node = {}
         if rescaled:
-            reach = max(max(k.qmax, -k.qmin) for k in kinds)
-            node = self.requantize(reach, out_kind, len(parts))
+            safe_distances = max(max(k.qmax, -k.qmin) for k in kinds)
+            node = self.requantize(safe_distances, out_kind, len(parts))
         graph = self.graph(Concat(), inputs, ((1, sum(parts), *size), out_kind), **node)
         values = {name: self.stored(shape, kind) for name, (shape, kind) in inputs.items()}
         return self.case(f"concat {parts} {size}", graph, values, layout)

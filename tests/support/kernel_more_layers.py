@@ -47,8 +47,8 @@ def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kin
     result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"], node["form"]))[0]
     graph = sweep.graph(op, {"x": (shape, kind)}, (result, kinds[1]), **node)
     title = f"deconv {shape[1:]}->{result[1:]} k{kernel} s{stride} p{pads} d{dilation} g{groups}"
-    reach = (kernel[0] - 1) * dilation[0]
-    return sweep.case(title, graph, {"x": x}, layout, dead=lambda y: -((reach - y - pads[0]) // stride[0]))
+    safe_distances = (kernel[0] - 1) * dilation[0]
+    return sweep.case(title, graph, {"x": x}, layout, dead=lambda y: -((safe_distances - y - pads[0]) // stride[0]))
 
 
 def deconvolutions(sweep: Sweep) -> list[harness.Case]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.overlap import reach
+from n2d2py.memory.overlap import safe_distances
 from n2d2py.memory.plan import OpPlan
 from n2d2py.operators.functions import LeakyRectifier, Swish
 from n2d2py.operators.padding import Padding
@@ -24,7 +24,7 @@ def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0)
     """
     problem = memory_problem(case.graph)
     x, y, op = problem.tensors[target], problem.tensors["y"], problem.ops[0]
-    found = reach(op, x, dense(x), 0, y, dense(y), 0)
+    found = safe_distances(op, x, dense(x), 0, y, dense(y), 0)
     assert found is not None, f"{op.layer} has no order\n{case}"
     unit = max(x.element_bytes, y.element_bytes)
     distance = -(-found.backward // unit) * unit if backwards else found.ahead // unit * unit

@@ -42,9 +42,9 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
     weights = sweep.rng.integers(-128, 128, weights_shape).astype(np.int8)
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     bias = sweep.rng.integers(-3000, 3000, len(weights)) - (0 if isinstance(op, Deconv) else kind.zero_point * flat.sum(1))
-    reach = np.abs(flat).sum(axis=1) * (max(kind.qmax, -kind.qmin) + abs(kind.zero_point))
-    bound = int((reach + np.abs(bias)).max())
-    factors = sweep.rng.uniform(0.3, 2.0, len(weights)) * output.qmax / np.sqrt(reach.max() * 255.0)
+    safe_distances = np.abs(flat).sum(axis=1) * (max(kind.qmax, -kind.qmin) + abs(kind.zero_point))
+    bound = int((safe_distances + np.abs(bias)).max())
+    factors = sweep.rng.uniform(0.3, 2.0, len(weights)) * output.qmax / np.sqrt(safe_distances.max() * 255.0)
     if output is WIDE:
         factors = sweep.rng.uniform(0.3, 1.0, len(weights)) * 2**29 / bound
     rescale = FloatRescale(factors)

@@ -212,9 +212,9 @@ def channel_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
     for i, channels in enumerate((1, 3, 17, 33, 70, 4, 5, 8, 9, 12, 15, 16, 20, 31, 32, 40, 56, 64, 65, 96, 3, 70, 33, 17, 1)):
         kernel, stride, dilation, size = next(geometry)
         kind, output, bits = next(kinds)
-        reach = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
-        before = [(half // 2, 0, half, half // 2)[i % 4] for half in reach]
-        pads = (*before, *(half - least + i % 2 for half, least in zip(reach, before, strict=True)))
+        safe_distances = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
+        before = [(half // 2, 0, half, half // 2)[i % 4] for half in safe_distances]
+        pads = (*before, *(half - least + i % 2 for half, least in zip(safe_distances, before, strict=True)))
         taps = kernel[0] * kernel[1]
         bits = bits if bits in (8, 16) or taps <= 9 else 10 - taps // 26
         made.append(

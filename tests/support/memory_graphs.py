@@ -39,9 +39,9 @@ def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | Non
         kernel = (rng.randint(1, min(4, t.height + 2)), rng.randint(1, min(4, t.width + 2)))
         stride = (rng.randint(1, 3), rng.randint(1, 3))
         dilation = rng.choice((1, 1, 1, 2)) if kind == "conv" else 1
-        reach = [dilation * (k - 1) for k in kernel * 2]
-        pads = tuple(rng.randint(0, r) for r in reach)
-        if rng.random() < 0.4 or t.height + pads[0] + pads[2] <= reach[0] or t.width + pads[1] + pads[3] <= reach[1]:
+        safe_distances = [dilation * (k - 1) for k in kernel * 2]
+        pads = tuple(rng.randint(0, r) for r in safe_distances)
+        if rng.random() < 0.4 or t.height + pads[0] + pads[2] <= safe_distances[0] or t.width + pads[1] + pads[3] <= safe_distances[1]:
             pads = "same"
         channels = rng.randint(1, 9) if kind == "conv" else t.channels
         return net._window("pool" if kind == "pool" else "conv", x, channels, kernel, stride, pads, dilation)
