@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import n2d2py  # noqa: E402
-from n2d2py.quant import correct  # noqa: E402
 from n2d2py.quant.calibration import quantize_observed  # noqa: E402
+from n2d2py.quant.correct import layers as correct  # noqa: E402
 from n2d2py.quant.observe.moments import Moments  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
 from n2d2py.quant.weights.integers import round_nearest  # noqa: E402
@@ -183,7 +183,7 @@ def _rounding_of(steps: tuple[str, ...]) -> type[CompensatedRounding]:
             return start.reshape(rows.shape)
 
         def magnitudes(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
-            return (super().magnitudes if "range" in steps else self._of_nearest)(rows, largest, levels)
+            return (super().magnitudes if "range" in steps else self._best_of_nearest)(rows, largest, levels)
 
     return Some
 

@@ -117,7 +117,7 @@ def test_a_reduced_range_makes_products_of_bytes_exact(tmp_path):
 def test_a_reduced_range_is_recommended_where_bytes_have_no_dot_product(
     flags, options, recommended, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr("n2d2py.exports.cpp.runner._cpu_info", lambda field: flags)
+    monkeypatch.setattr("n2d2py.exports.cpp.target.cpu_info", lambda field: flags)
     words = command("branches", tmp_path, "-calib", "4", "-quality", "fast", *options.split())
     assert main([word for word in words if word != "-quiet"]) == 0
     assert ("times faster" in capsys.readouterr().err) == recommended

@@ -318,7 +318,7 @@ def test_outputs_that_say_something_of_single_stimuli(end, output, refused, mode
 
 def test_models_too_large_to_run_twice_are_taken(model, monkeypatch):
     made = model("float[N,4,3] x => float[N,4,3] y", _ATTENTION.format(read="x"))
-    monkeypatch.setattr(batch_values, "_MOST_BYTES", 100)
+    monkeypatch.setattr(batch_values, "_MAX_BYTES", 100)
     import_onnx(made)
 
 

@@ -200,9 +200,9 @@ def test_a_matrix_of_more_elements_than_there_is_room_is_refused(model, monkeypa
         "float[N, 40] x, float[N, 40, 1] r, float[N, 40, 2] c => float[?, ?] z", f"{body}\n f = Flatten (y)\n z = Relu (f)",
         17, step=np.array(4), hann=np.hanning(32).astype(F), nine=np.array(9),
     )  # fmt: skip
-    assert spectra._LARGEST == 1 << 26
-    monkeypatch.setattr(spectra, "_LARGEST", elements)
+    assert spectra._MAX_MATRIX_SIZE == 1 << 26
+    monkeypatch.setattr(spectra, "_MAX_MATRIX_SIZE", elements)
     import_onnx(built)
-    monkeypatch.setattr(spectra, "_LARGEST", elements - 1)
+    monkeypatch.setattr(spectra, "_MAX_MATRIX_SIZE", elements - 1)
     with pytest.raises(N2D2Error, match=f"its matrix of {elements:,} elements"):
         import_onnx(built)

@@ -201,7 +201,7 @@ def test_cycles_are_estimated(small):
     cycles, instructions = (
         int(number) for number in re.findall(r"^ +(\d+) +(\d+)  inference$", make(small, "cortex-m4", "-s", "cycles"), re.M)[0]
     )
-    assert instructions == pytest.approx(counted, rel=2e-3) and 1 < cycles / instructions < 2
+    assert instructions == pytest.approx(counted, rel=5e-3) and 1 < cycles / instructions < 2
     slow = re.findall(r"^ +(\d+) +(\d+)  inference$", make(small, "cortex-m4", "-s", "cycles", "WAIT=4"), re.M)[0]
     assert int(slow[0]) > cycles and int(slow[1]) == instructions
 

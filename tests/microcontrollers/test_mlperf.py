@@ -205,7 +205,7 @@ PIXELS = PixelMap((0.5, 1.0, 2.0), (0.0, 0.0, -1.0), (2, 1, 0))
 )
 def test_stored_values_of_bytes(benchmark, scale, zero, pixels, tables, order):
     """The first three are the int8 files of MLPerf Tiny: the byte, or the byte - 128. Computed by hand, ties to even."""
-    graph = SimpleNamespace(fed=["x"], type=lambda name: NumType(8, scale=scale, zero_point=zero, full=True))
+    graph = SimpleNamespace(user_inputs=["x"], type=lambda name: NumType(8, scale=scale, zero_point=zero, full=True))
     request = SimpleNamespace(parameters={"MLPerfTiny": benchmark}, contract=InputContract(pixels=pixels), graph=graph)
     view = benchmark_view(request)  # type: ignore[arg-type]
     assert view is not None

@@ -41,7 +41,11 @@ def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | Non
         dilation = rng.choice((1, 1, 1, 2)) if kind == "conv" else 1
         safe_distances = [dilation * (k - 1) for k in kernel * 2]
         pads = tuple(rng.randint(0, r) for r in safe_distances)
-        if rng.random() < 0.4 or t.height + pads[0] + pads[2] <= safe_distances[0] or t.width + pads[1] + pads[3] <= safe_distances[1]:
+        if (
+            rng.random() < 0.4
+            or t.height + pads[0] + pads[2] <= safe_distances[0]
+            or t.width + pads[1] + pads[3] <= safe_distances[1]
+        ):
             pads = "same"
         channels = rng.randint(1, 9) if kind == "conv" else t.channels
         return net._window("pool" if kind == "pool" else "conv", x, channels, kernel, stride, pads, dilation)

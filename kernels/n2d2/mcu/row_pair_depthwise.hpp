@@ -337,7 +337,7 @@ N2D2_INLINE void chunk(const lanes::Shape& s, const std::uint32_t* stream, const
         lines.rows[u] = rows[u] ? rows[u] + begin * s.in.stride : reinterpret_cast<const unsigned char*>(&padding);
     const std::uint32_t* const sums = lines.columns + 2 * ColumnWords + 8;
     const int words = outputs * Stride * ColumnWords;
-    for (int channel = 0; channel < s.channels; channel += 4, stream += Constants + Kernels<Rounding>::Words) {
+    for (int channel = 0; channel < s.channels; channel += 4, stream += int(Constants) + int(Kernels<Rounding>::Words)) {
         (Signed ? expandSigned<> : expandUnsigned<>)(&lines);
         (Stride == 1 ? products1<> : products2<>)(lines.columns, stream, bytes, to[1] != nullptr);
         for (int u = 0; u < 4; ++u)
@@ -396,7 +396,7 @@ struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
                   "3 x 3 windows side by side, stride 1 or 2 along a line");
     enum : int {
         C = Input::Channels,
-        Outputs = least(int(Output::Width), rowpairs::Chunk / Cfg::StrideWidth),
+        Outputs = least(int(Output::Width), int(rowpairs::Chunk) / int(Cfg::StrideWidth)),
         Copy = Cfg::Serial && Cfg::StrideHeight == 1 ? (int(Input::Width) - 1) * int(PlaneTraits<Input>::Stride) + C : 0
     };
 

@@ -7,7 +7,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType, largest_place
 
 PRODUCT_TIMES = (1.0, 0.77, 0.64)
-"""Relative time of an 8-bit multiplication of AVX2 kernels where sums of 0, 2 and 4 products fit 16 bits (docs/lab/speed_kernels.md)."""
+"""Relative time of an 8-bit multiplication of the x86 kernels where sums of 0, 2 and 4 products fit 16 bits (docs/lab/speed_kernels.md)."""
 LONG = 8
 """Run length from which a 16-bit accumulator is kept from word to word, and widened when they are added up."""
 _RUNS = (256, 128, 96, 64, 48, 32, 24, 16, 12, LONG)

@@ -77,3 +77,9 @@ TARGETS = (
     Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
     Processor("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
 )
+
+
+def lacks_byte_products(flags: str) -> bool:
+    """True if a processor with these flags (of /proc/cpuinfo) runs the x86 kernels that sum 8-bit products in 16 bits, as it has no
+    dot product of bytes."""
+    return "sse4_1" in flags.split() and not {"avx_vnni", "avx512_vnni", "amx_int8"}.intersection(flags.split())

@@ -124,16 +124,10 @@ class CompiledExport(BuiltCopy):
 
 def _processor() -> str:
     """The name of this machine's processor."""
-    return _cpu_info("model name") or platform.processor() or platform.machine()
+    return cpu_info("model name") or platform.processor() or platform.machine()
 
 
-def lacks_byte_products() -> bool:
-    """True if this machine's processor runs the x86 kernels that sum 8-bit products in 16 bits, as it has no dot product of bytes."""
-    flags = _cpu_info("flags").split()
-    return "sse4_1" in flags and not {"avx_vnni", "avx512_vnni", "amx_int8"}.intersection(flags)
-
-
-def _cpu_info(field: str) -> str:
+def cpu_info(field: str) -> str:
     """The value of the first line of /proc/cpuinfo for a field; "" without one."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

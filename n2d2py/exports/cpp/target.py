@@ -16,9 +16,10 @@ from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
 from n2d2py.exports.cpp.parts import Array
+from n2d2py.exports.cpp.processors import lacks_byte_products
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.project_view import namespace_of
-from n2d2py.exports.cpp.runner import CompiledExport, lacks_byte_products
+from n2d2py.exports.cpp.runner import CompiledExport, cpu_info
 from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
@@ -193,7 +194,11 @@ class CppTarget(Target[Project]):
 
     def reduced_range_gain(self, prepared: Prepared[Project]) -> float:
         """By the rates of the kernels; other layers than 8-bit matrix products count with their full time."""
-        if self.runner is not CompiledExport or prepared.request.parameters.get("SIMD") != "auto" or not lacks_byte_products():
+        if (
+            self.runner is not CompiledExport
+            or prepared.request.parameters.get("SIMD") != "auto"
+            or not lacks_byte_products(cpu_info("flags"))
+        ):
             return 1.0
         graph, now, reduced = prepared.request.graph, 0.0, 0.0
         for layer in prepared.result.layers:
