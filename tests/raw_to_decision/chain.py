@@ -135,9 +135,9 @@ def write_cases(cases: RawCases, network: Network, path: Path) -> None:
     for raw, piece in zip(cases.raw, cases.pieces, strict=True):
         if isinstance(source, FrameSource):
             lines = np.pad(source.layout.encode(raw), ((0, 0), (0, piece)), constant_values=9)
-            parts += [np.array([raw.shape[1], raw.shape[0], lines.shape[1]], "<i4").tobytes(), lines.tobytes()]
+            parts += [np.array([raw.shape[1], raw.shape[0], lines.shape[1], lines.size], "<i4").tobytes(), lines.tobytes()]
         else:
-            parts += [np.array([len(raw), piece, 0], "<i4").tobytes(), raw.astype("<i2").tobytes()]
+            parts += [np.array([len(raw), piece, 0, 0], "<i4").tobytes(), raw.astype("<i2").tobytes()]
     path.write_bytes(b"".join(parts))
 
 

@@ -38,7 +38,7 @@ static unsigned char raw[1 << 17];
 
 int main(void) {
     void* const memory = (void*)(((uintptr_t)arena + OF(_ARENA_ALIGNMENT) - 1) / OF(_ARENA_ALIGNMENT) * OF(_ARENA_ALIGNMENT));
-    int32_t count, size[3];
+    int32_t count, size[4]; /* width, height, bytes per row, bytes of a frame; or samples of a sound, and those at a time */
     if (!open_files() || !get(&count, sizeof count))
         return 1;
     for (; count > 0; --count) {
@@ -52,7 +52,7 @@ int main(void) {
             OF(_audio_samples)(&work, (const int16_t*)(const void*)raw + at, size[0] - at < size[1] ? size[0] - at : size[1], input);
 #else
         static OF(_frame) work;
-        if (!get(size, sizeof size) || (size_t)(size[1] * size[2]) > sizeof raw || !get(raw, (size_t)(size[1] * size[2])))
+        if (!get(size, sizeof size) || (size_t)size[3] > sizeof raw || !get(raw, (size_t)size[3]))
             return 1;
         if (OF(_from_frame)(raw, size[0], size[1], size[2], input, &work) != 0)
             return 1;
