@@ -163,8 +163,7 @@ class _Bayer(PixelFormat):
     """One color for each pixel, in squares of two by two; red is in row `red_y` and column `red_x` of a square.
 
     A missing color is the mean of the two or four nearest pixels that have it, rounded half up. Rows and columns beyond the
-    edge
-    mirror those next to it.
+    edge mirror those next to it.
     """
 
     red_y: int
