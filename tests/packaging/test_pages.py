@@ -66,3 +66,10 @@ def test_links_of_the_root_and_of_code():
                 if not (ROOT / link).is_file():
                     missing.append(f"{path.relative_to(ROOT)}: {link}")
     assert missing == []
+
+
+def test_navigation_of_the_site():
+    """Every page has its place; bin/docs refuses a site with a page that the navigation leaves out."""
+    navigation = set(re.findall(r"[\w/-]+\.md", (DOCS / "site" / "mkdocs.yml").read_text(encoding="utf-8")))
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if path.parent != DOCS / "site"}
+    assert sorted(page for page in written - navigation if not page.startswith("sections/")) == []
