@@ -145,7 +145,7 @@ input-format: Treat images as frames of a camera, FORMAT:FILTER,KEY=VALUE. FORMA
 audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio, kaldi, tflm), rate,
     window, hop, fft, mels, low, high, coefficients, preemphasis, window_type. Sounds are converted in integers, and C++ exports
     contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data] <how-to/microphone>
-post: Process the outputs, KIND or KIND:KEY=VALUE,... KIND is scores, yolov5, yolov8, yolov10, yolox, ssd, centernet, keypoints or segmentation.
+post: Process the outputs, KIND or KIND:KEY=VALUE,... KIND is scores, embedding, yolov5, yolov8, yolov10, yolox, ssd, centernet, keypoints or segmentation.
     C++ exports contain this step, in integers. <how-to/detections>
 bgr: Feed the color channels in the order blue, green, red. [images in -calib-data] <how-to/prepare_data>
 layout: Axis order of image arrays, if it differs from that of the file. [arrays in -calib-data] <how-to/prepare_data>

@@ -4,19 +4,9 @@
 #define N2D2_AUDIO_ADAPTIVE_HPP
 
 #include "n2d2/audio/fourier.hpp"
+#include "n2d2/square_root.hpp"
 
 namespace n2d2 {
-
-// Square root, rounded to nearest.
-inline std::uint32_t audioRoot(std::uint64_t value) {
-    std::uint64_t root = 0;
-    for (std::uint64_t bit = std::uint64_t{1} << 62; bit != 0; bit >>= 2) {
-        const bool fits = value >= root + bit;
-        value -= fits ? root + bit : 0;
-        root = (root >> 1) + (fits ? bit : 0);
-    }
-    return static_cast<std::uint32_t>(root + (value > root));
-}
 
 // The gain for an estimate of noise: a parabola after each power of two.
 template <class Cfg>

@@ -175,7 +175,7 @@ private:
             energy += std::uint64_t{above} << 32;
             if (Cfg::Adapts) {
                 std::uint32_t estimate = static_cast<std::uint32_t>(levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)]);
-                levels_[m] = audioAdapted<Cfg>(audioRoot(energy) >> shift, (m & 1) != 0, estimate);
+                levels_[m] = audioAdapted<Cfg>(roundedRoot(energy) >> shift, (m & 1) != 0, estimate);
                 levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)] = static_cast<std::int32_t>(estimate);
                 continue;
             }
