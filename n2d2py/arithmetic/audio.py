@@ -21,12 +21,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import micro_frontend
 from n2d2py.arithmetic.micro_frontend import log2_fixed
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
 
@@ -88,26 +89,7 @@ the audio front end of TFLite Micro with its defaults, which micro_speech and mi
 
 
 @dataclass(frozen=True)
-class InputFrames:
-    """Frames of an input (C, H, W), (C, W) or (F,).
-
-    Attributes:
-        count: number of frames.
-        turned: the features of the first frame come after each other only with a stride, in (C, H, W).
-        major: they are next to each other in an array with channels last.
-    """
-
-    count: int
-    turned: bool
-    major: bool
-
-    def stimulus(self, frames: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Frames (count, features) as an input of `shape`."""
-        return (frames.T if self.turned else frames).reshape(shape)
-
-
-@dataclass(frozen=True)
-class AudioSource:
+class AudioSource(StreamSource):
     """Sounds that an application gives to a network, and their way to its input.
 
     Attributes:
@@ -134,6 +116,14 @@ class AudioSource:
     coefficients: int
     preemphasis: float
     window_type: str
+
+    option: ClassVar = "-audio"
+    stem: ClassVar = "audio"
+
+    @property
+    def size_key(self) -> str:
+        """The key that sets the number of features."""
+        return "coefficients" if self.kind == "mfcc" else "mels"
 
     @property
     def features(self) -> int:
@@ -178,21 +168,6 @@ class AudioSource:
     def samples(self, frames: int) -> int:
         """Samples that so many frames cover."""
         return self.window + (frames - 1) * self.hop
-
-    def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
-        """The frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
-
-        Raises:
-            N2D2Error: E417 the input has another number of features.
-        """
-        sizes = [size for size in shape if size > 1]
-        last, total = sizes[-1:] == [self.features], int(np.prod(shape))
-        turned = len(sizes) == 2 and not last
-        if len(sizes) > 2 or total % self.features or (turned and sizes[0] != self.features):
-            text = "x".join(map(str, shape))
-            remedy = f"give {'coefficients' if self.kind == 'mfcc' else 'mels'} as the input has them, or another network"
-            raise N2D2Error("E417", f"-audio makes frames of {self.features} features, but the input is {text}", remedy=remedy)
-        return InputFrames(total // self.features, turned, turned == (len(sizes) == 2 and shape[0] > 1))
 
     @property
     def _preset(self) -> Preset:

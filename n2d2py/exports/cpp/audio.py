@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.audio import AudioSource, InputFrames
+from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
+from n2d2py.arithmetic.stream import InputFrames
 
 
 @dataclass(frozen=True)
@@ -100,16 +101,16 @@ class AudioView:
 
 def audio_view(source: AudioSource, shape: tuple[int, ...], kind: NumType) -> AudioView:
     """Return the conversion to an input of `shape` (C, H, W) or (F,), stored as `kind`."""
-    thresholds = "" if kind.is_float or kind.bits > 8 else ", ".join(map(str, _thresholds(source, kind).tolist()))
+    edges = np.arange(kind.qmin + 1, kind.qmax + 1) if not kind.is_float and kind.bits <= 8 else np.zeros(0)
+    thresholds = ", ".join(map(str, least_features(source.real, kind, edges, 24).tolist()))  # features have fewer than 25 bits
     return AudioView(source, source.frames_of(shape), thresholds)
 
 
-def _thresholds(source: AudioSource, kind: NumType) -> np.ndarray:
-    """Return the smallest feature of each stored value above the lowest, by bisection; features have fewer than 25 bits."""
-    wanted = np.arange(kind.qmin + 1, kind.qmax + 1)
-    low, high = np.full(wanted.shape, -(2**24)), np.full(wanted.shape, 2**24)
+def least_features(real: Callable[[np.ndarray], np.ndarray], kind: NumType, stored: np.ndarray, bits: int) -> np.ndarray:
+    """Return the smallest feature of each stored value, by bisection of features of `bits` bits and a sign; `real` rises."""
+    low, high = np.full(stored.shape, -(2**bits) - 1), np.full(stored.shape, 2**bits)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        reached = kind.quantize(source.real(middle)) >= wanted
+        reached = kind.quantize(real(middle)) >= stored
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     return high
