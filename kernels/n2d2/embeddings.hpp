@@ -66,10 +66,10 @@ private:
 
     static std::int64_t fixed(Value stored) { return Cfg::value().fixed(Cfg::value().value(stored), -Limit, Limit); }
 
-    // A value with a largest magnitude of 24 bits.
+    // A value with a largest magnitude of 20 bits.
     static std::int64_t scaled(Value stored, std::int32_t bits) {
         const std::int64_t x = fixed(stored);
-        return bits > 24 ? x >> (bits - 24) : x * (1 << (24 - bits));
+        return bits > 20 ? x >> (bits - 20) : x * (1 << (20 - bits));
     }
 
     // A quotient that is rounded down.

@@ -1,6 +1,6 @@
 """Embeddings as unit vectors in integers, and their cosines: the definition that `kernels/n2d2/embeddings.hpp` computes too.
 
-With v the stored values less their zero point (of floating point in 1/65536), shifted so that the largest magnitude has 24 bits:
+With v the stored values less their zero point (of floating point in 1/65536), shifted so that the largest magnitude has 20 bits:
 
     unit(v) = floor(32767 * v / root + 1/2)          root: the square root of sum(v^2), rounded; a vector of zeros stays
     cosine(a, b) = floor(65536 * sum(a * b) / 32767^2 + 1/2)
@@ -62,7 +62,7 @@ class Embedder:
 
 def unit(values: np.ndarray) -> np.ndarray:
     """Unit vectors (N, size), int16, of whole numbers (N, size) of at most 31 bits."""
-    shifts = 24 - np.frexp(abs(values).max(1, keepdims=True).astype(np.float64))[1].astype(np.int64)
+    shifts = 20 - np.frexp(abs(values).max(1, keepdims=True).astype(np.float64))[1].astype(np.int64)
     scaled = values << np.maximum(shifts, 0) >> np.maximum(-shifts, 0)
     roots = np.maximum(square_root((scaled * scaled).sum(1, keepdims=True).astype(np.uint64)).astype(np.int64), 1)
     return np.clip((2 * UNIT * scaled + roots) // (2 * roots), -UNIT, UNIT).astype(np.int16)

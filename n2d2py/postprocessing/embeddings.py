@@ -74,7 +74,7 @@ def _bind(
 ) -> EmbeddingMatcher:
     info = only_output(outputs)
     size = int(np.prod(info.stored))
-    if size != info.stored[1] or size < 2:
+    if size != info.stored[1] or not 2 <= size < 65536:
         shape = "x".join(map(str, info.shape))
         raise misfit(f"the output '{info.name}' of {shape} is not one vector", "choose another by -outputs")
     references = () if values["references"] is None else _references(Path(values["references"]), size)

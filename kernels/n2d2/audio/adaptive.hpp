@@ -13,9 +13,7 @@ template <class Cfg>
 inline std::int32_t audioGain(std::uint32_t estimate) {
     if (estimate < 2)
         return Cfg::gain(static_cast<int>(estimate));
-    int bits = 0;
-    for (std::uint32_t rest = estimate; rest != 0; rest >>= 1)
-        ++bits;
+    const int bits = bitsOf(estimate);
     const std::int32_t rest = static_cast<std::int32_t>((bits < 11 ? estimate << (11 - bits) : estimate >> (bits - 11)) & 1023);
     const int at = 3 * bits - 4;
     const std::int32_t curve = (((Cfg::gain(at + 2) * rest) >> 5) + Cfg::gain(at + 1) * 32) * rest;
@@ -37,7 +35,9 @@ inline std::int32_t audioAdapted(std::uint32_t level, bool isOdd, std::uint32_t&
         Cfg::CorrectionBits > 0 ? shrunk << (Cfg::CorrectionBits & 31) : shrunk >> (-Cfg::CorrectionBits & 31);
     if (value < 2)
         return 0;
-    return static_cast<std::int32_t>((std::int64_t{audioLogarithm<Cfg>(value)} * 45426 + (std::int64_t{1} << 25)) >> 26);
+    const int bits = bitsOf(value);
+    return static_cast<std::int32_t>(
+        (std::int64_t{audioLogarithm<Cfg>(value << (32 - bits), bits)} * 45426 + (std::int64_t{1} << 25)) >> 26);
 }
 
 }  // namespace n2d2
