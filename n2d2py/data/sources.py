@@ -184,7 +184,7 @@ def _open_sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) 
         files = _find_files(given.path, SOUNDS, "sound")
 
         def read(index: int) -> np.ndarray:
-            return read_samples(given.path / files[index], files[index], source.rate)
+            return read_samples(given.path / files[index], files[index], source.sound_rate)
 
         read(0)
         labels = _picture_labels(given, len(files))

@@ -59,7 +59,7 @@ def _input_stages(contract: InputContract, facts: list[tuple[str, str]]) -> list
     if source is None or not facts:
         return [("Input", contract.text, [])]
     if isinstance(source, AudioSource):
-        return [("Sound", f"{source.rate} Hz, 16 bits", []), ("Features", source.text, facts)]
+        return [("Sound", f"{source.sound_rate} Hz, 16 bits", []), ("Features", source.text, facts)]
     if isinstance(source, SensorSource):
         return [("Samples", f"{source.axes} axes, 16 bits", []), ("Window", source.text, facts)]
     return [("Frame", f"{source.format} of any size", []), ("Conversion", source.text, facts)]

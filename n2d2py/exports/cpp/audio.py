@@ -58,7 +58,10 @@ class AudioView:
     @property
     def words(self) -> int:
         """Number of 4-byte words of the state."""
-        return self.source.fft + 2 + self.source.mels * (2 if self.source.adapts else 1) + 1 + (self.source.window + 1) // 2
+        source = self.source
+        resampling = 2 + 2 * source.reach + 1 if source.factor > 1 else 0
+        history = self.frames.count * source.static_features if source.deltas else 0
+        return source.fft + 3 + source.mels * (2 if source.adapts else 1) + (source.window + 1) // 2 + resampling + history
 
     @property
     def constants(self) -> dict[str, int]:
@@ -80,6 +83,10 @@ class AudioView:
             "Adapts": int(source.adapts),
             "CorrectionBits": correction_bits(source.fft),
             "SnrShift": snr_shift(source.fft),
+            "Deltas": source.deltas,
+            "DeltaWindow": source.delta_window,
+            "Factor": source.factor,
+            "Reach": source.reach,
         }
 
     @property
@@ -100,6 +107,7 @@ class AudioView:
             "weight": weights,
             "logarithm": LOG_TABLE.astype(np.uint32),
             "cosine": source.cosines[0] if source.kind == "mfcc" else np.zeros(1, np.int64),
+            "tap": source.taps,
             "gain": gain_table(source.fft) if source.adapts else np.zeros(1, np.int64),
         }
         return [AudioTable.of(name, values) for name, values in arrays.items()]
