@@ -11,6 +11,11 @@ high(a, b) is a * b >> 32, N the size of the Fourier transform.
     6. P = |2 X|^2 >> 8                      64 bits
     7. L = log2(sum(weight * P)) - 2 (k + j) + c     in 1/65536, of each mel band; not below the floor of the preset
     8. features in 1/4096: L, or its cosine transform
+    9. deltas: (sum(n (x[t + n] - x[t - n])) + D / 2) / D, D = 2 sum(n^2), n from 1 to delta_window; the first and the last frame of
+       the input repeat beyond its ends
+
+Samples at a multiple f of the rate become y[t] = (sum(h[n] s[f t + n]) + 2^14) >> 15, clipped to 16 bits: a sinc with a Hann window
+over six zeros on either side, which passes 0.99 of the band. Samples before a sound are zeros.
 
 The preset tflm computes in 16 bits as TFLite Micro does: `micro_frontend` has its steps.
 """
@@ -21,12 +26,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import micro_frontend
 from n2d2py.arithmetic.micro_frontend import log2_fixed
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
 
@@ -34,6 +40,8 @@ KINDS = ("log_mel", "mfcc")
 WINDOWS = ("hann", "hamming", "povey")
 _SIZES = (32, 4096)
 _POWER_SHIFT, _WEIGHT_BITS, _FRACTION = 8, 12, 12
+_ZEROS, _PASSED = 6, 0.99
+"""The filter of the resampling: zeros of the sinc on either side, and the share of the band that passes, as in torchaudio."""
 
 
 @dataclass(frozen=True)
@@ -88,26 +96,7 @@ the audio front end of TFLite Micro with its defaults, which micro_speech and mi
 
 
 @dataclass(frozen=True)
-class InputFrames:
-    """Frames of an input (C, H, W), (C, W) or (F,).
-
-    Attributes:
-        count: number of frames.
-        turned: the features of the first frame come after each other only with a stride, in (C, H, W).
-        major: they are next to each other in an array with channels last.
-    """
-
-    count: int
-    turned: bool
-    major: bool
-
-    def stimulus(self, frames: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Frames (count, features) as an input of `shape`."""
-        return (frames.T if self.turned else frames).reshape(shape)
-
-
-@dataclass(frozen=True)
-class AudioSource:
+class AudioSource(StreamSource):
     """Sounds that an application gives to a network, and their way to its input.
 
     Attributes:
@@ -120,6 +109,9 @@ class AudioSource:
         coefficients: features of a frame of MFCC.
         preemphasis: from 0 to below 1.
         window_type: one of WINDOWS.
+        deltas: 1 appends the slopes of the features over frames, 2 also the slopes of these.
+        delta_window: frames on either side of a slope.
+        input_rate: samples a second of the sounds, a multiple of `rate`; 0 for `rate`.
     """
 
     kind: str
@@ -134,11 +126,42 @@ class AudioSource:
     coefficients: int
     preemphasis: float
     window_type: str
+    deltas: int = 0
+    delta_window: int = 2
+    input_rate: int = 0
+
+    option: ClassVar = "-audio"
+    stem: ClassVar = "audio"
+
+    @property
+    def size_key(self) -> str:
+        """The key that sets the number of features."""
+        return "coefficients" if self.kind == "mfcc" else "mels"
 
     @property
     def features(self) -> int:
-        """Features of a frame."""
+        """Features of a frame, with their deltas."""
+        return self.static_features * (1 + self.deltas)
+
+    @property
+    def static_features(self) -> int:
+        """Features of a frame without deltas."""
         return self.coefficients if self.kind == "mfcc" else self.mels
+
+    @property
+    def sound_rate(self) -> int:
+        """Samples a second of the sounds."""
+        return self.input_rate or self.rate
+
+    @property
+    def sound_hop(self) -> int:
+        """Samples of the sounds from one frame to the next."""
+        return self.hop * self.factor
+
+    @property
+    def factor(self) -> int:
+        """Samples of the sound for one at `rate`."""
+        return self.sound_rate // self.rate
 
     @property
     def step(self) -> np.float32:
@@ -150,7 +173,8 @@ class AudioSource:
     @property
     def text(self) -> str:
         """The option that gives this source."""
-        left_out = ("kind", "coefficients") if self.kind != "mfcc" else ("kind",)
+        left_out = ["kind", *["coefficients"] * (self.kind != "mfcc"), *["input_rate"] * (not self.input_rate)]
+        left_out += ["deltas", "delta_window"] * (not self.deltas)
         return f"{self.kind}:" + ",".join(
             f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name not in left_out
         )
@@ -176,23 +200,8 @@ class AudioSource:
         return round(float(np.log2(self._preset.floor)) * 65536)
 
     def samples(self, frames: int) -> int:
-        """Samples that so many frames cover."""
-        return self.window + (frames - 1) * self.hop
-
-    def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
-        """The frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
-
-        Raises:
-            N2D2Error: E417 the input has another number of features.
-        """
-        sizes = [size for size in shape if size > 1]
-        last, total = sizes[-1:] == [self.features], int(np.prod(shape))
-        turned = len(sizes) == 2 and not last
-        if len(sizes) > 2 or total % self.features or (turned and sizes[0] != self.features):
-            text = "x".join(map(str, shape))
-            remedy = f"give {'coefficients' if self.kind == 'mfcc' else 'mels'} as the input has them, or another network"
-            raise N2D2Error("E417", f"-audio makes frames of {self.features} features, but the input is {text}", remedy=remedy)
-        return InputFrames(total // self.features, turned, turned == (len(sizes) == 2 and shape[0] > 1))
+        """Samples at the rate of the sound that so many frames need."""
+        return (self.window + (frames - 1) * self.hop - 1) * self.factor + self.reach + 1
 
     @property
     def _preset(self) -> Preset:
@@ -208,6 +217,13 @@ class AudioSource:
         return np.rint(values * 2 ** (12 if self.adapts else 33 - self.fft.bit_length())).astype(np.int64)
 
     @property
+    def window_pairs(self) -> np.ndarray:
+        """The whole window where the source adapts, as 32-bit words of two values; 0 follows an odd number."""
+        at = np.arange(self.window)
+        values = np.pad(self.window_table[np.minimum(at, self.window_last - at)], (0, self.window % 2))
+        return (values[::2] | values[1::2] << 16).astype(np.uint32)
+
+    @property
     def window_last(self) -> int:
         """Position of the end of the window."""
         return self.window if self._preset.periodic else self.window - 1
@@ -219,6 +235,13 @@ class AudioSource:
         if self.adapts:
             return np.rint(np.cos(angle) * 32767).astype(np.int64)
         return np.clip(np.rint(np.cos(angle) * 2.0**31), 1 - 2.0**31, 2.0**31 - 1).astype(np.int64)
+
+    @property
+    def turn_pairs(self) -> np.ndarray:
+        """Cosine and sine of 2 pi n / N for n to 3 N / 4 where the source adapts, as 32-bit words."""
+        at = np.arange(3 * self.fft // 4 + 1)
+        cosines = self.turns[(at + self.fft // 4) % self.fft]
+        return (cosines & 0xFFFF | (self.turns[at] & 0xFFFF) << 16).astype(np.uint32)
 
     @cached_property
     def bands(self) -> np.ndarray:
@@ -267,18 +290,60 @@ class AudioSource:
     def convert(self, samples: np.ndarray, frames: int) -> np.ndarray:
         """Features (frames, features) of 16-bit samples: of the first frames; silence follows a sound that ends before."""
         size = self.samples(frames)
-        padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
-        return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
+        padded = np.pad(samples[:size], (0, max(size - len(samples), 0)))
+        return self._with_deltas(self._static(self._resampled(padded), frames))
 
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
         """Features (frames, features) of the last complete frames of 16-bit samples; silence comes before a sound that has fewer."""
+        samples = self._resampled(samples)
         missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
-        if missing <= 0 and self.adapts:
-            return self.convert(samples, frames - missing)[-frames:]
         if missing <= 0:
-            return self.convert(samples[-missing * self.hop :], frames)
-        silent = self.convert(samples[:0], missing)
-        return silent if missing == frames else np.concatenate([silent, self.convert(samples, frames - missing)])
+            first = 0 if self.adapts else -missing
+            found = self._static(samples[first * self.hop :], frames - missing - first)[-frames:]
+        else:
+            found = self._static(samples[:0], missing)
+            if missing < frames:
+                found = np.concatenate([found, self._static(samples, frames - missing)])
+        return self._with_deltas(found)
+
+    def _static(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (frames, static_features) of samples at `rate`; silence follows them."""
+        size = self.window + (frames - 1) * self.hop
+        padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
+        return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
+
+    @property
+    def reach(self) -> int:
+        """Samples on either side that the filter of the resampling reads."""
+        return math.ceil(_ZEROS * self.factor / _PASSED) if self.factor > 1 else 0
+
+    @cached_property
+    def taps(self) -> np.ndarray:
+        """The half (reach + 1,) of the filter of the resampling, in 2^-15: the first one is the middle, and the sum of all is 1."""
+        time = np.arange(self.reach + 1) * _PASSED / self.factor
+        real = np.sinc(time) * np.cos(np.minimum(time / _ZEROS, 1) * np.pi / 2) ** 2
+        taps = np.rint(real / (2 * real.sum() - real[0]) * 2**15).astype(np.int64)
+        taps[0] += 2**15 - (2 * taps.sum() - taps[0])
+        return taps
+
+    def _resampled(self, samples: np.ndarray) -> np.ndarray:
+        """Samples at `rate`, as far as all samples that they depend on are there."""
+        if self.factor == 1 or len(samples) <= self.reach:
+            return samples if self.factor == 1 else samples[:0]
+        filter_ = np.concatenate([self.taps[:0:-1], self.taps])
+        padded = np.pad(samples.astype(np.int64), (self.reach, 0))
+        sums = np.lib.stride_tricks.sliding_window_view(padded, len(filter_))[:: self.factor] @ filter_
+        return np.clip(sums + 2**14 >> 15, -32768, 32767)
+
+    def _with_deltas(self, features: np.ndarray) -> np.ndarray:
+        """Step 9 for features (frames, static_features)."""
+        parts, reach = [features], self.delta_window
+        divisor = 2 * sum(n * n for n in range(reach + 1))
+        for _ in range(self.deltas):
+            padded, count = np.pad(parts[-1], ((reach, reach), (0, 0)), "edge"), len(features)
+            slopes = sum(n * (padded[reach + n :][:count] - padded[reach - n :][:count]) for n in range(1, reach + 1))
+            parts.append((slopes + divisor // 2) // divisor)
+        return np.concatenate(parts, 1)
 
     def transform(self, frames: np.ndarray) -> np.ndarray:
         """Features (n, features) of frames (n, window) of samples, which follow each other."""
@@ -338,7 +403,7 @@ class AudioSource:
             (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
             real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
             imaginary = np.stack([ai + ci + bi + di, ai - ci - br + dr, ai + ci - bi - di, ai - ci + br - dr], 2)
-            real, imaginary = real.reshape(len(values), half), imaginary.reshape(len(values), half)
+            real, imaginary = (self._wrapped(x.reshape(len(values), half)) for x in (real, imaginary))
             size *= 4
         if self.adapts:
             return micro_frontend.short_powers(real, imaginary, self.turns)
@@ -355,6 +420,10 @@ class AudioSource:
     def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
         """Values before a stage of the transform that adds so many of them."""
         return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
+
+    def _wrapped(self, x: np.ndarray) -> np.ndarray:
+        """Values after a stage of the transform."""
+        return micro_frontend.wrapped_short(x) if self.adapts else x
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
@@ -395,7 +464,7 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
     defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
     for key in ("low", "high", "preemphasis"):
         values[key] = _number(option, text, key, given.get(key, defaults[key]))
-    for key in ("fft", "mels", "coefficients"):
+    for key in ("fft", "mels", "coefficients", "deltas", "delta_window", "input_rate"):
         values[key] = int(_number(option, text, key, given.get(key, defaults[key])))
     found = AudioSource(kind, **values)
     if problem := _problem(found):
@@ -410,6 +479,9 @@ _DEFAULTS: Mapping[str, Any] = {
     "low": 0.0,
     "preemphasis": 0.0,
     "window_type": "hann",
+    "deltas": 0,
+    "delta_window": 2,
+    "input_rate": 0,
 }
 _KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
 
@@ -427,6 +499,12 @@ def _problem(source: AudioSource) -> str:
         (source.window <= source.fft, f"the window of {source.window} samples exceeds fft={source.fft}"),
         (not (source.adapts and source.preemphasis), f"preemphasis has no effect with preset={source.preset}"),
         (0 <= source.preemphasis < 1, f"preemphasis={source.preemphasis:g} is not from 0 to below 1"),
+        (0 <= source.deltas <= 2, f"deltas={source.deltas} is not 0, 1 or 2"),
+        (1 <= source.delta_window <= 8, f"delta_window={source.delta_window} is not between 1 and 8"),
+        (
+            source.input_rate in (0, *(source.rate * factor for factor in range(1, 7))) and source.input_rate <= 48000,
+            f"input_rate={source.input_rate} is not 1 to 6 times rate={source.rate}, and at most 48000",
+        ),
         (0 <= source.low < source.high <= source.rate / 2, f"low={source.low:g} and high={source.high:g} do not bound a band"),
         (1 <= source.mels <= 256, f"mels={source.mels} is not between 1 and 256"),
         (

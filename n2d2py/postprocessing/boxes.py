@@ -12,10 +12,9 @@ import numpy as np
 
 from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
-from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, require_small
+from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, real_array, require_small
 from n2d2py.postprocessing.detector import Detector
 
 _KEYS = keys(
@@ -218,11 +217,8 @@ def _bind(
 
 def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) -> tuple[tuple[int, ...], ...]:
     """The anchors of a file in 1/16 pixel: x, y of the center, width, height."""
-    try:
-        found = read_npy(path)
-    except (OSError, DamagedArray) as error:
-        raise misfit(f"the anchors {path} cannot be read: {error}", "give an .npy file") from error
-    if found.shape != (count, 4) or found.dtype.kind != "f" or not np.isfinite(found).all():
+    found = real_array(path, "anchors")
+    if found.shape != (count, 4):
         raise misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
     steps = np.rint(
         found[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64) * SUBPIXELS * np.array([*size, *size])

@@ -16,6 +16,7 @@ from n2d2py.arithmetic.fixed_scale import FixedScale
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.choices import read_settings
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.schema import REQUIRED, Key
@@ -192,7 +193,7 @@ def parse_post(text: str, where: Location | None = None) -> Post:
 def files_of(text: str) -> dict[str, str]:
     """By the key of -post, the files that it names."""
     post = parse_post(text)
-    return {key.name: post.values[key.name] for key in post.kind.keys if key.kind is Kind.PATH}
+    return {key.name: post.values[key.name] for key in post.kind.keys if key.kind is Kind.PATH and post.values[key.name]}
 
 
 def with_files(text: str, paths: Mapping[str, str]) -> str:
@@ -237,3 +238,14 @@ def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
     if len(outputs) != 1:
         raise misfit(f"the model has {len(outputs)} outputs", "choose one by -outputs")
     return outputs[0]
+
+
+def real_array(path: Path, what: str) -> np.ndarray:
+    """The finite real numbers of a .npy file. Raises E460 for another file; `what` names its content."""
+    try:
+        found = read_npy(path)
+    except (OSError, DamagedArray) as error:
+        raise misfit(f"the {what} {path} cannot be read: {error}", "give an .npy file") from error
+    if found.dtype.kind != "f" or not np.isfinite(found).all():
+        raise misfit(f"the {what} {path} are not real numbers", "save finite numbers of floating point")
+    return found

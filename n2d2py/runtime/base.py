@@ -10,6 +10,8 @@ import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort, TensorInfo, plain_port
@@ -125,14 +127,17 @@ class Network:
 
         `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any
         size; with
-        -audio the samples (n,) of a sound, int16; of other networks the real input, as in a call.
+        -audio the samples (n,) of a sound, int16; with -sensor samples (n, axes), int16; of other networks the real input, as in a
+        call.
 
         Raises:
-            ArrayError: E804 as `from_frame`, `from_audio` and a call.
+            ArrayError: E804 as `from_frame`, `from_audio`, `from_sensor` and a call.
         """
         source, frame, raw = self.contract.source, None, np.asarray(raw)
         if isinstance(source, AudioSource):
             stored = self.from_audio(raw)
+        elif isinstance(source, SensorSource):
+            stored = self.from_sensor(raw)
         elif isinstance(source, FrameSource):
             if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)) or raw.size == 0:
                 what = f"the image has shape {raw.shape} and type {raw.dtype}"
@@ -198,10 +203,26 @@ class Network:
             raise ArrayError("this network does not convert sounds", "export with -audio")
         if samples.dtype != np.int16 or samples.ndim != 1:
             raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
-        return _port(self.info.inputs[0]).array(self._heard(source, np.ascontiguousarray(samples), piece), True)
+        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
-    def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:
-        """The stored input (1, ...) after all samples of a sound."""
+    def from_sensor(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
+        """The input for `run_raw` after all samples (n, axes) of a sensor, int16; samples before them are zeros.
+
+        `piece`: samples that a compiled export gets at a time; 0: all.
+
+        Raises:
+            ArrayError: E804 the network takes no samples of a sensor, or the samples are none.
+        """
+        source, samples = self.contract.source, np.asarray(samples)
+        if not isinstance(source, SensorSource):
+            raise ArrayError("this network does not convert samples of a sensor", "export with -sensor")
+        if samples.dtype != np.int16 or samples.ndim != 2 or samples.shape[1] != source.axes:
+            what = f"the samples have shape {samples.shape} and type {samples.dtype}"
+            raise ArrayError(what, f"give an array (n, {source.axes}) of int16")
+        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
+
+    def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
+        """The stored input (1, ...) after all samples."""
         info = self.info.inputs[0]
         frames, shape = source.frames_of(info.stored[1:]), info.stored[1:]
         latest = source.real(source.latest(samples, frames.count))

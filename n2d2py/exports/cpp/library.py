@@ -18,6 +18,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
@@ -81,7 +82,7 @@ class _Library:
         partial: whether outputs can be chosen.
         on_device: whether the working memory is on a device, and that of the library is used.
         from_frame: converts a frame of a camera; None for an export without -input-format.
-        audio_begin, audio_samples: convert a sound; None for an export without -audio.
+        streams: by stem of a source, the functions that begin and convert a sound or samples; absent without -audio and -sensor.
         reset: sets the states in an arena to zero; None for a network without states.
     """
 
@@ -102,9 +103,11 @@ class _Library:
             what = f"{path} has interface version {self.api_version()} instead of {API_VERSION}"
             raise N2D2Error("E803", what, remedy="export again with this version of n2d2py")
         self.from_frame = getattr(library, f"{prefix}_from_frame", None)
-        self.audio_begin, self.audio_samples = (
-            getattr(library, f"{prefix}_audio_{name}", None) for name in ("begin", "samples")
-        )
+        self.streams = {
+            stem: (getattr(library, f"{prefix}_{stem}_begin"), getattr(library, f"{prefix}_{stem}_samples"))
+            for stem in ("audio", "sensor")
+            if hasattr(library, f"{prefix}_{stem}_begin")
+        }
         self._loaded, self._prefix = library, prefix
         self.reset = getattr(library, f"{prefix}_reset", None)
         if self.reset is not None:
@@ -216,14 +219,17 @@ class Export(Network):
             raise ArrayError(f"a frame of {width}x{height} cannot be converted", "export again")
         return _nchw(stored, info)
 
-    def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:
-        begin, push, info = self._library.audio_begin, self._library.audio_samples, self.info.inputs[0]
-        if begin is None or push is None:
-            raise ArrayError("this export does not convert sounds", "export with -audio")
-        stored, state = _hwc_batch(1, info), np.zeros(2 * source.fft + 2 * source.mels + 16, np.uint32)
-        begin(c_void_p(state.ctypes.data), c_void_p(stored.ctypes.data))
+    def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
+        info = self.info.inputs[0]
+        if source.stem not in self._library.streams:
+            raise ArrayError("this export does not convert its input", f"export with {source.option}")
+        begin, push = self._library.streams[source.stem]
+        stored = _hwc_batch(1, info)
+        words = np.zeros(2 * source.fft + 2 * source.mels + 16 if isinstance(source, AudioSource) else 0, np.uint32)
+        state = [c_void_p(words.ctypes.data)] if len(words) else []
+        begin(*state, c_void_p(stored.ctypes.data))
         for part in (samples[at : at + (piece or len(samples))] for at in range(0, len(samples), piece or len(samples) or 1)):
-            push(c_void_p(state.ctypes.data), c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
+            push(*state, c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
         return _nchw(stored, info)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:

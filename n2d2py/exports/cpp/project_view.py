@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.audio import AudioView, audio_view
@@ -22,6 +23,7 @@ from n2d2py.exports.cpp.partial import literal as bits_literal
 from n2d2py.exports.cpp.post import PostView
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
+from n2d2py.exports.cpp.sensor import SensorView, sensor_view
 from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
 from n2d2py.exports.cpp.text import comment, file_stems, literal
@@ -40,7 +42,7 @@ API_VERSION = 3
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio post weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio sensor post weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -179,12 +181,12 @@ class ProjectView:
         """True if the network takes one image, gray or of three colours, and nothing else, so that there is an example."""
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
         alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
-        alone &= not isinstance(self.conversion, AudioView)
+        alone &= not isinstance(self.conversion, AudioView | SensorView)
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     @cached_property
-    def conversion(self) -> FrameView | AudioView | None:
-        """Conversion of the frames of a camera, or of sounds; None where nobody asked for it."""
+    def conversion(self) -> FrameView | AudioView | SensorView | None:
+        """Conversion of the frames of a camera, of sounds or of samples; None where nobody asked for it."""
         source, pixels = self.contract.source, self.contract.pixels
         if source is None:
             return None
@@ -192,6 +194,8 @@ class ProjectView:
         shape, kind = stimulus_shape(self.graph), self.graph.type(name)
         if isinstance(source, AudioSource):
             return audio_view(source, shape, kind)
+        if isinstance(source, SensorSource):
+            return sensor_view(source, shape, kind)
         return None if pixels is None else frame_view(source, pixels, shape, kind)
 
     @property

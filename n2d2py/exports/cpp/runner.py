@@ -17,6 +17,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import BuiltCopy, start
@@ -111,6 +112,9 @@ class CompiledExport(BuiltCopy):
             frames = source.frames_of(export.info.inputs[0].stored[1:]).count
             samples, what = np.arange(source.samples(frames), dtype=np.int16), f"{frames} frames of a sound"
             run = partial(export.from_audio, samples)
+        elif isinstance(source, SensorSource):
+            samples, what = np.zeros((source.hop, source.axes), np.int16), f"{source.hop} samples"
+            run = partial(export.from_sensor, samples)
         else:
             wide, high = source.measured_size(*export.info.inputs[0].stored[:1:-1])
             run = partial(export.from_frame, source.layout.encode(np.zeros((high, wide, 3), np.uint8)), wide)
