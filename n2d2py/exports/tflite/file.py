@@ -29,6 +29,12 @@ _VERSIONS = {
 """Operator versions with 8-bit integers and per-channel scales (op_version.cc of LiteRT); 2 for others."""
 _REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
 """Operator versions for float, and here a bias; 1 for others."""
+_SPELLED = """
+    AVERAGE_POOL_2D=Pool2D MAX_POOL_2D=Pool2D CONV_2D=Conv2D DEPTHWISE_CONV_2D=DepthwiseConv2D BATCH_MATMUL=BatchMatMul
+    MAXIMUM=MaximumMinimum MINIMUM=MaximumMinimum MEAN=Reducer PADV2=PadV2
+    """
+_OPTIONS = dict(pair.split("=") for pair in _SPELLED.split())
+"""Operators whose option table does not follow from their name."""
 
 
 def need_schema() -> Any:
@@ -106,8 +112,8 @@ class ModelFile:
         """Add an int32 constant without scale."""
         return self.tensor(name, values.shape, np.int32, values=values)
 
-    def operator(self, code: str, inputs: list[int], output: int, options: str = "", **fields: Any) -> None:
-        """Add an operator; `options`: the name of its option table."""
+    def operator(self, code: str, inputs: list[int], output: int, options: str | None = None, **fields: Any) -> None:
+        """Add an operator; `options`: the name of its option table, "" for none; by default that of its code."""
         if code not in self.codes:
             self.codes.append(code)
         others = (self.schema.TensorType.FLOAT32, self.schema.TensorType.INT32)
@@ -117,6 +123,9 @@ class ModelFile:
         operator = self.schema.OperatorT()
         operator.opcodeIndex = self.codes.index(code)
         operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
+        if options is None:
+            name = f"{_OPTIONS.get(code) or ''.join(part.capitalize() for part in code.split('_'))}Options"
+            options = name if hasattr(self.schema.BuiltinOptions, name) else ""
         if options:
             operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, options)
             operator.builtinOptions = getattr(self.schema, options + "T")()

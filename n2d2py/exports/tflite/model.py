@@ -45,7 +45,7 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
         elif layers.is_int8(name):
             inputs[name] = file.tensor(name, shape, np.float32)
             layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
-            file.operator("QUANTIZE", [inputs[name]], layers.index[name], "QuantizeOptions")
+            file.operator("QUANTIZE", [inputs[name]], layers.index[name])
         else:
             problems.append(_form_error(f"the input '{name}' is {kind.name}", graph.name))
             layers.index[name] = -1
@@ -60,7 +60,7 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
     for name, index in outputs.items():
         if not integer_io and name not in layers.real:
             outputs[name] = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
-            file.operator("DEQUANTIZE", [index], outputs[name], "DequantizeOptions")
+            file.operator("DEQUANTIZE", [index], outputs[name])
     return TfliteModel(file.to_bytes(graph.name, inputs, outputs), tuple(file.codes), dict(layers.index))
 
 

@@ -77,6 +77,25 @@ class Layers:
         """Add a tensor with `shape` in the order of the file."""
         return self.file.tensor(name, tuple(shape), np.float32 if grid is None else np.int8, grid)
 
+    def add(self, name: str, code: str, inputs: list[int], shape: Shape, grid: Grid, **fields: Any) -> int:
+        """Add an operator whose result is a new tensor, with `shape` in the order of the file."""
+        result = self.add_file_tensor(name, shape, grid)
+        self.file.operator(code, inputs, result, **fields)
+        return result
+
+    def write(self, node: QuantNode, code: str, inputs: list[int], **fields: Any) -> None:
+        """Write an operator whose result is that of the layer."""
+        self.file.operator(code, inputs, self.declare(node.output), **fields)
+
+    def write_in(self, grid: Grid, node: QuantNode, code: str, inputs: list[int], shape: Shape = (), **fields: Any) -> None:
+        """Write an operator whose result has another scale, then the conversion to that of the layer.
+
+        `shape`: that of the result in the order of the file, by default that of the layer.
+        """
+        name = node.output if grid == self.grid(node.output) else f"{node.output}/{code.lower()}"
+        shape = shape or channels_last(self.graph.shape(node.output))
+        self.finish(node, self.add(name, code, inputs, shape, grid, **fields), grid)
+
     def sources(self, node: QuantNode) -> list[int]:
         """Return the tensors that a layer reads."""
         return [self.index[name] for name in node.inputs]
@@ -107,17 +126,7 @@ class Layers:
     def _write_conversion(self, index: int, found: int, source: Grid, target: Grid) -> None:
         """Write the conversion of the tensor `index` to another scale or type."""
         code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
-        self.file.operator(code, [index], found, f"{code.capitalize()}Options")
-
-    def write_in_required_grid(
-        self, node: QuantNode, code: str, grid: Grid, inputs: list[int], options: str = "", **fields: Any
-    ) -> None:
-        """Write an operator whose result has the scale that it requires, then the conversion to the tensor's scale."""
-        name = node.output
-        here = grid == self.grid(name)
-        found = self.declare(name) if here else self.add_tensor(f"{name}/{code.lower()}", self.graph.shape(name), grid)
-        self.file.operator(code, inputs, found, options, **fields)
-        self.finish(node, found, grid)
+        self.file.operator(code, [index], found)
 
     # ---- activations ----------------------------------------------------------------------------
     def activation(self, node: QuantNode) -> int:
@@ -169,12 +178,12 @@ class Layers:
         amounts = self.file.constant(f"{node.name}/pads", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
         found = self.add_tensor(f"{node.name}/padded", full, grid)
         if not lowest:
-            self.file.operator("PAD", [index, amounts], found, "PadOptions")
+            self.file.operator("PAD", [index, amounts], found)
             return found
         dtype = np.float32 if grid is None else np.int8
         least = np.array([np.finfo(np.float32).min if grid is None else -128], dtype)
         value = self.file.tensor(f"{node.name}/lowest", (1,), dtype, grid, least)
-        self.file.operator("PADV2", [index, amounts, value], found, "PadV2Options")
+        self.file.operator("PADV2", [index, amounts, value], found)
         return found
 
     # ---- constants ------------------------------------------------------------------------------
