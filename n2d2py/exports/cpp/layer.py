@@ -21,7 +21,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import tagged, tags
+from n2d2py.exports.cpp.isa import tags
 from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs, PanelOrder
 from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import QuantGraph, QuantNode
@@ -413,7 +413,7 @@ class _Override:
             return replace(code, selection=noted)
         code = code.configured(lambda config: replace(config, special=(*config.special, (self.isa, self.tag))))
         others = f", elsewhere {code.kernel}" if self.isa and code.kernel else ""
-        sets = tuple(dict.fromkeys((tagged(self.isa).name, *code.sets))) if self.isa else ("all",)
+        sets = tuple(dict.fromkeys((tags()[self.isa].name, *code.sets))) if self.isa else ("all",)
         kernel = replace(code.selection.kernel, name=f"{self.tag}{others}", sets=sets)
         selection = replace(code.selection, kernel=kernel, reason="a plug-in's kernel fits", winograd=None)
         return replace(code, headers=(*code.headers, self.header), selection=selection)

@@ -48,12 +48,14 @@ class Project(ProjectView):
         for template, target in self._files():
             self._render(template, folder / target, {})
         self._write_targets(folder)
-        most, least = _BIG_GROUP if self._once or self.small_code else _GROUP, 1 if self.small_code else 2
+        most, least = _BIG_GROUP if self.weights_format == "once" or self.small_code else _GROUP, 1 if self.small_code else 2
         groups = _groups(self.compiled_layers, most, least)
         for number, group in enumerate(groups, 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
             constants = {layer.stem: self._write_layer(layer, layer.code, folder) for layer in group if layer.code}
-            if self._once:  # a compiler takes longer to start than to read what a layer has next to its files
+            if (
+                self.weights_format == "once"
+            ):  # a compiler takes longer to start than to read what a layer has next to its files
                 constants = {f"constants_{number}": "\n".join(filter(None, constants.values()))}
             for stem, text in constants.items():
                 if text:
@@ -64,7 +66,9 @@ class Project(ProjectView):
         self._write_stimuli(folder)
         for key, path in files_of(self.request.post).items() if self.request.post else ():
             shutil.copyfile(path, folder / f"{key}.npy")
-        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once or self.weights_file else {})
+        write_graph(
+            self.graph, folder / GRAPH_FILE, self._stored_rows() if self.weights_format == "once" or self.weights_file else {}
+        )
 
     @property
     def kernel_headers(self) -> list[str]:

@@ -30,8 +30,8 @@ from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, arena_of, por
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
-from n2d2py.graph.inputs import InputContract, PixelMap, stimulus_shape
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph.inputs import PixelMap, stimulus_shape
+from n2d2py.graph.shapes import channels, height
 from n2d2py.postprocessing import parse_post
 from n2d2py.runtime.simulator import ends
 from n2d2py.version import __version__
@@ -62,15 +62,6 @@ class ExamplePixels:
 
 
 @dataclass(frozen=True)
-class Guarded:
-    """The bytes in use while a part of the schedule runs: the layers as a C++ literal, the count of `numbers`, (begin, end) each."""
-
-    layers: str
-    ranges: int
-    numbers: str
-
-
-@dataclass(frozen=True)
 class OtherMemory:
     """A memory after the caller's arena: the pointer to it, where its addresses begin, the bytes that are used."""
 
@@ -80,22 +71,18 @@ class OtherMemory:
     bytes: int
 
 
-@dataclass(frozen=True)
-class TargetView:
-    """A scored output."""
-
-    output: int
-    top_n: int
-    threshold: str
-    labels: int
-
-
 class ProjectView:
     """A request and the code of its layers by name, as the templates see them; layers without code are views.
 
     Attributes:
-        constant_alignment: bytes to which constants are aligned.
-        sections: whether constants have sections of their own.
+        namespace: of the network; `kernel_namespace`: name of `n2d2` in the program.
+        api: macro of the functions that a library exports.
+        network: name for comments; `network_literal`, `network_c`: as a literal, and the comment within a literal.
+        contract, app: as in `ExportRequest`.
+        dispatch: True if the binary contains the layers for several instruction sets.
+        small_code: True if the program is compiled for size.
+        constant_alignment: alignment of constants in bytes.
+        sections: True if constants have sections of their own.
         stack_bounds: those of microcontrollers (`exports.mcu.stack`); none where they are not known.
     """
 
@@ -111,35 +98,28 @@ class ProjectView:
         self._codes = codes
         self.request, self.graph, self.plan = request, request.graph, request.memory_plan
         self.namespace = namespace_of(request)
+        self.api, self.kernel_namespace = f"{self.namespace}_API", f"n2d2_{self.namespace}"
+        self.network, self.network_literal = comment(self.graph.name), literal(self.graph.name)
+        self.network_c = literal(self.network)[1:-1]
+        self.contract, self.app = request.contract, request.app
+        self.dispatch, self.small_code = (bool(request.parameters.get(name)) for name in ("RuntimeDispatch", "SmallCode"))
+        self.has_weights_file = bool(request.parameters.get("WeightsFile"))
+        self.openmp = int(request.parameters.get("OpenMP", True))
         self.identifiers = Identifiers(self.graph)
-
-    @classmethod
-    def wants_weights_file(cls, request: ExportRequest) -> bool:
-        """True if the weights are to be in a file apart."""
-        return bool(request.parameters.get("WeightsFile"))
 
     @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
-        found = self.request.parameters.get("WeightsFormat", "auto")
-        return (
-            "once"
-            if found in ("auto", "binary") and is_big(self.graph) and not self.wants_weights_file(self.request)
-            else found
-        )
+        wanted = self.request.parameters.get("WeightsFormat", "auto")
+        return "once" if wanted in ("auto", "binary") and is_big(self.graph) and not self.has_weights_file else wanted
 
     @cached_property
     def weights_file(self) -> WeightsFile | None:
         """The weights file; None where all constants are in the program."""
-        if not self.wants_weights_file(self.request):
+        if not self.has_weights_file:
             return None
         arrays = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
         return WeightsFile.of(arrays, self.namespace)
-
-    @property
-    def _once(self) -> bool:
-        """True if each constant is there once, as in exports of big networks."""
-        return self.weights_format == "once"
 
     @cached_property
     def has_files(self) -> bool:
@@ -170,15 +150,10 @@ class ProjectView:
         return ARENA_ALIGNMENT
 
     @property
-    def dispatch(self) -> bool:
-        """True if the binary holds the layers for several instruction sets."""
-        return bool(self.request.parameters.get("RuntimeDispatch", False))
-
-    @property
     def picture(self) -> bool:
         """True if the network takes one image, gray or of three colours, and nothing else, so that there is an example."""
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
-        alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
+        alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.has_weights_file
         alone &= not isinstance(self.conversion, AudioView)
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
@@ -222,19 +197,9 @@ class ProjectView:
         return ", ".join(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in ports)
 
     @property
-    def app(self) -> str | None:
-        """The application around the network; None where nobody asked for it."""
-        return self.request.app
-
-    @property
     def app_rows(self) -> list[PortView]:
         """The outputs of classes that an application prints."""
         return [port for port in self.outputs if port.is_row]
-
-    @property
-    def contract(self) -> InputContract:
-        """Images that the network takes, and names of its classes."""
-        return self.request.contract
 
     @property
     def class_literals(self) -> list[str]:
@@ -306,8 +271,8 @@ class ProjectView:
             code = code if self.sets == instruction_sets() else code.only(self.sets)
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
-            code = code.deriving() if self._once else code
-            code = code.with_weights_apart() if self.wants_weights_file(self.request) else code
+            code = code.deriving() if self.weights_format == "once" else code
+            code = code.with_weights_apart() if self.has_weights_file else code
         copy = None
         if code is not None and (found := self.plan.copies.get(node.name)):
             ctype = next(array.ctype for array in code.arrays if array.name == found.name)
@@ -319,8 +284,8 @@ class ProjectView:
             code,
             identifier,
             stem,
-            tuple(self._base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
-            self._base(node.output),
+            tuple(self.base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
+            self.base(node.output),
             self.identifiers.plane(node.output),
             skipped=self._skipped(node),
             copy=copy,
@@ -354,9 +319,9 @@ class ProjectView:
         fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
         if not fits or self.stream_input or self.states:
             return None
-        return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self._base)
+        return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self.base)
 
-    def _base(self, tensor: str) -> str:
+    def base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
         origin = self._origin(tensor)
         for port in (*self.inputs, *self.outputs):
@@ -396,16 +361,6 @@ class ProjectView:
         return [layer for layer in self.layers if layer.has_code]
 
     @property
-    def api(self) -> str:
-        """The macro of functions that a library exports."""
-        return f"{self.namespace}_API"
-
-    @property
-    def kernel_namespace(self) -> str:
-        """Name of `n2d2` in the program."""
-        return f"n2d2_{self.namespace}"
-
-    @property
     def variants(self) -> list[InstructionSet]:
         """The sets among which a binary chooses when it starts."""
         return dispatched()
@@ -416,19 +371,6 @@ class ProjectView:
         return ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(self.sets)))
 
     @property
-    def network(self) -> str:
-        """The name for comments; `network_literal`, `network_c`: as a literal, and in one of the comment."""
-        return comment(self.graph.name)
-
-    @property
-    def network_literal(self) -> str:
-        return literal(self.graph.name)
-
-    @property
-    def network_c(self) -> str:
-        return literal(self.network)[1:-1]
-
-    @property
     def prepacks(self) -> bool:
         """True if packed weights are unpacked once."""
         return any(code.prepacked_bytes for code in self.codes)
@@ -437,11 +379,6 @@ class ProjectView:
     def arena_inputs(self) -> list[PortView]:
         """The inputs that a caller may write straight into the arena."""
         return [port for port in self.inputs if port.in_one_piece and not self.stream_input]
-
-    @property
-    def calls(self) -> int | None:
-        """Inferences between two resets of the states."""
-        return self.graph.calls
 
     @property
     def tensor_bytes(self) -> int:
@@ -502,20 +439,6 @@ class ProjectView:
         }
 
     @property
-    def small_code(self) -> bool:
-        """True if it is compiled for size."""
-        return bool(self.request.parameters.get("SmallCode"))
-
-    @property
-    def openmp(self) -> int:
-        return int(bool(self.request.parameters.get("OpenMP", True)))
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The export parameters that were given."""
-        return dict(self.request.options)
-
-    @property
     def source_arguments(self) -> str:
         return ", ".join(port.variable for port in self.inputs)
 
@@ -570,66 +493,16 @@ class ProjectView:
             if name in self.plan.planes
         ]
 
-    @property
-    def guarded(self) -> list[Guarded]:
-        """The bytes in use while each part of the schedule runs, for the build that checks them."""
-        return [self._guarded(part) for part in self.parts]
-
-    def _guarded(self, part: Part) -> Guarded:
-        ranges = used_ranges(self.plan, part.clock) or [(0, 0)]
-        names = ", ".join(turn.view.node.name for turn in part.turns if isinstance(turn.view, LayerView)) or "the input"
-        return Guarded(literal(names), len(ranges), ", ".join(str(number) for each in ranges for number in each))
+    def used_ranges(self, part: Part) -> list[tuple[int, int]]:
+        """The bytes [begin, end) in use while a part of the schedule runs, for the build that checks them."""
+        return used_ranges(self.plan, part.clock) or [(0, 0)]
 
     @property
     def stream_input(self) -> bool:
         """True if the inputs arrive row by row."""
         return any(step.arrives for step in self.plan.schedule)
 
-    @property
-    def prologue(self) -> list[str]:
-        """Pointers to the tensors that stay with the caller; copies of the inputs that do not."""
-        lines = []
-        for port in self.inputs if not self.stream_input else ():
-            if port.external:
-                lines.append(
-                    f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
-                )
-            else:
-                copied = f"toPlane<{port.plane}>({port.variable}, {port.base});"
-                needed = self.partial.condition(port.name) if self.partial else ""
-                lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
-        lines += [f"const unsigned char* const {state.base} = {self.state_base} + {state.offset};" for state in self.states]
-        lines += [
-            f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
-            for port in self.outputs
-            if self._straight(port)
-        ]
-        return lines
-
-    @property
-    def epilogue(self) -> list[str]:
-        """Copies of the outputs that lie elsewhere than in the caller's buffer."""
-        lines = []
-        for index, port in enumerate(self.outputs):
-            if not self._straight(port):
-                copied = f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
-                lines += [f"if ({self.partial.of_output(index)})", f"    {copied}"] if self.partial else [copied]
-        for state in self.states:
-            kept = f"reinterpret_cast<{state.ctype}*>({self.state_base} + {state.offset})"
-            lines.append(f"fromPlane<{state.becoming}>({self._base(state.output)}, {kept});")
-        return lines
-
-    def _straight(self, port: PortView) -> bool:
+    def is_direct(self, port: PortView) -> bool:
         """True if a layer writes the output straight into the caller's buffer."""
         same = [other for other in self.outputs if self._origin(other.name) == self._origin(port.name)]
         return port.external and self._origin(port.name) not in self.graph.inputs and same[0] is port
-
-    @property
-    def targets(self) -> list[TargetView]:
-        """The outputs that are scored."""
-        found = []
-        for target in self.request.targets:
-            shape = self.graph.shape(target.output)
-            at, labels = self.graph.outputs.index(target.output), height(shape) * width(shape)
-            found.append(TargetView(at, target.top_n, repr(float(target.threshold)), labels))
-        return found

@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.arrays import initializer
+from n2d2py.exports.cpp.text import literal
 from n2d2py.exports.cpp.view import LayerView, PortView
 from n2d2py.memory.plan import MemoryPlan, ScheduleStep
 
@@ -52,6 +53,11 @@ class Part:
     def guarded(self) -> bool:
         """True if it has code that touches the arena."""
         return self.by_lines or not isinstance(self.turns[0].view, LayerView) or self.turns[0].view.has_code
+
+    @property
+    def layers(self) -> str:
+        """C++ literal of the names of its layers."""
+        return literal(", ".join(turn.view.node.name for turn in self.turns if isinstance(turn.view, LayerView)) or "the input")
 
     @property
     def initializer(self) -> str:

@@ -94,10 +94,11 @@ class CppTarget(Target[Project]):
         found += _tile_problems(request, codes) + _parameter_problems(request)
         if found:
             return Prepared(request, found)
-        if self.project.wants_weights_file(request) and (problem := _weights_file_problem(request, codes)):
+        own = replace(request, parameters=self.own_parameters(request.parameters))
+        if own.parameters.get("WeightsFile") and (problem := _weights_file_problem(request, codes)):
             return Prepared(request, [problem])
         _check_consistent(request, plan)
-        return Prepared(request, (), self.project(request, codes))
+        return Prepared(request, (), self.project(own, codes))
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
@@ -130,12 +131,12 @@ class CppTarget(Target[Project]):
 
     def choices(self, parameters: Mapping[str, Any]) -> ExportChoices:
         """Return what the export parameters let the kernels do to constants."""
-        known = self.parameters.key("Winograd") is not None
+        own = self.own_parameters(parameters)
         return ExportChoices(
-            packs_weights=bool(parameters.get("PackWeights", True)),
-            prepacks_weights=known and bool(parameters.get("PrepackWeights")) and not parameters.get("WeightsFile"),
-            trades_flash=self.trades_flash(parameters),
-            stores_winograd=not known or bool(parameters.get("Winograd", True) and not parameters.get("SmallCode")),
+            packs_weights=bool(own.get("PackWeights", True)),
+            prepacks_weights=bool(own.get("PrepackWeights")) and not own.get("WeightsFile"),
+            trades_flash=self.trades_flash(own),
+            stores_winograd=bool(own.get("Winograd", True)) and not own.get("SmallCode"),
         )
 
     def trades_flash(self, parameters: Mapping[str, Any]) -> bool:

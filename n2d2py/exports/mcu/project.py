@@ -68,11 +68,6 @@ class McuProject(Project):
     folders = ("mcu", "cpp")
     constant_alignment = 4
 
-    @classmethod
-    def wants_weights_file(cls, request: ExportRequest) -> bool:
-        """The weights are in the program."""
-        return False
-
     @cached_property
     def weights_format(self) -> str:
         """Without files, which the build systems of boards do not find."""
@@ -80,19 +75,9 @@ class McuProject(Project):
         return "inline" if found == "auto" else found
 
     @property
-    def small_code(self) -> bool:
-        """Boards choose their own level of optimization."""
-        return False
-
-    @property
     def sets(self) -> tuple[InstructionSet, ...]:
         """Those of microcontrollers."""
         return microcontroller_sets()
-
-    @property
-    def dispatch(self) -> bool:
-        """One instruction set, that of the core."""
-        return False
 
     @property
     def arena_alignment(self) -> int:

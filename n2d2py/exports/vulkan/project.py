@@ -78,11 +78,6 @@ class VulkanProject(Project):
                 except NoShader as reason:
                     self.on_cpu[node.name] = str(reason)
 
-    @classmethod
-    def wants_weights_file(cls, request: ExportRequest) -> bool:
-        """The constants are in the program."""
-        return False
-
     @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat: the device has each constant once, whatever the size of the network."""
@@ -92,11 +87,6 @@ class VulkanProject(Project):
     def has_files(self) -> bool:
         """With the constants of the device."""
         return super().has_files or any(is_file(one.values, self.weights_format) for one in self.device_arrays)
-
-    @property
-    def dispatch(self) -> bool:
-        """One instruction set for what runs on the CPU."""
-        return False
 
     @cached_property
     def partial(self) -> None:
