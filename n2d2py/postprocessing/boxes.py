@@ -123,7 +123,6 @@ class BoxDetector(Detector):
         return KernelConfig.of(d, reads, tables, Anchors=bool(d.anchors), Labelled=d.label is not None, **places)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`BoxDecoder.detect`."""
         count = self.decoder.count
         return self.decoder.detect(self.boxes.take(outputs, count, 4), self.scores.take(outputs, count, self.decoder.values))
 

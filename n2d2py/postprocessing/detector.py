@@ -38,7 +38,6 @@ class Detector(PostProcessor):
         return np.zeros((self.most, 6), np.int32)
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the function detect, which returns their number."""
         found = [self.memory for _ in samples]
         counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, found, strict=True)]
         return [one[:count] for one, count in zip(found, counts, strict=True)]

@@ -59,7 +59,6 @@ class PointFinder(PostProcessor):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decoder."""
         kinds = {name.capitalize(): self.decoder.refine == name for name in ("quarter", "quadratic")}
         return KernelConfig.of(self.decoder, {"Value": 0}, _tables(self.decoder.maps), **kinds)
 
@@ -69,13 +68,11 @@ class PointFinder(PostProcessor):
         return np.zeros((self.decoder.maps.count, 3), np.int32)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`PointDecoder.points`."""
         return self.decoder.points(outputs[0])
 
     def result(
         self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
     ) -> list[KeyPoint]:
-        """Stored points (n, 3) in real numbers."""
         maps = self.decoder.maps
         places = (in_frame(stored[:, 1:], (maps.width, maps.height), source, frame) / SUBPIXELS).tolist()
         scores = (stored[:, 0] / ONE).tolist()
@@ -100,12 +97,10 @@ class CenterDetector(Detector):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decoder."""
         reads = {"Value": 0, "SizeValue": self.sizes, "OffsetValue": self.offsets}
         return KernelConfig.of(self.decoder, reads, _tables(self.decoder.maps), Offsets=self.decoder.offset is not None)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`CenterDecoder.boxes`."""
         return self.decoder.boxes(outputs[0], outputs[self.sizes], outputs[self.offsets])
 
 
@@ -126,16 +121,13 @@ class PixelClassifier(PostProcessor):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decoder."""
         return KernelConfig.of(self.decoder, {"Value": 0}, {})
 
     @property
     def memory(self) -> np.ndarray:
-        """Of the classes."""
         return np.zeros((self.decoder.rows, self.decoder.columns), np.uint8)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`ClassMap.best`."""
         return self.decoder.best(outputs[0])
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> np.ndarray:

@@ -53,7 +53,6 @@ class ScoreDecider(PostProcessor):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decider."""
         activation = self.decider.activation
         tables = {
             "sigmoid": SIGMOID.tolist() if activation == "sigmoid" else (),
@@ -68,15 +67,12 @@ class ScoreDecider(PostProcessor):
         return np.zeros(5 + 2 * self.decider.top + self.decider.average * self.decider.classes, np.int32)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`Decider.decide` of the first call."""
         return self.stored([one[None] for one in outputs])[0]
 
     def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """`Decider.decide`."""
         return list(self.decider.decide(np.moveaxis(outputs[0], 1, -1).reshape(len(outputs[0]), -1)))
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the functions decide_begin and decide."""
         state, found = self.memory, []
         call("decide_begin", state)
         for sample in samples:

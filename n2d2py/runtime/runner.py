@@ -107,9 +107,7 @@ class PackageRunner(Runner):
 
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
-        """The package, where this machine lacks it."""
         return "" if find_spec(cls.module) else f"no {cls.module.replace('_', '-')}"
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the file."""
         return {"model": (self._folder / self._details["file"]).stat().st_size}

@@ -42,12 +42,10 @@ class StoredRows:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
         return asdict(self)
 
     @staticmethod
     def of(fields: dict[str, Any]) -> StoredRows:
-        """Result of `fields`."""
         lists = {name: tuple(map(int, fields[name])) for name in ("shape", "axes", "panels")}
         return StoredRows(**{**fields, **lists})
 

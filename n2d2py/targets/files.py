@@ -71,7 +71,6 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
 
 
 def _draw_plots(home: Path, score: Score, tag: str) -> None:
-    """Draw the plots of the files of a score."""
     draw_curve(100 * _running_rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
     if score.topn is not None:
         what = f"top-{score.top_n} recognition rate"

@@ -79,7 +79,6 @@ class AudioView:
 
     @property
     def tables(self) -> Iterable[AudioTable]:
-        """Arrays of the kernel's configuration."""
         source = self.source
         used = source.weights > 0
         first, last = used.argmax(1), used.shape[1] - used[:, ::-1].argmax(1)

@@ -157,12 +157,10 @@ class LayerCode:
 
     @property
     def winograd_sets(self) -> tuple[str, ...]:
-        """Instruction sets that use its Winograd form."""
         return self.winograd.sets if self.winograd else ()
 
     @property
     def implementation(self) -> str:
-        """Names of the specialized kernels."""
         used = self.winograd_sets
         return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
 

@@ -35,12 +35,10 @@ class FrameView:
 
     @property
     def format(self) -> str:
-        """The structure that reads pixels."""
         return f"Frame{self.source.format.capitalize()}"
 
     @property
     def weights(self) -> str:
-        """The structure that weighs them."""
         return f"Frame{self.source.filter.capitalize()}"
 
 

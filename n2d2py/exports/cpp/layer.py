@@ -161,12 +161,10 @@ class Layer:
     # ---- what it is -------------------------------------------------------------------------
     @property
     def name(self) -> str:
-        """Name of the node."""
         return self.node.name
 
     @property
     def op(self) -> Any:
-        """Operator of the node."""
         return self.node.op
 
     @property
@@ -181,12 +179,10 @@ class Layer:
 
     @property
     def input_shape(self) -> Shape:
-        """Shape of the first input."""
         return self.graph.shape(self.node.inputs[0])
 
     @property
     def output_shape(self) -> Shape:
-        """Shape of the output."""
         return self.graph.shape(self.node.output)
 
     def values(self, role: str) -> np.ndarray:
@@ -206,12 +202,10 @@ class Layer:
     # ---- where it is ------------------------------------------------------------------------
     @property
     def input_planes(self) -> tuple[str, ...]:
-        """Names of the planes of the inputs."""
         return tuple(map(self.identifiers.plane, self.node.inputs))
 
     @property
     def output_plane(self) -> str:
-        """Name of the output's plane."""
         return self.identifiers.plane(self.node.output)
 
     @property
@@ -236,7 +230,6 @@ class Layer:
 
     @property
     def external(self) -> bool:
-        """True if the output is in the caller's buffer."""
         return self.place.external
 
     @property

@@ -89,7 +89,6 @@ class CompiledExport(BuiltCopy):
         return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
 
     def built_with(self) -> str:
-        """The compiler, as it names itself."""
         return self._command(os.environ.get("CXX") or "g++", "--version", what="asking the compiler").splitlines()[0]
 
     def latency(self, inferences: int) -> Latency | None:
@@ -118,12 +117,10 @@ class CompiledExport(BuiltCopy):
         return f"{1e6 * min(timeit.repeat(run, number=1, repeat=inferences)):.4g} us for {what}"
 
     def network(self) -> Export:
-        """The project's library, loaded."""
         return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
 
 
 def _processor() -> str:
-    """The name of this machine's processor."""
     return cpu_info("model name") or platform.processor() or platform.machine()
 
 

@@ -57,7 +57,6 @@ class CppTarget(Target[Project]):
     project: type[Project] = Project
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
-        """That of the SIMD kernels (`exports.cpp.scratch`)."""
         if parameters["SIMD"] == "none":
             return {}
         return scratch_needs(graph, plan, self.choices(parameters))
@@ -188,7 +187,6 @@ class CppTarget(Target[Project]):
         }
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
-        """Writes the project without manifest and statistics; returns the kernel of each layer."""
         project = prepared.result
         project.write(folder)
         return [_chosen(layer) for layer in project.layers]
@@ -218,7 +216,6 @@ class CppTarget(Target[Project]):
     def tune(
         self, prepared: Prepared[Project], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
     ) -> ExportRequest:
-        """The request with the best tile of each of the layers that work in tiles."""
         request, tiled = prepared.request, {choice.layer for choice in kernels if choice.tiles}
         tiles = tune_export(folder, list(request.memory_plan.order), tiled, rounds, command)
         return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))

@@ -79,7 +79,6 @@ class PortView:
 
     @property
     def c_type(self) -> str:
-        """Its type in C."""
         return self.type.cpp.removeprefix("std::")
 
     @property

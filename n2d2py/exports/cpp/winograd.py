@@ -107,7 +107,6 @@ class Winograd:
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """Headers of a layer for it."""
         return ("n2d2/winograd.hpp",) if self.possible else ()
 
     @property
@@ -123,7 +122,6 @@ class Winograd:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the transformed weights."""
         outputs, channels = len(self.weights), self.weights.shape[-1]
         return (self.tile + 2) ** 2 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
 
@@ -135,7 +133,6 @@ class Winograd:
         return rows * -(-size[1] // self.tile) * len(self.weights) * self.weights.shape[-1]
 
     def array(self) -> Array:
-        """The transformed weights."""
         values, where = transformed(self.weights, self.tile), self.where
         found = Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
         return replace(found, borrowed=self.borrowed)

@@ -74,7 +74,6 @@ class EthosUTarget(TfliteTarget):
         return {} if asked else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """Return the network with the arithmetic of the reference kernels."""
         return with_reference(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
@@ -93,7 +92,6 @@ class EthosUTarget(TfliteTarget):
         return made if made.problems else Prepared.of(made.request, partial(_compile, made.result, _options(given)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """Return the details of the TFLite target, and Vela's figures for the report."""
         made = prepared.result
         assert isinstance(made, NpuModel)
         found = made.compiled
@@ -102,7 +100,6 @@ class EthosUTarget(TfliteTarget):
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Write the model before and after Vela, its C array, the NPU program, Vela's figures and a README."""
         request, made = prepared.request, prepared.result
         assert isinstance(made, NpuModel)
         self.write_model(prepared, folder)

@@ -81,7 +81,6 @@ class Compiled:
 
     @property
     def flash(self) -> int:
-        """Return the bytes of flash."""
         return round((self.number("on_chip_flash_memory_used") + self.number("off_chip_flash_memory_used")) * _KIB)
 
 

@@ -77,7 +77,6 @@ class Core:
 
     @property
     def compiler(self) -> str:
-        """The C++ compiler."""
         return self.cxx or f"{self.prefix}g++"
 
 

@@ -76,7 +76,6 @@ class McuProject(Project):
 
     @property
     def sets(self) -> tuple[InstructionSet, ...]:
-        """Those of microcontrollers."""
         return microcontroller_sets()
 
     @property
@@ -178,7 +177,6 @@ class McuProject(Project):
 
     @property
     def vectors(self) -> int:
-        """Number of vectors."""
         return int(self.request.parameters.get("TestVectors", 3))
 
     sections, cores, boards = True, CORES, BOARDS
@@ -221,7 +219,6 @@ class McuProject(Project):
 
     @property
     def stack_text(self) -> str:
-        """The bounds, for people."""
         return "; ".join(f"{bound.bytes} bytes on {', '.join(bound.cores)}" for bound in self.stack_bounds)
 
     @property

@@ -91,7 +91,6 @@ class BoardExport(BuiltCopy):
         return rows
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs (count, C, H, W) by tensor over all exported stimuli."""
         network = self.network()
         stimuli = _stored_stimuli(self.folder, network.graph, count)
         results = network._run(stimuli)
@@ -113,7 +112,6 @@ class BoardExport(BuiltCopy):
 
     @cached_property
     def _counts(self) -> str:
-        """Output of `make count`."""
         return run_make(self.folder, "-s", "count")[1]
 
     def conversion_cost(self, inferences: int) -> str:
@@ -129,7 +127,6 @@ class BoardExport(BuiltCopy):
         return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
 
     def network(self) -> BoardNetwork:
-        """The network that the board runs."""
         return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self.details)
 
 

@@ -101,11 +101,9 @@ class McuTarget(CppTarget):
         return found
 
     def constant_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> list[Constant]:
-        """Those of the layers' kernels (`exports.mcu.constants`)."""
         return constants_of(graph, plan, self.choices(parameters), portable=parameters["SIMD"] == "none")
 
     def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
-        """With SpeedForFlash, for a core that has kernels by Winograd."""
         core = parameters.get("Core", DEFAULT_CORE)
         wanted = parameters.get("SpeedForFlash", False) and parameters.get("SIMD", "auto") != "none"
         return bool(wanted) and any(one.name == core for one in transforming_cores())

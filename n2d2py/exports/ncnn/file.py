@@ -108,7 +108,6 @@ class NcnnNetwork:
 
     @property
     def types(self) -> list[str]:
-        """Return the types of layers, each once."""
         return list(dict.fromkeys(layer.type for layer in self.layers))
 
     def text(self) -> str:

@@ -83,7 +83,6 @@ class NcnnLayers:
         self.unpacked = False
 
     def input(self, name: str) -> None:
-        """Write an input of the network."""
         self.blobs[name] = self.file.blob(name)
         self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
 
@@ -113,7 +112,6 @@ class NcnnLayers:
 
     # ---- what all layers use --------------------------------------------------------------------
     def sources(self, node: QuantNode) -> list[str]:
-        """Return the blobs that a layer reads."""
         return [self.blobs[name] for name in node.inputs]
 
     def steps(self, node: QuantNode) -> list[Unary]:

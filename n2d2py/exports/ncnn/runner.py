@@ -44,7 +44,6 @@ class NcnnRunner(PackageRunner):
             self.settings = {**self.settings, "use_packing_layout": False}
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         net, wanted = open_network(self._folder, self._details, self.settings), list(graph.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
@@ -57,11 +56,9 @@ class NcnnRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """Return the layer results for -compare."""
         return _Layers(self._details, open_network(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of the files in bytes."""
         return {name: (self._folder / self._details[name]).stat().st_size for name in ("param", "bin")}
 
 
@@ -72,7 +69,6 @@ class _Layers:
         self._details, self._net = details, net
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the real results by tensor, (N, ...), for stored inputs."""
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
             for name, values in _run_sample(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():

@@ -122,7 +122,6 @@ class NcnnTarget(Target[NcnnModel]):
         return found | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """Return the network with the arithmetic of ncnn."""
         return with_ncnn(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
@@ -146,7 +145,6 @@ class NcnnTarget(Target[NcnnModel]):
         return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
-        """Return the details for the runner: the files, and the blobs of tensors with their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
@@ -164,7 +162,6 @@ class NcnnTarget(Target[NcnnModel]):
         }
 
     def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
-        """Write both files, their binary forms, the samples and a README."""
         request, network = prepared.request, prepared.result.network
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())

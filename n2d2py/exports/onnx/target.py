@@ -37,7 +37,6 @@ class OnnxRunner(PackageRunner):
     module = "onnxruntime"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         path = self._folder / self._details["file"]
         session = open_session(str(path), path)
@@ -53,7 +52,6 @@ class OnnxRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """Return the layer results for -compare."""
         return _Layers(self._folder, self._details)
 
 
@@ -73,7 +71,6 @@ class _Layers:
         self._session = open_session(model.SerializeToString(), folder / details["file"])
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the real results by tensor, (N, ...), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         names = list(dict.fromkeys(self._taps.values()))
         found = dict(zip(names, self._session.run(names, _model_inputs(self._details, inputs)), strict=True))
@@ -141,7 +138,6 @@ class OnnxTarget(Target["QdqModel"]):
         return Prepared.of(request, made)
 
     def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
-        """Return the details for the runner: the file, the integers of each tensor, and their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
@@ -154,7 +150,6 @@ class OnnxTarget(Target["QdqModel"]):
         }
 
     def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
-        """Write the model, the samples and a README."""
         request, made = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
         if made.model.ByteSize() > _MAX_INLINE_BYTES:

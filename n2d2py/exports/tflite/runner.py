@@ -29,7 +29,6 @@ class LiteRtRunner(PackageRunner):
         self.label = f"LiteRT ({details['kernels']})"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         interpreter = open_model(self._folder / self._details["file"], self._details["kernels"])
         ports = interpreter.get_output_details()
@@ -44,7 +43,6 @@ class LiteRtRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """Return the layer results for -compare."""
         return _Layers(self._folder, self._details)
 
 
@@ -57,7 +55,6 @@ class _Layers:
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the real results by tensor, (N, C, H, W), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
@@ -119,7 +116,6 @@ def real_numbers(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
 
 
 def _as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
-    """Return stored values as int8."""
     return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 

@@ -55,7 +55,6 @@ class TfliteTarget(Target[TfliteModel]):
         return {"IntegerIO": "a network in floating point has no integers"} if bits < 0 else {}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """Return the network with the arithmetic of the chosen kernels."""
         return with_reference(graph) if parameters.get("Kernels") == "Reference" else with_xnnpack(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
@@ -68,7 +67,6 @@ class TfliteTarget(Target[TfliteModel]):
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """Return the details for the runner: the file, and its tensors with their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
@@ -82,7 +80,6 @@ class TfliteTarget(Target[TfliteModel]):
         }
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Write the model, its C array, the samples and a README."""
         request, made = prepared.request, prepared.result
         path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):

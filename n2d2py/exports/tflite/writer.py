@@ -97,7 +97,6 @@ class Layers:
         self.finish(node, self.add(name, code, inputs, shape, grid, **fields), grid)
 
     def sources(self, node: QuantNode) -> list[int]:
-        """Return the tensors that a layer reads."""
         return [self.index[name] for name in node.inputs]
 
     def requantize(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:

@@ -89,35 +89,28 @@ class GpuLayer:
 
     @property
     def op(self) -> Any:
-        """Operator of the node."""
         return self.node.op
 
     @property
     def inputs(self) -> list[NumType]:
-        """Types of the inputs."""
         return [self.graph.type(name) for name in self.node.inputs]
 
     @property
     def output(self) -> NumType:
-        """Type of the output."""
         return self.graph.type(self.node.output)
 
     def shape(self, index: int) -> Shape:
-        """Shape of an input."""
         return self._view(self.node.inputs[index])[1]
 
     @property
     def output_shape(self) -> Shape:
-        """Shape of the output."""
         return self._view(self.node.output)[1]
 
     def plane(self, index: int) -> Plane:
-        """Plane of an input."""
         return self._view(self.node.inputs[index])[0]
 
     @property
     def output_plane(self) -> Plane:
-        """Plane of the output."""
         return self._view(self.node.output)[0]
 
     def _view(self, name: str) -> tuple[Plane, Shape]:

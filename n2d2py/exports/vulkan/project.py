@@ -85,12 +85,10 @@ class VulkanProject(Project):
 
     @cached_property
     def has_files(self) -> bool:
-        """With the constants of the device."""
         return super().has_files or any(is_file(one.values, self.weights_format) for one in self.device_arrays)
 
     @cached_property
     def partial(self) -> None:
-        """All outputs are computed."""
         return None
 
     @property
@@ -100,12 +98,10 @@ class VulkanProject(Project):
 
     @property
     def compiled_layers(self) -> list[LayerView]:
-        """The layers of the CPU."""
         return [layer for layer in super().compiled_layers if layer.node.name in self.on_cpu]
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """With the tables of the device."""
         return (*super().sources, "device")
 
     def _files(self) -> list[tuple[str, str]]:
@@ -115,7 +111,6 @@ class VulkanProject(Project):
         ]
 
     def write(self, folder: Path) -> None:
-        """As for CPP, with the constants of the device."""
         super().write(folder)
         views = [ArrayView.of(array, self.weights_format) for array in self.device_arrays]
         (folder / "dnn/parameters").mkdir(exist_ok=True)
@@ -127,7 +122,6 @@ class VulkanProject(Project):
 
     @property
     def kernel_headers(self) -> list[str]:
-        """With the engine."""
         return [*super().kernel_headers, "n2d2/vulkan/engine.hpp"]
 
     # ---- tables of the device ----------------------------------------------------------------------
@@ -184,7 +178,6 @@ class VulkanProject(Project):
 
     @cached_property
     def bytes_of(self) -> dict[str, int]:
-        """Bytes of each of them by name."""
         return {array.name: array.bytes for array in self.device_arrays}
 
     @property
@@ -231,12 +224,10 @@ class VulkanProject(Project):
 
     @property
     def input_ranges(self) -> Ranges:
-        """The bytes of the inputs in the arena."""
         return tuple(part for port in self.inputs for part in port.memory.intervals())
 
     @property
     def output_ranges(self) -> Ranges:
-        """The bytes of the outputs in the arena."""
         return tuple(part for port in self.outputs for part in port.memory.intervals())
 
     def _scratch(self, name: str) -> Ranges:

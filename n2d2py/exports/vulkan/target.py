@@ -74,7 +74,6 @@ class VulkanExport(CompiledExport):
 
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
-        """As for CPP; the headers and the loader of Vulkan, and a driver, are needed too."""
         return super().missing(parameters) or missing_vulkan()
 
 
@@ -106,7 +105,6 @@ class VulkanTarget(CppTarget):
     project: type[Project] = VulkanProject
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """None."""
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
@@ -126,11 +124,9 @@ class VulkanTarget(CppTarget):
         return super().prepare(request)
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """With the layers that run on the CPU, each with the reason."""
         return {**super().details(prepared), "on_cpu": _project(prepared).on_cpu}
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
-        """Bytes of weights and parameters of each layer."""
         on_cpu = super().constant_bytes(prepared)
         return {
             name: on_cpu[name]

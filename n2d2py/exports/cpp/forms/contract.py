@@ -70,7 +70,6 @@ class KernelFacts:
 
     @property
     def input(self) -> NumType:
-        """The type of the input."""
         return self.layer.inputs[0]
 
     @property
@@ -140,7 +139,6 @@ class KernelFacts:
 
     @cached_property
     def weight_type(self) -> str:
-        """The C++ type of the weights."""
         return weight_type(self.layer, self.weights)
 
     @property
@@ -150,7 +148,6 @@ class KernelFacts:
 
     @cached_property
     def geometry(self) -> WinogradFacts:
-        """Facts for the Winograd forms of a convolution."""
         return winograd_geometry(self.layer)
 
 
