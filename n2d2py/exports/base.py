@@ -163,7 +163,9 @@ class Prepared(Generic[ResultT]):
 
     @classmethod
     def of(cls, request: ExportRequest, make: Callable[[], ResultT]) -> Prepared[ResultT]:
-        """Return the result of `make`, or its errors."""
+        """Return the result of `make`, or its errors; E704 for a network without layers."""
+        if not request.graph.nodes:
+            return cls(request, [no_layers(request.graph)])
         try:
             return cls(request, (), make())
         except ErrorList as problems:

@@ -270,31 +270,18 @@ def _part(output: int, table: np.ndarray) -> StridedValues:
     return part
 
 
-for _name, _doc, _family, _without in (
-    (
-        "yolov5",
+_FAMILIES = {
+    "yolov5": (
         "Boxes by centre and size, objectness, a score for each class: YOLOv5, YOLOv7.",
         _Family(objectness=True, anchors=3),
-        (),
     ),
-    ("yolov8", "Boxes by centre and size, a score for each class: YOLOv8, YOLOv9, YOLO11, YOLO12.", _Family(by_box=False), ()),
-    (
-        "yolov10",
-        "Corners, score and class of boxes that do not overlap: YOLOv10.",
-        _Family(centered=False, labelled=True, anchors=0),
-        ("iou",),
-    ),
-    ("yolox", "As yolov5: YOLOX, exported with its grid decoded.", _Family(objectness=True), ()),
-):
-    _own = tuple(key for key in _KEYS if key.name not in _without)
+    "yolov8": ("Boxes by centre and size, a score for each class: YOLOv8, YOLOv9, YOLO11, YOLO12.", _Family(by_box=False)),
+    "yolov10": ("Corners, score and class of boxes that do not overlap: YOLOv10.", _Family(False, labelled=True, anchors=0)),
+    "yolox": ("As yolov5: YOLOX, exported with its grid decoded.", _Family(objectness=True)),
+}
+for _name, (_doc, _family) in _FAMILIES.items():
+    _own = tuple(key for key in _KEYS if key.name != "iou" or not _family.labelled)
     KINDS.add(_name, PostKind(_name, _doc, _own, partial(_bind, _family), partial(_fits, _family)))
-KINDS.add(
-    "ssd",
-    PostKind(
-        "ssd",
-        "Boxes relative to anchors, a score for each class: SSD without the operators after its heads.",
-        tuple(key for key in _KEYS if key.name != "units") + _ANCHORED,
-        partial(_bind, _Family(anchors=0)),
-        _fits_anchors,
-    ),
-)
+_SSD = "Boxes relative to anchors, a score for each class: SSD without the operators after its heads."
+_SSD_KEYS = tuple(key for key in _KEYS if key.name != "units") + _ANCHORED
+KINDS.add("ssd", PostKind("ssd", _SSD, _SSD_KEYS, partial(_bind, _Family(anchors=0)), _fits_anchors))

@@ -4,17 +4,3 @@ from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, Ten
 from n2d2py.runtime.latency import Latency, LayerTime
 from n2d2py.runtime.runner import AT_MOST, Runner
 from n2d2py.runtime.simulator import Simulator, load_simulator
-
-__all__ = [
-    "AT_MOST",
-    "ArrayError",
-    "Latency",
-    "LayerInfo",
-    "LayerTime",
-    "Network",
-    "NetworkInfo",
-    "Runner",
-    "Simulator",
-    "TensorInfo",
-    "load_simulator",
-]

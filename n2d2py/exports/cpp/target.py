@@ -70,6 +70,10 @@ class CppTarget(Target[Project]):
         graph, plan = request.graph, request.memory_plan
         if not graph.nodes:
             return Prepared(request, [no_layers(graph)])
+        if graph.bits < 0 and not self.in_floats:
+            export = self.name.removeprefix("CPP_")
+            what = f"the model '{graph.name}' computes in floating point, which the {export} export does not support"
+            return Prepared(request, [N2D2Error("E705", what, remedy="export with -nbbits 8, or with -export CPP")])
         found = [
             N2D2Error(
                 "E703",
@@ -209,7 +213,9 @@ class CppTarget(Target[Project]):
         return now / reduced if reduced else 1.0
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """An export for one instruction set has tiles to choose."""
+        """Raise E808 if `-tune` has nothing to measure: the layers have no tiles, or there are several instruction sets."""
+        if not self.layer_parameters.keys:
+            super().check_tunable(parameters)
         if parameters["RuntimeDispatch"]:
             raise N2D2Error("E808", "-tune is not supported with RuntimeDispatch", remedy="remove -tune or RuntimeDispatch")
 
@@ -305,33 +311,21 @@ def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> li
 
 
 def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
-    found = []
     namespace, weights = namespace_of(request), request.parameters.get("WeightsFormat", "auto")
+    problems: list[tuple[str, str]] = []
     if namespace_name(namespace) != namespace:
-        found.append(
-            N2D2Error(
-                "E705",
-                f"Namespace={namespace} is not a C++ namespace",
-                remedy=f"use letters, digits and single underscores, such as {namespace_name(namespace)}",
-            )
-        )
+        remedy = f"use letters, digits and single underscores, such as {namespace_name(namespace)}"
+        problems.append((f"Namespace={namespace} is not a C++ namespace", remedy))
     for layer, parameters in request.layer_parameters.items():
         try:
             if "Tile" in parameters:
                 tile_constants(parameters["Tile"])
         except ValueError as problem:
-            found.append(
-                N2D2Error(
-                    "E705",
-                    f"Tile={parameters['Tile'][:60]} of [{layer}] is not valid: {problem}",
-                    remedy="copy the value from the output of -tune, or remove it",
-                )
-            )
+            what = f"Tile={parameters['Tile'][:60]} of [{layer}] is not valid: {problem}"
+            problems.append((what, "copy the value from the output of -tune, or remove it"))
     if weights not in WEIGHTS_FORMATS:
-        found.append(
-            N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"use one of {', '.join(WEIGHTS_FORMATS)}")
-        )
-    return found
+        problems.append((f"WeightsFormat={weights} is unknown", f"use one of {', '.join(WEIGHTS_FORMATS)}"))
+    return [N2D2Error("E705", what, remedy=remedy) for what, remedy in problems]
 
 
 register(CppTarget())

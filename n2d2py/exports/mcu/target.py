@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
 from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
 from n2d2py.exports.cpp.project import Project
@@ -124,17 +123,9 @@ class McuTarget(CppTarget):
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
-        """As for CPP; E705 for a network that computes in floating point, or does not fit MLPerfTiny."""
-        if request.graph.bits < 0:
-            error = N2D2Error(
-                "E705",
-                f"the model '{request.graph.name}' computes in floating point, which the MCU export does not support",
-                remedy="export with -nbbits 8, or with -export CPP",
-            )
-            return Prepared(request, [error])
-        if problem := benchmark_problem(request):
-            return Prepared(request, [problem])
-        return super().prepare(request)
+        """As for CPP; E705 for a network that does not fit MLPerfTiny."""
+        problem = benchmark_problem(request) if request.graph.bits > 0 else None
+        return Prepared(request, [problem]) if problem else super().prepare(request)
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """As for CPP; W109 where SpeedForFlash makes no layer faster; W706 for results that a benchmark does not expect."""
@@ -145,10 +136,6 @@ class McuTarget(CppTarget):
             reason = why if forms else "there is no dense convolution"
             log.warning("W109", f"SpeedForFlash has no effect: {reason}", remedy="remove it")
         return super().write(prepared, folder)
-
-    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """Nothing is timed."""
-        raise N2D2Error("E808", f"-tune is not supported by {self.name}", remedy="remove -tune")
 
 
 register(McuTarget())

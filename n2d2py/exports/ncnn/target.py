@@ -11,7 +11,7 @@ from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, identifier
 from n2d2py.exports.ncnn.layers import NcnnChoices, NcnnLayers, NoNcnnForm
@@ -126,9 +126,7 @@ class NcnnTarget(Target[NcnnModel]):
 
     def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
         """Raise E704 without layers, E705 for types other than int8 and float32, E701 for unsupported layers."""
-        if not request.graph.nodes:
-            return Prepared(request, [no_layers(request.graph)])
-        if request.graph.bits not in (8, -32, -16):
+        if request.graph.nodes and request.graph.bits not in (8, -32, -16):
             text = f"the export NCNN supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
         made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))

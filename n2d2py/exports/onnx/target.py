@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import require
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
 from n2d2py.exports.writer import model_file, write_rendered
@@ -129,8 +129,6 @@ class OnnxTarget(Target["QdqModel"]):
 
     def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
         """Raise E704 without layers, E701 for layers without ONNX form, E705 for parameters."""
-        if not request.graph.nodes:
-            return Prepared(request, [no_layers(request.graph)])
         require("onnx", "the export ONNX", "onnx")
         from n2d2py.exports.onnx.model import write_model  # late: other exports do not need onnx
 

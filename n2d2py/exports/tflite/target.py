@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.tflite.file import int8_grid
@@ -59,9 +59,7 @@ class TfliteTarget(Target[TfliteModel]):
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
         """Raise E704 without layers, E705 unless int8 or float32, E701 for unsupported layers, E721 without schema."""
-        if not request.graph.nodes:
-            return Prepared(request, [no_layers(request.graph)])
-        if request.graph.bits not in (8, -32):
+        if request.graph.nodes and request.graph.bits not in (8, -32):
             text = f"the export TFLite supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8 or -nbbits -32")])
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +26,6 @@ _QUAD = 4
 
 
 @dataclass(frozen=True)
-class ShaderView:
-    """SPIR-V of a shader: the arrays of both forms, "" where there is none for integer dot products."""
-
-    array: str
-    dot: str
-
-
-@dataclass(frozen=True)
 class StepView:
     """A step of the table of the project.
 
@@ -50,15 +43,6 @@ class StepView:
     identifier: str = ""
     arguments: str = ""
     touched: Ranges = ()
-
-
-@dataclass(frozen=True)
-class TracedView:
-    """The steps [first, stop) of a layer, and the lines of its output."""
-
-    first: int
-    stop: int
-    lines: int
 
 
 class VulkanProject(Project):
@@ -117,7 +101,7 @@ class VulkanProject(Project):
         for view in views:
             for name, data in view.files.items():
                 (folder / "dnn/parameters" / name).write_bytes(data)
-        text = self._rendered("dnn/parameters/layer.cpp", {"layer": _Named("the device"), "own": views})
+        text = self._rendered("dnn/parameters/layer.cpp", {"layer": {"name": "the device"}, "own": views})
         (folder / "dnn/parameters/device_constants.cpp").write_text(text, encoding="utf-8", newline="\n")
 
     @property
@@ -181,11 +165,10 @@ class VulkanProject(Project):
         return {array.name: array.bytes for array in self.device_arrays}
 
     @property
-    def shaders(self) -> list[ShaderView]:
-        """The shaders in the order of their numbers."""
+    def shaders(self) -> list[tuple[str, str]]:
+        """SPIR-V of the shaders in the order of their numbers: arrays without and with integer dot products, "" if there is none."""
         names = [f"shader_{shader}{pixels}" for shader, pixels in self._shader_keys]
-        known = {array.name for array in self.device_arrays}
-        return [ShaderView(name, f"{name}_dot" if f"{name}_dot" in known else "") for name in names]
+        return [(name, f"{name}_dot" if f"{name}_dot" in self.bytes_of else "") for name in names]
 
     @cached_property
     def steps(self) -> list[StepView]:
@@ -213,14 +196,13 @@ class VulkanProject(Project):
         return made
 
     @property
-    def traced(self) -> list[TracedView]:
-        """The steps of each layer."""
-        found, at = [], 0
-        for layer in self.layers:
-            count = 1 if layer.node.name in self.on_cpu else len(self.dispatches.get(layer.node.name, ()))
-            found.append(TracedView(at, at + count, layer.lines))
-            at += count
-        return found
+    def traced(self) -> list[tuple[int, int, int]]:
+        """The steps [first, stop) of each layer, and the lines of its output."""
+        counts = [
+            1 if layer.node.name in self.on_cpu else len(self.dispatches.get(layer.node.name, ())) for layer in self.layers
+        ]
+        stops = list(accumulate(counts))
+        return [(stop - count, stop, layer.lines) for layer, count, stop in zip(self.layers, counts, stops, strict=True)]
 
     @property
     def input_ranges(self) -> Ranges:
@@ -238,11 +220,6 @@ class VulkanProject(Project):
     def constant_bytes(self) -> int:
         """Bytes of the constants of the device and of the layers of the CPU."""
         return super().constant_bytes + sum(array.bytes for array in self.device_arrays)
-
-
-@dataclass(frozen=True)
-class _Named:
-    name: str
 
 
 def _meet(some: list[Plane], others: list[Plane]) -> bool:

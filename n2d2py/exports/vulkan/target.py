@@ -108,11 +108,10 @@ class VulkanTarget(CppTarget):
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
-        """As for CPP; E705 for a network in floating point, E801 without a compiler of shaders."""
-        if request.graph.bits < 0:
-            text = f"the model '{request.graph.name}' computes in floating point, which the Vulkan export does not support"
-            return Prepared(request, [N2D2Error("E705", text, remedy="export with -nbbits 8, or with -export CPP")])
+        """As for CPP; E705 for a memory plan that shaders cannot use, E801 without a compiler of shaders."""
         plan = request.memory_plan
+        if request.graph.bits < 0:
+            return super().prepare(request)
         if plan.streamed or plan.memories or any(plane.external for plane in plan.planes.values()):
             text = "the Vulkan export needs whole tensors in the arena, but the export parameters ask for another memory plan"
             remedy = "remove IncludeInputInBuffer, StreamInput, Memories and MemoryManagerStrategy"
@@ -149,10 +148,6 @@ class VulkanTarget(CppTarget):
         for name, reason in project.on_cpu.items():
             log.notice("  on the CPU: %s (%s)", name, reason)
         return list(chosen.values())
-
-    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """Shaders have no tiles to choose."""
-        raise N2D2Error("E808", f"-tune is not supported by {self.name}", remedy="remove -tune")
 
 
 def _project(prepared: Prepared[Project]) -> VulkanProject:
