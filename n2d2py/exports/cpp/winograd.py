@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.byte_sums import long_run, short_run
 from n2d2py.exports.cpp.isa import condition
-from n2d2py.exports.cpp.packing import Storage
+from n2d2py.exports.cpp.packing import Storage, zero_padded
 from n2d2py.exports.cpp.parts import Array, Call
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -430,8 +430,7 @@ def transformed(weights: np.ndarray, tile: int = 2) -> np.ndarray:
     [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8.
     """
     outputs, channels = len(weights), weights.shape[-1]
-    padded = np.zeros((-(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2), np.int64)
-    padded[:outputs, :, :, :channels] = weights
+    padded = zero_padded(weights.astype(np.int64), -(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2)
     by_pair = positions(padded, tile).astype("<i2").reshape((tile + 2) ** 2, len(padded), -1, 2)
     pairs = by_pair.transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
     return np.concatenate(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.vulkan.dispatch import (
     Dispatch,
     GpuLayer,
@@ -184,8 +185,7 @@ def _joined(layer: GpuLayer, index: int) -> Dispatch:
 def _constant_rows(layer: GpuLayer, stored: np.ndarray) -> Dispatch:
     """Stored constants, a row for each line of the output."""
     shape = layer.output_shape
-    rows = np.zeros((height(shape), 4 * quads_of(shape)), np.int32)
-    rows[:, : channels(shape)] = stored.reshape(height(shape), -1)
+    rows = zero_padded(stored.reshape(height(shape), -1).astype(np.int32), height(shape), 4 * quads_of(shape))
     constants = {**_stored_limits(layer), "M0": 0, "Repeated": True, "Constant1": True, "InHeight1": height(shape)}
     return _elements(layer, _OPERATIONS["Sum"], constants, parameters(None), table=rows)
 

@@ -10,6 +10,7 @@ from math import gcd
 import numpy as np
 
 from n2d2py.exports.cpp.layer import window
+from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
 from n2d2py.graph.forms import Rescaled, StoredSums, Weighted
 from n2d2py.graph.shapes import Shape, channels, height, width
@@ -63,8 +64,8 @@ def packed_weights(weights: np.ndarray, groups: int) -> np.ndarray:
     """int8 (O, C / groups, KH, KW) as int32 words [group, quad of outputs, line, column, quad of inputs, output]: four inputs each."""
     outputs, inputs, lines, columns = weights.shape
     each, quads = outputs // groups, -(-inputs // 4)
-    filled = np.zeros((groups, -(-each // 4) * 4, quads * 4, lines, columns), np.int8)
-    filled[:, :each, :inputs] = weights.reshape(groups, each, inputs, lines, columns)
+    grouped = weights.reshape(groups, each, inputs, lines, columns)
+    filled = zero_padded(grouped, groups, -(-each // 4) * 4, quads * 4, lines, columns)
     filled = filled.reshape(groups, -1, 4, quads, 4, lines, columns).transpose(0, 1, 5, 6, 3, 2, 4)
     return np.ascontiguousarray(filled).view("<i4").reshape(-1)
 
@@ -74,9 +75,7 @@ def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np
     addend = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64) * 128
     found = parameters(layer.node.rescale, layer.node.form_as(Weighted).bias, addend)
     each = len(weights) // groups
-    filled = np.zeros((groups, -(-each // 4) * 4, 4), np.int32)
-    filled[:, :each] = found.reshape(groups, each, 4)
-    return filled.reshape(-1, 4)
+    return zero_padded(found.reshape(groups, each, 4), groups, -(-each // 4) * 4, 4).reshape(-1, 4)
 
 
 def slices_of(quads: int, positions: int, words: int) -> int:
@@ -175,8 +174,7 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
     """Weights (C, KH, KW)."""
     count, lines, columns = weights.shape
     quads, shape = -(-count // 4), layer.output_shape
-    filled = np.zeros((quads * 4, lines, columns), np.int8)
-    filled[:count] = weights
+    filled = zero_padded(weights, quads * 4, lines, columns)
     packed = np.ascontiguousarray(filled.reshape(quads, 4, lines, columns).transpose(2, 3, 0, 1)).view("<i4").reshape(-1)
     constants = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **kernel}
     pixels = _PIXELS if width(shape) >= _PIXELS else 1
@@ -194,8 +192,7 @@ def fully_connected(layer: GpuLayer) -> Sequence[Dispatch]:
     images = weights.reshape(len(weights), *size)
     if source.line_bytes != source.stride * size[2]:
         return _products(layer, images, {"KernelHeight": size[1], "KernelWidth": size[2]})
-    rows = np.zeros((len(weights), size[1], size[2], source.stride), np.int8)
-    rows[..., : size[0]] = images.transpose(0, 2, 3, 1)
+    rows = zero_padded(images.transpose(0, 2, 3, 1), len(weights), size[1], size[2], source.stride)
     vector = replace(layer, views={layer.node.inputs[0]: (source, (1, rows[0].size, 1, 1))})
     return _products(vector, rows.reshape(len(weights), -1, 1, 1), {})
 

@@ -13,6 +13,7 @@ import numpy as np
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.view import ArrayView, LayerView
@@ -123,8 +124,7 @@ class VulkanProject(Project):
                 return 0
             if key not in at:
                 at[key] = length
-                filled = np.zeros(-(-values.size // _QUAD) * _QUAD, np.int32)
-                filled[: values.size] = values.reshape(-1)
+                filled = zero_padded(values.reshape(-1).astype(np.int32), -(-values.size // _QUAD) * _QUAD)
                 parts.append(filled)
                 length += filled.size
             return at[key]

@@ -118,6 +118,12 @@ class KernelFacts:
         return None if self.layer.input_shape[1] == len(self.weights) else "a channel has several outputs"
 
     @property
+    def has_nine_taps(self) -> bool:
+        """True for a depthwise layer of 3 x 3 taps that lie side by side, with a stride of 1 or 2 along a line."""
+        op = self.layer.op
+        return self.weights.shape[1:] == (3, 3) and tuple(op.dilation) == (1, 1) and op.stride[1] <= 2
+
+    @property
     def gathered_bytes(self) -> int:
         """Bytes of a copy of the input for a fully connected layer, whose lines may lie apart; 0 where they follow each other."""
         plane, size = self.layer.sources[0], self.rows.shape[1]
