@@ -15,8 +15,7 @@ from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScal
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, require_small
-from n2d2py.postprocessing.detector import Detector
+from n2d2py.postprocessing.contract import KINDS, Detector, KernelConfig, PostKind, image_size, misfit, require_small
 
 _KEYS = keys(
     """

@@ -13,20 +13,27 @@ from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.audio import AudioView, audio_view
-from n2d2py.exports.cpp.code import LayerCode, plane_struct
+from n2d2py.exports.cpp.code import LayerCode, plane_struct, share_constants
 from n2d2py.exports.cpp.frame import FrameView, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
 from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.partial import MOST, Partial
 from n2d2py.exports.cpp.partial import literal as bits_literal
-from n2d2py.exports.cpp.post import PostView
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
-from n2d2py.exports.cpp.shared import share_constants
-from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, arena_of, port_views
+from n2d2py.exports.cpp.view import (
+    CopyView,
+    LayerView,
+    PortView,
+    PostView,
+    StateView,
+    arena_of,
+    bytes_with_states,
+    port_views,
+    state_views,
+)
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode

@@ -23,8 +23,7 @@ from n2d2py.exports.cpp.build import BuiltCopy, start
 from n2d2py.exports.cpp.library import Export
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.runtime.latency import Latency, read_profile
-from n2d2py.runtime.runner import AT_MOST
+from n2d2py.runtime.runner import AT_MOST, Latency, read_profile
 
 
 class CompiledExport(BuiltCopy):

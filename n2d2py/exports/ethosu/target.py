@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
-from n2d2py.exports.ethosu.project import write_program, write_readme
-from n2d2py.exports.ethosu.vela import Compiled, compile_model, missing_vela
+from n2d2py.exports.ethosu.vela import NPU, Compiled, Program, compile_model, missing_vela
+from n2d2py.exports.ncnn.file import identifier
 from n2d2py.exports.registry import register
-from n2d2py.exports.tflite.model import TfliteModel
-from n2d2py.exports.tflite.reference import with_reference
+from n2d2py.exports.tflite.file import int8_grid
+from n2d2py.exports.tflite.layers import TfliteModel
 from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
-from n2d2py.exports.writer import model_file
+from n2d2py.exports.tflite.writer import channels_last
+from n2d2py.exports.tflite.xnnpack import with_reference
+from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Key, Kind, Schema, keys
@@ -138,6 +141,54 @@ def _options(given: Mapping[str, Any]) -> list[str]:
         "VelaArenaCacheSize": "--arena-cache-size",
     }
     return words + [word for name, option in named.items() if given[name] for word in (option, str(given[name]))]
+
+
+# ---- files ---------------------------------------------------------------------------------------
+def write_program(request: ExportRequest, program: Program, folder: Path) -> None:
+    """Write `src/NET_npu.h` and `src/NET_npu.c`: the constants, and a function that passes them to the NPU driver."""
+    stem = identifier(request.graph.name).lower()
+    regions = [program.regions[0], program.regions[1], *([program.regions[2]] if program.fast else [])]
+    values = {
+        "name": request.graph.name,
+        "accelerator": request.parameters["Accelerator"],
+        "stem": stem,
+        "macro": stem.upper(),
+        "program": program,
+        "ports": _ports(request, program),
+        "regions": 1 + max(regions),
+        "commands": hex_rows(program.commands, ", "),
+        "weights": hex_rows(program.weights, ", "),
+    }
+    (folder / "src").mkdir(exist_ok=True)
+    for ending in ("h", "c"):
+        write_rendered(folder / "src" / f"{stem}_npu.{ending}", f"ethosu/npu.{ending}", **values)
+
+
+def _ports(request: ExportRequest, program: Program) -> list[dict[str, object]]:
+    """Return the header comments of the inputs and outputs."""
+    graph, found = request.graph, []
+    for kind, names, offsets in (("INPUT", graph.inputs, program.inputs), ("OUTPUT", graph.outputs, program.outputs)):
+        for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):
+            scale, zero = int8_grid(graph.type(name))
+            shape = channels_last(graph.shape(name))[1:]
+            label = f"{kind}_{number}" if len(names) > 1 else kind
+            size = {"shape": " x ".join(map(str, shape)), "bytes": prod(shape), "offset": offset}
+            found.append({"name": name, "label": label, "scale": f"{scale:.9g}", "zero": zero, **size})
+    return found
+
+
+def write_readme(request: ExportRequest, compiled: Compiled, model: str, folder: Path) -> None:
+    """Write Vela's estimate and the use of each file."""
+    write_rendered(
+        folder / "README.md",
+        "ethosu/README.md",
+        graph=request.graph,
+        parameters=request.parameters,
+        compiled=compiled,
+        on_cpu=[code for code in compiled.codes if code != NPU],
+        model=model,
+        stem=identifier(request.graph.name).lower(),
+    )
 
 
 register(EthosUTarget())

@@ -13,9 +13,8 @@ from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.mcu.boards import CORES, DEFAULT_CORE, transforming_cores
-from n2d2py.exports.mcu.constants import constants_of
 from n2d2py.exports.mcu.mlperf import BENCHMARKS, benchmark_problem, warn_of_negative_results
-from n2d2py.exports.mcu.project import McuProject, winograd_forms
+from n2d2py.exports.mcu.project import McuProject, constants_of, winograd_forms
 from n2d2py.exports.mcu.runner import BoardExport
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.registry import register

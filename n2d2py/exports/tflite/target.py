@@ -13,11 +13,10 @@ from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, 
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.tflite.file import int8_grid
-from n2d2py.exports.tflite.model import TfliteModel, write_model
-from n2d2py.exports.tflite.reference import with_reference
+from n2d2py.exports.tflite.layers import TfliteModel, write_model
 from n2d2py.exports.tflite.runner import LiteRtRunner
 from n2d2py.exports.tflite.writer import channels_last
-from n2d2py.exports.tflite.xnnpack import with_xnnpack
+from n2d2py.exports.tflite.xnnpack import with_reference, with_xnnpack
 from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Key, Kind, Schema, keys

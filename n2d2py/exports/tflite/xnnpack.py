@@ -1,6 +1,6 @@
-"""Quantized network with the arithmetic of LiteRT's XNNPACK delegate, which runs int8 models by default.
+"""Quantized network with the arithmetic of LiteRT's kernels: the XNNPACK delegate, which runs int8 models by default, or the reference.
 
-The rules of its kernels, for stored integers q of scale s and zero point z, all scales in float32:
+The rules of XNNPACK's kernels, for stored integers q of scale s and zero point z, all scales in float32:
 
 =====================  ==============================================================================================
 weighted layers        rint(float32(acc) * (s_x s_w / s_y)), ties to even, then + z_y; acc holds no zero point of the result
@@ -14,8 +14,11 @@ LOGISTIC, TANH         a table; Swish is LOGISTIC, then MUL
 =====================  ==============================================================================================
 
 All integers from -128 on are used. Operators that XNNPACK does not have run in LiteRT's built-in kernels; what these compute is
-not
-described here, and may be a step off.
+not described here, and may be a step off.
+
+The reference kernels are also those of TFLite Micro. Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a
+rounding each (`DoublingRescale`). Fully connected layers round once. Element-wise sums and products are rounded several times by
+the kernels, here once, from float32. They may be one step off, as may functions that the kernels compute in fixed point.
 """
 
 from __future__ import annotations
@@ -25,15 +28,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, StepRescale
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_grid
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned, Rescaled, Table, Weighted
+from n2d2py.graph.forms import Aligned, Custom, Dequantized, Rescaled, Table, Weighted
 from n2d2py.operators.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
 from n2d2py.operators.resize import Resize
 from n2d2py.quant.contract import QUANTIZERS
 from n2d2py.quant.forming import peak
+from n2d2py.quant.weights.file_rounding import doubling, mean_rescale, multiplied
 from n2d2py.quant.weights.weighted import WeightedQuantizer
 
 _BITS = 31
@@ -237,3 +241,49 @@ _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
     "Pool": _mean,
     "Resize": _resize,
 }
+
+
+# ---- reference kernels ---------------------------------------------------------------------------
+def with_reference(graph: QuantGraph) -> QuantGraph:
+    """Return the network with integer layers that compute the results of the reference kernels, or are one step off."""
+    made = with_xnnpack(graph)
+    made.nodes = [_reference_layer(made, node) if made.is_integer(node) else node for node in made.nodes]
+    return made
+
+
+def _reference_layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    kinds, y = [graph.type(name) for name in node.inputs], graph.type(node.output)
+    if any(kind.plain or kind.bits != 8 for kind in (*kinds, y)):
+        return node
+    products = node.op.kind == "ArrayMatMul" and isinstance(node.rescale, FloatRescale)
+    if products or (isinstance(node.form, Weighted) and node.op.kind != "Fc"):
+        return replace(node, rescale=doubling(node.rescaling.effective()))
+    if node.op.kind == "Pool" and node.op.mode == "Average" and node.rescaling.count == 1 and isinstance(node.form, Rescaled):
+        return _reference_mean(graph, node)
+    if node.op.kind == "Activation":
+        return function_table(graph, node, multiplied, multiplied)
+    if node.op.kind in ("Concat", "Convert", "Identity") and isinstance(node.form, Rescaled | Custom):
+        factors = np.array([np.float64(np.float32(kind.scale)) / np.float64(np.float32(y.scale)) for kind in kinds])
+        return replace(node, rescale=doubling(factors))
+    if node.op.kind == "ElemWise" and node.op.operation == "Prod" and len(kinds) == 2:
+        factor = np.array([np.float64(kinds[0].scale) * np.float64(kinds[1].scale) / np.float64(y.scale)])
+        return replace(node, rescale=doubling(factor))
+    if node.op.kind == "ElemWise" and node.op.operation == "Sum" and not isinstance(node.rescale, FloatRescale):
+        weights, shifts = node.op.coefficients(len(kinds))
+        if not any(shifts):
+            scales = np.array([np.float32(kind.scale) * np.float32(w) for kind, w in zip(kinds, weights, strict=True)])
+            return replace(node, form=Dequantized(scales), rescale=StepRescale(np.float32(y.scale)))
+    return node
+
+
+def _reference_mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    """Apply MEAN to whole images, else a depthwise convolution with weights of 1; AVERAGE_POOL_2D divides."""
+    x, y, shape = graph.type(node.inputs[0]), graph.type(node.output), graph.shape(node.inputs[0])
+    count, ratio = node.op.kernel[0] * node.op.kernel[1], np.float64(x.scale) / np.float64(y.scale)
+    if tuple(node.op.kernel) == tuple(shape[2:]) and not any(node.op.pads):
+        rescale = mean_rescale(float(ratio), count)
+    elif int8_grid(x) != int8_grid(y):
+        rescale = doubling(np.array([ratio / count]))
+    else:
+        return node
+    return replace(node, form=Rescaled(), rescale=rescale, bound=count * peak(x))
