@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from n2d2py import resources
 from n2d2py.error_codes import code_table
+from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.exports.base import Target
-from n2d2py.exports.presets import parameters_file
 from n2d2py.exports.registry import built_in_targets, find_target, installed_targets
 from n2d2py.ini.docs import schema_page, schema_text
 from n2d2py.ini.params import GENERAL, LAYER_PARAMETERS, Params, read_params
@@ -16,8 +17,7 @@ from n2d2py.ini.schema import Schema
 
 
 def known_parameters(*more: Target[Any]) -> Schema:
-    """Return the parameters of the targets of this package and of `more`; for equal names, the last of `more`, else the first.
-    Return the parameters of the targets of this package and of `more`; for equal names, the last of `more`, else the first."""
+    """Return the parameters of the targets of this package and of `more`; of equal names, the last of `more`, else the first."""
     keys = {key.name: key for target in reversed(built_in_targets()) for key in target.parameters.keys}
     keys.update({key.name: key for target in more for key in target.parameters.keys})
     names = dict.fromkeys(key.name for target in (*built_in_targets(), *more) for key in target.parameters.keys)
@@ -64,3 +64,37 @@ def parameters_help(target: str) -> str:
 def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
     of_layers = [target.layer_parameters for target in targets if target.layer_parameters.keys]
     return [GENERAL, *(target.parameters for target in targets), LAYER_PARAMETERS, *of_layers]
+
+
+# ---- presets -------------------------------------------------------------------------------------
+def preset_names() -> list[str]:
+    """Return the sorted names of the presets.
+
+    Raises:
+        N2D2Error: E001 if the installation has no `params`.
+    """
+    return sorted(file.stem for file in resources.folder("params").glob("*.ini"))
+
+
+def parameters_file(given: Path | str) -> Path:
+    """Return the file for `-export-parameters`: an existing file, else the preset of this name, with or without ".ini".
+
+    A path with folders is never a preset; it is returned unchanged.
+
+    Raises:
+        N2D2Error: E101 for a name without folder that is neither a file nor a preset.
+    """
+    path = Path(given)
+    if path.name != str(given) or (path.exists() and not path.is_dir()):
+        return path
+    known = preset_names()
+    name = path.name.removesuffix(".ini")
+    if name in known:
+        return resources.folder("params") / f"{name}.ini"
+    like = nearest(name, known)
+    raise N2D2Error(
+        "E101",
+        "the file does not exist, and no preset has this name",
+        where=Location(str(given)),
+        remedy=(f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}",
+    )

@@ -186,23 +186,17 @@ class Scorer:
         else:
             refuse_positions(self.target, stored.shape)
             part = self._rank_outputs(stored.reshape(count, -1), ids, where)
+        none, nothing = np.full(count, -1, np.int64), np.zeros((count, 0))
+        unranked = {"labels": none, "best": nothing.astype(np.int64), "values": nothing, "ranks": none}
         self._names += texts
-        self._parts.append({"indices": numbers, **part})
+        self._parts.append({"indices": numbers, **unranked, **part})
 
     def _squared_errors(self, stored: np.ndarray, ids: np.ndarray, inputs: np.ndarray | None) -> dict[str, np.ndarray]:
         """Return the mean squared error of each sample, and the labels, to rate the detection."""
         if inputs is None or inputs.size != stored.size:
             raise InternalError(f"{self.target.name}: the inputs do not fit the outputs")
         real = self._type.dequantize(stored).reshape(len(stored), -1).astype(np.float64)
-        errors = np.mean((real - inputs.reshape(len(stored), -1)) ** 2, axis=1)
-        nothing = np.zeros((len(stored), 0), np.int64)
-        return {
-            "labels": ids,
-            "best": nothing,
-            "values": nothing.astype(np.float64),
-            "ranks": np.full(len(stored), -1, np.int64),
-            "errors": errors,
-        }
+        return {"labels": ids, "errors": np.mean((real - inputs.reshape(len(stored), -1)) ** 2, axis=1)}
 
     def _rank_outputs(self, stored: np.ndarray, ids: np.ndarray, where: Location | str) -> dict[str, np.ndarray]:
         """Return best outputs, their values and the rank of the label, for stored (n, C)."""
@@ -214,9 +208,8 @@ class Scorer:
             best = (real > self.target.binary_threshold).astype(np.int64)
             ranks = np.where(labels < 0, -1, (best[:, 0] != labels).astype(np.int64))
             return {"labels": labels, "best": best, "values": real, "ranks": ranks, "margins": real[:, 0]}
-        kept = min(self.target.top_n, channels)
         wide = stored.astype(np.int64 if stored.dtype.kind in "iu" else np.float64)
-        best = np.argsort(-wide, axis=1, kind="stable")[:, :kept]
+        best = np.argsort(-wide, axis=1, kind="stable")[:, : min(self.target.top_n, channels)]
         own = np.take_along_axis(wide, np.maximum(labels, 0)[:, None], axis=1)
         before = np.arange(channels) < labels[:, None]
         ranks = np.count_nonzero((wide > own) | ((wide == own) & before), axis=1)
@@ -245,15 +238,7 @@ class Scorer:
             self._shown.append(
                 SegmentedSample(int(numbers[index]), estimated[index].astype(np.int16), labels[index].astype(np.int16))
             )
-        none, nothing = np.full(len(stored), -1, np.int64), np.zeros((len(stored), 0), np.int64)
-        return {
-            "labels": none,
-            "best": nothing,
-            "values": nothing.astype(np.float64),
-            "ranks": none,
-            "hits": hits,
-            "counted": counted,
-        }
+        return {"hits": hits, "counted": counted}
 
     def _expected_outputs(self, ids: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
         """Return the expected output of each label id, -1 for ignored ones."""

@@ -23,17 +23,7 @@ from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import (
-    CopyView,
-    LayerView,
-    PortView,
-    PostView,
-    StateView,
-    arena_of,
-    bytes_with_states,
-    port_views,
-    state_views,
-)
+from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, port_views, state_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
@@ -395,7 +385,8 @@ class ProjectView:
     @property
     def arena_bytes(self) -> int:
         """Of tensors and states in the caller's arena."""
-        return max(1, self.tensor_bytes if self.plan.state_memory else bytes_with_states(self.graph, self.tensor_bytes))
+        states = () if self.plan.state_memory else self.states
+        return max(1, self.tensor_bytes, *(state.offset + state.size for state in states))
 
     @property
     def other_memories(self) -> list[OtherMemory]:

@@ -459,11 +459,3 @@ def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -
         )
         at += count * kind.bytes
     return views
-
-
-def bytes_with_states(graph: QuantGraph, arena_bytes: int) -> int:
-    """The bytes of an arena with the states after its tensors."""
-    at = arena_bytes
-    for name in graph.state_inputs:
-        at = -(-at // _ALIGNMENT) * _ALIGNMENT + elements(graph.shape(name)) * graph.type(name).bytes
-    return at

@@ -26,26 +26,14 @@ from n2d2py.ini.schema import Key, Kind, Schema, keys
 
 @dataclass(frozen=True)
 class NcnnModel:
-    """A network and the blobs of its tensors.
+    """A network and the facts of its layers.
 
     Attributes:
-        blobs: blob name for each tensor.
-        stored: tensors whose blob has integers.
-        integer, real: weighted layers of an integer network that compute in integers or in floating point.
-        halves: layers whose weights can be stored in half precision.
-        rounded: blobs that are rounded to the scale of their tensor.
-        unpacked: True if some layer is exact only without packed channels.
         simulated: True if no quantized tensor of the network is float in ncnn.
     """
 
     network: NcnnNetwork
-    blobs: Mapping[str, str]
-    stored: tuple[str, ...]
-    integer: tuple[str, ...]
-    real: tuple[str, ...]
-    halves: int
-    rounded: int
-    unpacked: bool
+    layers: NcnnLayers
     simulated: bool
 
 
@@ -72,11 +60,10 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
             layers.blobs.update({name: name for name in node.outputs})
     ErrorList.raise_if(problems)
     network = file.finish(layers.outputs())
-    names = (tuple(layers.stored), tuple(layers.integer), tuple(layers.real))
     simulated = all(
         layers.runs_in_integers(node) or node.op.kind == "Convert" for node in graph.nodes if graph.is_integer(node)
     )
-    return NcnnModel(network, layers.blobs, *names, layers.halves, layers.rounded, layers.unpacked, simulated)
+    return NcnnModel(network, layers, simulated)
 
 
 def _form_error(what: str, where: Location | str, remedy: str) -> N2D2Error:
@@ -130,16 +117,8 @@ class NcnnTarget(Target[NcnnModel]):
             text = f"the export NCNN supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
         made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
-        if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
-            log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
-        if (
-            request.graph.bits > 0
-            and request.parameters.get("RoundBlobs")
-            and made.content is not None
-            and not made.content.rounded
-        ):
-            what = "RoundBlobs has no effect, as no input of a float layer is an integer tensor"
-            log.warning("W703", what, remedy="remove it")
+        if made.content is not None:
+            _warn_without_effect(request, made.content.layers)
         return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
@@ -151,11 +130,11 @@ class NcnnTarget(Target[NcnnModel]):
             "integers": graph.bits > 0,
             "rounded": _choices(prepared.request).round_blobs,
             "simulated": made.simulated,
-            "unpacked": made.unpacked,
+            "unpacked": made.layers.unpacked,
             "inputs": list(graph.inputs),
             "layers": made.network.types,
-            "blobs": {name: made.blobs[name] for name in [*graph.inputs, *produced]},
-            "stored": list(made.stored),
+            "blobs": {name: made.layers.blobs[name] for name in [*graph.inputs, *produced]},
+            "stored": made.layers.stored,
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
         }
 
@@ -170,6 +149,15 @@ class NcnnTarget(Target[NcnnModel]):
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
         _write_readme(folder, request, prepared.result, path.stem)
+
+
+def _warn_without_effect(request: ExportRequest, layers: NcnnLayers) -> None:
+    """Warn W703 for parameters that change nothing in this network."""
+    if request.parameters.get("Fp16Storage") and not layers.halves:
+        log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
+    if request.graph.bits > 0 and request.parameters.get("RoundBlobs") and not layers.rounded:
+        what = "RoundBlobs has no effect, as no input of a float layer is an integer tensor"
+        log.warning("W703", what, remedy="remove it")
 
 
 def _variable(file: str) -> str:
@@ -197,12 +185,12 @@ def _write_readme(folder: Path, request: ExportRequest, made: NcnnModel, stem: s
         "ncnn/README.md",
         graph=graph,
         network=made.network,
-        made=made,
+        made=made.layers,
         stem=stem,
         half=_choices(request).half,
         ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
-        first=made.blobs[graph.inputs[0]],
-        last=made.blobs[graph.outputs[0]],
+        first=made.layers.blobs[graph.inputs[0]],
+        last=made.layers.blobs[graph.outputs[0]],
         arrays=request.parameters.get("ModelArray", True),
         **_NAMES,
     )
