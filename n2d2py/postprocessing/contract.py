@@ -127,8 +127,7 @@ class PostKind:
         doc: a sentence.
         keys: its settings.
         bind: the settings by name, inputs and outputs of the network and the names of the classes give the post-processor.
-            Raises
-            E460 where they do not fit.
+            Raises E460 where they do not fit.
         fits: True if the outputs can only be of this kind; of an image of width and height, and for names of the classes.
     """
 

@@ -73,14 +73,13 @@ class Network:
     ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Real outputs for real inputs, one array for each input of the network.
 
-        Inputs are quantized and outputs dequantized by their scales and zero points. Returns float32 (float64
-        for 64-bit networks); a tuple when there are several outputs. `outputs` names those that are wanted, in the order of the
-        result: only the layers that these need run, and inputs that they do not need may be None.
+        Inputs are quantized and outputs dequantized by their scales and zero points. Returns float32 (float64 for 64-bit
+        networks); a tuple when there are several outputs. `outputs` names those that are wanted, in the order of the result:
+        only the layers that these need run, and inputs that they do not need may be None.
 
         Raises:
             ArrayError: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not
-                have,
-                or does not compute alone.
+                have, or does not compute alone.
         """
         chosen = self._chosen(outputs)
         arrays, is_single = self._batches(self._present(inputs, chosen))
@@ -124,8 +123,7 @@ class Network:
         """Return the result for one raw image or sound: that of -post, in pixels of the image; else the real outputs.
 
         `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any
-        size; with
-        -audio the samples (n,) of a sound, int16; of other networks the real input, as in a call.
+        size; with -audio the samples (n,) of a sound, int16; of other networks the real input, as in a call.
 
         Raises:
             ArrayError: E804 as `from_frame`, `from_audio` and a call.

@@ -1,9 +1,8 @@
 """A QuantGraph as one file of plain data, so that an export can be simulated without what it was made from.
 
-`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, one array for each parameter, in
-the narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects. The weights of a big
-network are
-those that its kernels read, in files of `dnn/parameters`, whose names, order and digests the JSON text has.
+`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, one array for each parameter, in the
+narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects. The weights of a big
+network are those that its kernels read, in files of `dnn/parameters`, whose names, order and digests the JSON text has.
 """
 
 from __future__ import annotations

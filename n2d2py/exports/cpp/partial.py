@@ -2,8 +2,7 @@
 
 The plan of the whole network stays valid. What runs is a part of its order, and with each layer all those that its inputs come
 from. So a layer finds its inputs as the whole order leaves them: their writers have run, and of what could have been written
-over
-them since then no more has run than in the whole order, in which nothing was.
+over them since then no more has run than in the whole order, in which nothing was.
 """
 
 from __future__ import annotations

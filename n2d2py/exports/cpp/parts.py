@@ -1,8 +1,7 @@
 """Parts of the C++ of a layer, as data until it is printed: arrays, structs, calls.
 
 An `Expression` is a type or a value with the arrays, structs and headers that it needs. Those who use it in a config or in a
-call
-need not know them: `needs` finds them.
+call need not know them: `needs` finds them.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ class PanelOrder:
     """Relation of panels of 16 outputs to the rows of the portable kernel, (rows, inputs).
 
     In each group of `outputs` rows, for each 16 of them: [ceil(inputs / each)][outputs of the panel][each]. Inputs are filled
-    up with
-    zeros, and where `filled` the outputs of the last panel too.
+    up with zeros, and where `filled` the outputs of the last panel too.
     """
 
     rows: int

@@ -1,10 +1,8 @@
 """Times the tiles of every convolution of a C++ export in one build that holds them all, and keeps the best.
 
 A tile is the parameter `Tile` of the layer's section, `<set>:<pixels>x<panels>:<bytes>`. Several instruction sets may stand one
-after
-the other. `bytes` are those of windows that are gathered before they are multiplied. `<set>:winograd` asks for the Winograd
-form of the
-layer, `<set>:direct` for the direct one with the tile of the kernel; a tile is one of the direct form.
+after the other. `bytes` are those of windows that are gathered before they are multiplied. `<set>:winograd` asks for the
+Winograd form of the layer, `<set>:direct` for the direct one with the tile of the kernel; a tile is one of the direct form.
 """
 
 from __future__ import annotations

@@ -53,9 +53,8 @@ _STACK_BLOCK = 262144
 
 @dataclass(frozen=True)
 class WinogradFacts:
-    """Facts of a choice besides the weights; `size` is (lines, pixels of a line) of the output, `scratch` the bytes that the plan
-    leaves for it, 0 where the stack has room; `line` the bytes of a line of inputs that the output may cover.
-    """
+    """Facts of a choice besides the weights; `size` is (lines, pixels of a line) of the output, `scratch` the bytes that the
+    plan leaves for it, 0 where the stack has room; `line` the bytes of a line of inputs that the output may cover."""
 
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -126,9 +125,8 @@ class Winograd:
         return (self.tile + 2) ** 2 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
 
     def products(self, size: tuple[int, int]) -> int:
-        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for two; 36 for
-        16 instead of 144 in tiles of four.
-        """
+        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for
+        two; 36 for 16 instead of 144 in tiles of four."""
         rows = 12 * size[0] if self.streamed else (self.tile + 2) ** 2 * -(-size[0] // self.tile)
         return rows * -(-size[1] // self.tile) * len(self.weights) * self.weights.shape[-1]
 
@@ -198,10 +196,9 @@ def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
 
 
 def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
-    """Bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles, transformed inputs of that
-    many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles of a group
-    are as fast as six.
-    """
+    """Bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles, transformed
+    inputs of that many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles
+    of a group are as fast as six."""
     tile, pixel = 32 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE), -(-channels // 64) * 64
     columns = (geometry.size[1] + 1) // 2
     tiles = columns if geometry.streamed else columns * ((geometry.size[0] + 1) // 2)
@@ -229,8 +226,7 @@ def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
 
 def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> int:
     """For packed 4-bit weights (O, 3, 3, C) and inputs from 0 to 15: over how many words of four channels the kernel in bytes
-    (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster.
-    """
+    (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster."""
     small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _LARGEST_INPUT
     whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _MOST_BYTE_CHANNELS and len(weights) % 8 == 0
     if (
@@ -252,10 +248,9 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
 
 
 def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> tuple[int, int]:
-    """As `byte_sums` of the kernel in bytes of tiles of four by four outputs (`kernels/n2d2/x86/byte_fours.hpp`), whose weights are transformed
-    once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are faster or the weights
-    are many.
-    """
+    """As `byte_sums` of the kernel in bytes of tiles of four by four outputs (`kernels/n2d2/x86/byte_fours.hpp`), whose weights
+    are transformed once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are
+    faster or the weights are many."""
     lines, pixels = geometry.size
     made = kept_byte_fours(weights)
     few = _tiles(geometry, 4) <= _KEPT_TILES and made <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
@@ -329,17 +324,15 @@ def byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
 
 
 def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
-    """True if tiles of four by four outputs are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are unpacked and
-    transformed on the stack.
-    """
+    """True if tiles of four by four outputs are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are
+    unpacked and transformed on the stack."""
     return storage.bits <= 4 and _fours_on_stack(weights, geometry)
 
 
 def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> int:
-    """Bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed weights (O, 3, 3, C) of at most
-    4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be few for that; 0
-    where not.
-    """
+    """Bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed weights (O, 3,
+    3, C) of at most 4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be
+    few for that; 0 where not."""
     room = replace(geometry, scratch=0)
     if storage.bits > 4 or not _takes_stack_panels(weights, geometry) or unprofitable(weights, room):
         return 0
@@ -352,26 +345,23 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
 
 
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
-    """Bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are transformed once, for tiles
-    that have to be few for that; 0 where not.
-    """
+    """Bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are transformed
+    once, for tiles that have to be few for that; 0 where not."""
     made = 16 * weights.size // 9 + 64 * len(weights)
     return made if _tiles(geometry, 2) <= _KEPT_TILES and made <= _KEPT_BYTES else 0
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
-    """True if tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
-    stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct
-        form.
-    """
+    """True if tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are
+    transformed on the stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones,
+    than the direct form."""
     large = 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES
     return (large or not stored) and _fours_on_stack(weights, geometry)
 
 
 def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
     """True if tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
-    (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form.
-    """
+    (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form."""
     lines, pixels = geometry.size
     least = 12 + 7 * _tiles(geometry, 4)  # seven pixels of the direct form take as long as a tile
     return lines * pixels >= least and _takes_stack_panels(weights, geometry)
@@ -426,9 +416,8 @@ def positions(weights: np.ndarray, tile: int = 2) -> np.ndarray:
 
 
 def transformed(weights: np.ndarray, tile: int = 2) -> np.ndarray:
-    """(O, 3, 3, C) -> (S G) w (S G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 or 36 positions]
-    [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8.
-    """
+    """(O, 3, 3, C) -> (S G) w (S G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 or 36
+    positions] [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8."""
     outputs, channels = len(weights), weights.shape[-1]
     padded = zero_padded(weights.astype(np.int64), -(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2)
     by_pair = positions(padded, tile).astype("<i2").reshape((tile + 2) ** 2, len(padded), -1, 2)

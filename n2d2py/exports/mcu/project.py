@@ -101,9 +101,8 @@ def winograd_forms(project: Project) -> list[Stream]:
 
 @dataclass(frozen=True)
 class LinkerSection:
-    """A section `name` of a linker script, for a memory. `kind`: "rom" for constants that stay there, "loaded" for constants that
-    start-up copies there, "kept" for tensors and states, which nothing initializes.
-    """
+    """A section `name` of a linker script, for a memory. `kind`: "rom" for constants that stay there, "loaded" for constants
+    that start-up copies there, "kept" for tensors and states, which nothing initializes."""
 
     name: str
     memory: str

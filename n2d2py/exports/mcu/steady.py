@@ -1,8 +1,7 @@
 """Layers whose time depends on the data, by name.
 
 All others run the same instructions for every input, on every core: their loops end where shapes say, clamps and maxima are
-selections (masks
-where a core has no conditional instructions), tables are read at any index for the same price.
+selections (masks where a core has no conditional instructions), tables are read at any index for the same price.
 `tests/microcontrollers/test_steady_time.py` counts.
 """
 

@@ -1,8 +1,7 @@
 """Constants of the kernels of RV32: `pixel_pairs.hpp` and `column_depthwise.hpp` of `kernels/n2d2/mcu`.
 
 In dense layers a word holds the inputs of two pixels, 16 bits each, and a product with a weight two products. Sums of a group
-of taps fit 16 bits each,
-whatever the inputs: signed bytes, unsigned ones 128 lower.
+of taps fit 16 bits each, whatever the inputs: signed bytes, unsigned ones 128 lower.
 """
 
 from __future__ import annotations

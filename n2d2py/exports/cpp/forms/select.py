@@ -130,9 +130,8 @@ def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[L
     """The rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
 
     Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the
-    inputs by half
-    their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the largest sum:
-    other weights than int8, and larger sums than 32 bits have, keep their rows.
+    inputs by half their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the
+    largest sum: other weights than int8, and larger sums than 32 bits have, keep their rows.
     """
     if rows.dtype != np.int8 or reach >= 2**31:
         return ()
@@ -157,8 +156,7 @@ class Packed:
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
         facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and
-            those
-            of the streams.
+            those of the streams.
         arguments: weights and bias as arguments of a call.
     """
 
