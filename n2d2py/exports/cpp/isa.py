@@ -55,8 +55,7 @@ class Family:
         condition: preprocessor condition for a compiler that builds for them.
         machines: make patterns for the output of `-dumpmachine`.
         processors: CMAKE_SYSTEM_PROCESSOR, a regular expression of CMake.
-        includes: headers for `asking`.
-        asking: C++ with which `present` of its sets queries the processor; macros before functions.
+        includes: headers of `export_templates/cpp/dnn/src/cpu_<name>.j2`, with which `present` of its sets queries the processor.
     """
 
     name: str
@@ -64,7 +63,6 @@ class Family:
     machines: str
     processors: str
     includes: tuple[str, ...]
-    asking: str
 
 
 FAMILIES = (
@@ -74,18 +72,6 @@ FAMILIES = (
         "x86_64% i386% i486% i586% i686%",
         "x86_64|AMD64|i[3-6]86",
         ("cpuid.h",),
-        """
-#define supports(feature) (__builtin_cpu_init(), __builtin_cpu_supports(feature) != 0)
-// A bit of EAX of a subleaf of CPUID 7.
-__attribute__((unused)) bool leaf7Bit(unsigned subleaf, unsigned bit) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    __cpuid_count(7, 0, a, b, c, d);
-    if (a < subleaf)
-        return false;
-    __cpuid_count(7, subleaf, a, b, c, d);
-    return (a >> bit & 1) != 0;
-}
-""",
     ),
     Family(
         "arm64",
@@ -93,15 +79,6 @@ __attribute__((unused)) bool leaf7Bit(unsigned subleaf, unsigned bit) {
         "aarch64%",
         "aarch64",
         ("sys/auxv.h", "sys/prctl.h"),
-        """
-// A bit of what the kernel of Linux says of the processor; the numbers are those of its headers, of which old ones lack some.
-bool hardware(unsigned long word, unsigned bit) { return (getauxval(word) >> bit & 1) != 0; }
-// The length of SVE's vectors in this thread (PR_SVE_GET_VL, in the lower 16 bits; an error where there are none).
-__attribute__((unused)) bool hasVectors(int bytes) {
-    const int found = prctl(51);
-    return found >= 0 && (found & 65535) == bytes;
-}
-""",
     ),
 )
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from n2d2py import log
+from n2d2py import log, resources
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
 from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
@@ -48,24 +48,6 @@ PARAMETERS = Schema(
 )
 
 
-_PROBE = """#include <vulkan/vulkan.h>
-int main() {
-    VkApplicationInfo application = {};
-    application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
-    application.apiVersion = VK_API_VERSION_1_1;
-    VkInstanceCreateInfo info = {};
-    info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-    info.pApplicationInfo = &application;
-    VkInstance instance;
-    if (vkCreateInstance(&info, nullptr, &instance) != VK_SUCCESS)
-        return 2;
-    unsigned count = 0;
-    vkEnumeratePhysicalDevices(instance, &count, nullptr);
-    return count ? 0 : 2;
-}
-"""
-
-
 class VulkanExport(CompiledExport):
     """A built copy of a written Vulkan export, which runs on the device that N2D2_VULKAN_DEVICE names, or on the best one."""
 
@@ -81,7 +63,7 @@ class VulkanExport(CompiledExport):
 def missing_vulkan() -> str:
     """A Vulkan program cannot be built, or finds no device: the reason; "" where both work."""
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as folder:
-        (Path(folder) / "probe.cpp").write_text(_PROBE, encoding="utf-8")
+        shutil.copy(resources.folder("export_templates") / "vulkan/dnn/src/probe.cpp", folder)
         if shutil.which("g++") is None:
             return "no C++ compiler or make"
         words = ["g++", "probe.cpp", "-o", "probe", "-lvulkan"]
