@@ -61,42 +61,5 @@ def isa_page() -> str:
         RUNS: "runs of sums",
         ROWS: "rows of recurrent layers",
     }
-    rows = []
-    for row in (*instruction_sets(), PORTABLE):
-        flags = " ".join(row.flags) if row.present else "no"
-        cells = (
-            f"`{row.name}`",
-            row.title,
-            row.text,
-            f"`{row.tag}`",
-            f"`{row.macro}`" if row.macro else "",
-            ", ".join(kernels[one] for one in KERNELS if one in row.has)
-            + (f"; else those of {row.extends}" if row.extends else ""),
-            f"`{flags}`" if row.present else flags,
-        )
-        rows.append(f"| {' | '.join(cells)} |")
-    targets = [
-        f"| `{one.name}` | `{one.compilers[1]}` | `{' '.join(one.flags)}` | {f'`{chr(32).join(one.emulator)}`' if one.emulator else ''} |"
-        for one in TARGETS
-    ]
-    return "\n".join(
-        [
-            "# Instruction sets of the C++ export",
-            "",
-            "Written by `python -m n2d2py.docs` from the table in `n2d2py/exports/cpp/isa.py`;",
-            "[several sets in one program](explanation/instruction_sets.md) explains it. The first set that the compiler may use is taken.",
-            "*At start*: the flags with which a program with the export parameter `RuntimeDispatch=1` holds the set, which it chooses",
-            "when it starts.",
-            "",
-            "| set | | processors | `n2d2::Native` | macro | kernels | at start |",
-            "|---|---|---|---|---|---|---|",
-            *rows,
-            "",
-            "Processors that the Makefile (`make TARGET=...`) and the toolchain files of CMake know:",
-            "",
-            "| target | compiler | flags | run by |",
-            "|---|---|---|---|",
-            *targets,
-            "",
-        ]
-    )
+    page = templates("cpp").get_template("instruction_sets.md.j2")
+    return page.render(sets=(*instruction_sets(), PORTABLE), kernels=kernels, targets=TARGETS)

@@ -188,12 +188,6 @@ class ProjectView:
         return f"scores:threshold={self.threshold(port)}" if port.elements == 1 else "scores"
 
     @property
-    def post_parameters(self) -> str:
-        """The outputs that the post-processing reads, as parameters."""
-        ports = self.post.ports if self.post else []
-        return ", ".join(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in ports)
-
-    @property
     def app_rows(self) -> list[PortView]:
         """The outputs of classes that an application prints."""
         return [port for port in self.outputs if port.is_row]
@@ -227,6 +221,10 @@ class ProjectView:
     def outputs(self) -> list[PortView]:
         """The network's outputs but for its states."""
         return self._ports("output", self.graph.user_outputs)
+
+    @property
+    def ports(self) -> list[PortView]:
+        return self.inputs + self.outputs
 
     @cached_property
     def states(self) -> list[StateView]:
@@ -435,52 +433,6 @@ class ProjectView:
             one: self.constant_bytes + sum(code.added_bytes for code in adding if one in code.winograd_sets)
             for one in dict.fromkeys(one for code in adding for one in code.winograd_sets)
         }
-
-    @property
-    def source_arguments(self) -> str:
-        return ", ".join(port.variable for port in self.inputs)
-
-    @property
-    def results(self) -> str:
-        """The outputs as parameters in C++; `result_arguments`, `arguments`: the names of outputs, of all ports; `parameters`: all of them."""
-        return ", ".join(f"{port.typedef}* {port.variable}" for port in self.outputs)
-
-    @property
-    def result_arguments(self) -> str:
-        return ", ".join(port.variable for port in self.outputs)
-
-    @property
-    def arguments(self) -> str:
-        return f"{self.source_arguments}, {self.result_arguments}"
-
-    @property
-    def parameters(self) -> str:
-        return ", ".join([*(f"const {port.typedef}* {port.variable}" for port in self.inputs), self.results])
-
-    @property
-    def c_parameters(self) -> str:
-        """The parameters of the typed inference in C."""
-        return ", ".join(
-            [
-                *(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in self.inputs),
-                *(f"{self.namespace}_{port.typedef}* {port.variable}" for port in self.outputs),
-            ]
-        )
-
-    @property
-    def raw_sources(self) -> str:
-        """The inputs of `forward` from the pointers of the C interface; `raw_results`, `raw_arguments`: the outputs, and all."""
-        cast = f"static_cast<const {self.namespace}::"
-        return ", ".join(f"{cast}{port.typedef}*>(inputs[{i}])" for i, port in enumerate(self.inputs))
-
-    @property
-    def raw_results(self) -> str:
-        cast = f"static_cast<{self.namespace}::"
-        return ", ".join(f"{cast}{port.typedef}*>(outputs[{i}])" for i, port in enumerate(self.outputs))
-
-    @property
-    def raw_arguments(self) -> str:
-        return f"{self.raw_sources}, {self.raw_results}"
 
     @property
     def planes(self) -> list[str]:
