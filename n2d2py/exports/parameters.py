@@ -68,7 +68,7 @@ def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
 
 # ---- presets -------------------------------------------------------------------------------------
 def preset_names() -> list[str]:
-    """Return the sorted names of the presets.
+    """Return the sorted names of the presets, the files of `params`.
 
     Raises:
         N2D2Error: E001 if the installation has no `params`.

@@ -269,7 +269,7 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
 
 # ---- constants that several layers have in common ------------------------------------------------
 def share_constants(codes: Sequence[LayerCode]) -> list[LayerCode]:
-    """The same layers; of arrays with the same values, under the same conditions, the first is there for all."""
+    """Return the layers with one array for all of the same values and conditions, such as those of one layer in several strips."""
     known: dict[Hashable, str] = {}
     found = []
     for code in codes:

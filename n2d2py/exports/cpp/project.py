@@ -20,8 +20,7 @@ from n2d2py.exports.stimuli import write_stimuli
 from n2d2py.files import write_text
 from n2d2py.postprocessing import files_of
 from n2d2py.resources import templates
-from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
-from n2d2py.runtime.stored_rows import StoredRows
+from n2d2py.runtime.graph_file import GRAPH_FILE, StoredRows, write_graph
 
 _GROUP, _BIG_GROUP = 8, 14
 """Layers of a source file, and those of a big network."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,12 @@ import numpy as np
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
-from n2d2py.exports.cpp.audio import AudioView, audio_view
 from n2d2py.exports.cpp.code import LayerCode, plane_struct, share_constants
-from n2d2py.exports.cpp.frame import FrameView, frame_view
+from n2d2py.exports.cpp.conversion import AudioView, FrameView, audio_view, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
-from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, InstructionSet, dispatched, instruction_sets
-from n2d2py.exports.cpp.partial import MOST, Partial
-from n2d2py.exports.cpp.partial import literal as bits_literal
+from n2d2py.exports.cpp.isa import FAMILIES, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.processors import TARGETS
-from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
+from n2d2py.exports.cpp.schedule import MOST, Part, Partial, bit_literal, parts, used_ranges
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, port_views, state_views
@@ -88,7 +85,7 @@ class ProjectView:
     api_version = API_VERSION
     version = __version__
     families, processors = FAMILIES, TARGETS
-    bits = staticmethod(bits_literal)
+    bits, literal = staticmethod(bit_literal), staticmethod(literal)
     sections, on_device = False, False
 
     def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
@@ -187,16 +184,6 @@ class ProjectView:
             return None
         return f"scores:threshold={self.threshold(port)}" if port.elements == 1 else "scores"
 
-    @property
-    def app_rows(self) -> list[PortView]:
-        """The outputs of classes that an application prints."""
-        return [port for port in self.outputs if port.is_row]
-
-    @property
-    def class_literals(self) -> list[str]:
-        """The class names as C literals."""
-        return [literal(name) for name in self.contract.classes]
-
     def threshold(self, port: PortView) -> str:
         """The real value above which an output of one value is class 1."""
         found = (one.threshold for one in self.request.targets if one.output == port.name)
@@ -229,7 +216,7 @@ class ProjectView:
     @cached_property
     def states(self) -> list[StateView]:
         """The states that are kept between inferences, in the arena or in an array of their own."""
-        return state_views(self.graph, 0 if self.plan.state_memory else self.tensor_bytes, self.identifiers)
+        return state_views(self.graph, 0 if self.plan.state_memory else self.plan.used[0], self.identifiers)
 
     @property
     def state_base(self) -> str:
@@ -361,30 +348,15 @@ class ProjectView:
         return dispatched()
 
     @property
-    def isa_names(self) -> str:
-        """C++ literals of the instruction sets, the slowest first."""
-        return ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(self.sets)))
-
-    @property
-    def prepacks(self) -> bool:
-        """True if packed weights are unpacked once."""
-        return any(code.prepacked_bytes for code in self.codes)
-
-    @property
     def arena_inputs(self) -> list[PortView]:
         """The inputs that a caller may write straight into the arena."""
         return [port for port in self.inputs if port.in_one_piece and not self.stream_input]
 
     @property
-    def tensor_bytes(self) -> int:
-        """Of tensors in the caller's arena."""
-        return self.plan.used[0]
-
-    @property
     def arena_bytes(self) -> int:
         """Of tensors and states in the caller's arena."""
         states = () if self.plan.state_memory else self.states
-        return max(1, self.tensor_bytes, *(state.offset + state.size for state in states))
+        return max(1, self.plan.used[0], *(state.offset + state.size for state in states))
 
     @property
     def other_memories(self) -> list[OtherMemory]:
@@ -396,19 +368,9 @@ class ProjectView:
         ]
 
     @property
-    def address_end(self) -> int:
-        """The end of the addresses of all memories."""
-        return self.plan.arena_bytes if self.plan.memories or self.states else self.arena_bytes
-
-    @property
     def homes(self) -> dict[str, str]:
         """By name of each constant that has a memory, the one from which layers, or their copies, read it."""
         return {one.name: one.memory if one.copy is None else one.home for one in self.plan.constants}
-
-    @cached_property
-    def mangled(self) -> Callable[[str], str]:
-        """The symbol of a name of the network's namespace."""
-        return partial(mangled, self.namespace)
 
     @property
     def result(self) -> str:
@@ -456,3 +418,7 @@ class ProjectView:
         """True if a layer writes the output straight into the caller's buffer."""
         same = [other for other in self.outputs if self._origin(other.name) == self._origin(port.name)]
         return port.external and self._origin(port.name) not in self.graph.inputs and same[0] is port
+
+    def mangled(self, name: str) -> str:
+        """Return the symbol of a name of the network's namespace."""
+        return mangled(self.namespace, name)

@@ -415,7 +415,9 @@ _ALIGNMENT = 8
 
 @dataclass(frozen=True)
 class StateView:
-    """A state: `label` names its input and its output, `offset` and `size` its bytes in the arena, `reset` its elements after a reset.
+    """A state, which stays in the arena after the tensors between inferences.
+
+    `label` names its input and its output, `offset` and `size` its bytes in the arena, `reset` its elements after a reset.
 
     Attributes:
         base: the pointer in `execute` that the input's plane is relative to.

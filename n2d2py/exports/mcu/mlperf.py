@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.frame import byte_tables
+from n2d2py.exports.cpp.conversion import byte_tables
 from n2d2py.graph.inputs import PixelMap
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 
