@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,10 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
-from n2d2py.runtime.runner import Runner
+from n2d2py.runtime.runner import AT_MOST, Runner
 
 _LOG = "build/make.log"
 _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
@@ -135,6 +138,25 @@ class BuiltCopy(Runner):
 
     def __exit__(self, *_: object) -> None:
         self._temporary.cleanup()
+
+    @staticmethod
+    def read_results(file: Path, row: np.dtype, count: int) -> np.ndarray:
+        """Return the rows of a file of results.
+
+        Raises:
+            N2D2Error: E811 for another number than `count`.
+        """
+        rows = np.fromfile(file, row)
+        if len(rows) != count:
+            what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
+            raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
+        return rows
+
+    @staticmethod
+    def read_sizes(printed: str) -> dict[str, int]:
+        """Return the bytes by name that `make size` printed."""
+        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
+        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
 
     def failed(self, what: str, printed: Sequence[str], otherwise: str) -> N2D2Error:
         """Return E810 with the first printed line that explains the failure, else the last one, else `otherwise`."""

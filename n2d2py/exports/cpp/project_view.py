@@ -16,6 +16,7 @@ from n2d2py.exports.cpp.code import LayerCode, plane_struct, share_constants
 from n2d2py.exports.cpp.conversion import AudioView, FrameView, audio_view, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
 from n2d2py.exports.cpp.isa import FAMILIES, InstructionSet, dispatched, instruction_sets
+from n2d2py.exports.cpp.library import API_VERSION
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import MOST, Part, Partial, bit_literal, parts, used_ranges
 from n2d2py.exports.cpp.text import comment, file_stems, literal
@@ -30,8 +31,6 @@ from n2d2py.postprocessing import parse_post
 from n2d2py.runtime.simulator import ends
 from n2d2py.version import __version__
 
-API_VERSION = 3
-"""Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
     "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio post weights".split()

@@ -17,7 +17,7 @@ from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_sets, sets_with
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.parts import Array, Stream
-from n2d2py.exports.cpp.project import Project
+from n2d2py.exports.cpp.project import Project, wanted_names
 from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, Core, board, core, transforming_cores
 from n2d2py.exports.mcu.mlperf import BenchmarkView, benchmark_view
 from n2d2py.exports.mcu.single import single_file as one_file
@@ -151,37 +151,19 @@ class McuProject(Project):
         return size
 
     def _files(self) -> list[tuple[str, str]]:
-        once = [
-            "Makefile",
-            "CMakeLists.txt",
-            "README.md",
-            "dnn/stack.awk",
-            "boards/semihosting.h",
-            "boards/test.c",
-            "boards/count.c",
-            "boards/cycles.py",
-        ]
-        if self.app:
-            once += [*self.app_headers, "app/app.c", "app/board.h", "app/host.py"]
+        once = wanted_names(
+            (True, "Makefile CMakeLists.txt README.md dnn/stack.awk dnn/include/sections.hpp"),
+            (True, "boards/semihosting.h boards/test.c boards/count.c boards/cycles.py"),
+            (self.app, "app/app.c app/board.h app/host.py"),
+            (self.linker_sections, "boards/sections.ld"),
+            (self.mlperf or self.app, "boards/serial.h"),
+            (self.mlperf, "mlperf/submitter_implemented.cpp mlperf/main.cpp mlperf/board.h mlperf/host.py"),
+        )
         packages = [
             (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
         ]
-        once += [
-            f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard", "sections")
-        ]
-        once += [f"dnn/src/{stem}.cpp" for stem in self.sources]
-        once += ["boards/sections.ld"] if self.linker_sections else []
-        interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
-        if self.mlperf or self.app:
-            once.append("boards/serial.h")
-        if self.mlperf:
-            once += [f"mlperf/{name}" for name in ("submitter_implemented.cpp", "main.cpp", "board.h", "host.py")]
-        return [
-            *((name, name) for name in once),
-            *interface,
-            *packages,
-            *((f"freestanding/{name}", f"kernels/freestanding/{name}") for name in _FREESTANDING),
-        ]
+        freestanding = [(f"freestanding/{name}", f"kernels/freestanding/{name}") for name in _FREESTANDING]
+        return [*((name, name) for name in (*once, *self.shared_files)), *self.interface_files, *packages, *freestanding]
 
     def _write_targets(self, folder: Path) -> None:
         for one in CORES:

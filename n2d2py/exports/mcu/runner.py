@@ -20,7 +20,6 @@ from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
-from n2d2py.runtime.runner import AT_MOST
 from n2d2py.runtime.simulator import ends
 
 
@@ -84,11 +83,7 @@ class BoardExport(BuiltCopy):
                     pixels = hwc(values[index])
                     file.write(pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes())
         self.run(mode, "stimuli.bin", "results.bin", str(count))
-        rows = np.fromfile(self.folder / "results.bin", row)
-        if len(rows) != count:
-            what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
-            raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
-        return rows
+        return self.read_results(self.folder / "results.bin", row, count)
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         network = self.network()
@@ -122,9 +117,7 @@ class BoardExport(BuiltCopy):
 
     def sizes(self) -> dict[str, int]:
         """Output of `make size`: the arena, constants and code by section, the stack of one inference."""
-        printed = run_make(self.folder, "-s", "size")[1]
-        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
-        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
+        return self.read_sizes(run_make(self.folder, "-s", "size")[1])
 
     def network(self) -> BoardNetwork:
         return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self.details)

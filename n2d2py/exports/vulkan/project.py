@@ -86,8 +86,8 @@ class VulkanProject(Project):
         return [layer for layer in super().compiled_layers if layer.node.name in self.on_cpu]
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        return (*super().sources, "device")
+    def sources(self) -> list[str]:
+        return [*super().sources, "device"]
 
     def _files(self) -> list[tuple[str, str]]:
         left_out = {"dnn/include/forward.hpp", "dnn/include/guard.hpp"}
