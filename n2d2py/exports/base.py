@@ -179,11 +179,7 @@ class Prepared(Generic[ResultT]):
 
     @property
     def result(self) -> ResultT:
-        """The content.
-
-        Raises:
-            ErrorList: all problems together.
-        """
+        """The content. Raise all problems together."""
         self.check()
         if self.content is None:
             raise InternalError("an export was prepared with neither a result nor a problem")

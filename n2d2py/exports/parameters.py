@@ -53,11 +53,7 @@ def target_page(target: Target[Any]) -> str:
 
 
 def parameters_help(target: str) -> str:
-    """Return the text of `-h` about the parameters of a target.
-
-    Raises:
-        N2D2Error: E700, E714 as `find_target`.
-    """
+    """Return the text of `-h` about the parameters of a target. Raise E700, E714 as `find_target`."""
     return schema_text(schema for schema in _schemas([find_target(target)]) if schema.keys)
 
 
@@ -68,11 +64,7 @@ def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
 
 # ---- presets -------------------------------------------------------------------------------------
 def preset_names() -> list[str]:
-    """Return the sorted names of the presets, the files of `params`.
-
-    Raises:
-        N2D2Error: E001 if the installation has no `params`.
-    """
+    """Return the sorted names of the presets, the files of `params`. Raise E001 if the installation has no `params`."""
     return sorted(file.stem for file in resources.folder("params").glob("*.ini"))
 
 

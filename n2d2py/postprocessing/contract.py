@@ -152,11 +152,7 @@ class Post:
     values: Mapping[str, Any]
 
     def bind(self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> PostProcessor:
-        """The post-processor of a network.
-
-        Raises:
-            N2D2Error: E460 where its input or its outputs do not fit.
-        """
+        """The post-processor of a network. Raise E460 where its input or its outputs do not fit."""
         return self.kind.bind(self.values, inputs, outputs, names)
 
 
@@ -209,11 +205,7 @@ def _wrong(where: Location | None, text: str, what: str, remedy: str) -> N2D2Err
 
 
 def image_size(inputs: Sequence[TensorInfo]) -> tuple[int, int]:
-    """Width and height of the image that a network takes.
-
-    Raises:
-        N2D2Error: E460 for a network without one image as its input.
-    """
+    """Width and height of the image that a network takes. Raise E460 for a network without one image as its input."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         raise misfit("the model has not one input, an image", "choose it by -inputs, or remove -post")
     _, high, wide = (0, 1, 2) if inputs[0].port is None else inputs[0].port.image_axes

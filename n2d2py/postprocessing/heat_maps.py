@@ -43,11 +43,7 @@ def _tables(maps: HeatMaps) -> dict[str, Sequence[int]]:
 
 @dataclass(frozen=True)
 class PointFinder(PostProcessor):
-    """Key points that are bound to an output.
-
-    Attributes:
-        decoder: their integers.
-    """
+    """Key points that are bound to an output. `decoder`: their integers."""
 
     decoder: PointDecoder
 
@@ -107,11 +103,7 @@ class CenterDetector(Detector):
 
 @dataclass(frozen=True)
 class PixelClassifier(PostProcessor):
-    """Classes of positions that are bound to an output.
-
-    Attributes:
-        decoder: their integers.
-    """
+    """Classes of positions that are bound to an output. `decoder`: their integers."""
 
     decoder: ClassMap
 
@@ -137,11 +129,7 @@ class PixelClassifier(PostProcessor):
 
 
 def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], scores: str) -> HeatMaps:
-    """The heat maps of an output.
-
-    Raises:
-        N2D2Error: E460 no such maps, or names of another number.
-    """
+    """The heat maps of an output. Raise E460 for an output without maps, or names of another number."""
     count, rows, columns = _image(info)
     if names and len(names) != count:
         raise misfit(f"{len(names)} class names do not fit the {count} heat maps of '{info.name}'", "correct -class-names")

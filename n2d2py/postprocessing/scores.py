@@ -37,11 +37,7 @@ hold: Calls that a decided class lasts at least.
 
 @dataclass(frozen=True)
 class ScoreDecider(PostProcessor):
-    """A decision that is bound to an output of a network.
-
-    Attributes:
-        decider: its integers.
-    """
+    """A decision that is bound to an output of a network. `decider`: its integers."""
 
     decider: Decider
 

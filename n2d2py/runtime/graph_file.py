@@ -88,11 +88,7 @@ class StoredRows:
 
 
 def rows_of_panels(panels: np.ndarray, rows: int, inputs: int, outputs: int, each: int, filled: int) -> np.ndarray:
-    """(rows, inputs) of panels in the order that `StoredRows.panels` says.
-
-    Raises:
-        ValueError: when there are too few.
-    """
+    """(rows, inputs) of panels in the order that `StoredRows.panels` says. Raise ValueError when there are too few."""
     made, depth, at = np.empty((rows, inputs), panels.dtype), -(-inputs // each) * each, 0
     for group in range(0, rows, outputs):
         for first in range(group, group + outputs, _PANEL):

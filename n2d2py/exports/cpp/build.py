@@ -118,11 +118,7 @@ class BuiltCopy(Runner):
         self._source, self.details = folder, details
 
     def build(self) -> None:
-        """Build the program in `folder`.
-
-        Raises:
-            N2D2Error: E810 if that fails.
-        """
+        """Build the program in `folder`. Raise E810 if that fails."""
         raise NotImplementedError
 
     def __enter__(self):
@@ -141,11 +137,7 @@ class BuiltCopy(Runner):
 
     @staticmethod
     def read_results(file: Path, row: np.dtype, count: int) -> np.ndarray:
-        """Return the rows of a file of results.
-
-        Raises:
-            N2D2Error: E811 for another number than `count`.
-        """
+        """Return the rows of a file of results. Raise E811 for another number than `count`."""
         rows = np.fromfile(file, row)
         if len(rows) != count:
             what = f"the compiled export wrote {len(rows)} results for {count} stimuli"

@@ -252,11 +252,7 @@ class Layer:
         return replace(self, serial=False, backwards=False) if all(same_place(one, self.place) for one in self.over) else self
 
     def requiring_whole_input(self) -> Layer:
-        """Return the layer as one that needs its whole input.
-
-        Raises:
-            InternalError: if its output overlaps it.
-        """
+        """Return the layer as one that needs its whole input. Raise InternalError if its output overlaps it."""
         if self.serial:
             raise InternalError(f"{self.name}: the output of a {self.op.kind} lies over its input")
         return self
@@ -341,11 +337,7 @@ LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators
 
 
 def cpp(*kinds: str) -> Callable[[F], F]:
-    """Decorator: register a function as the C++ form of operator kinds.
-
-    Raises:
-        InternalError: if one has a form already.
-    """
+    """Decorator: register a function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
 
     def declare(function: F) -> F:
         for kind in kinds:

@@ -112,11 +112,7 @@ class _Library:
         return function(*(c_int(one) if isinstance(one, int) else c_void_p(one.ctypes.data) for one in arguments))
 
     def _check_device(self) -> None:
-        """Open the device of the library; let inferences raise what their status says.
-
-        Raises:
-            N2D2Error: E803 without a device.
-        """
+        """Open the device of the library; let inferences raise what their status says. Raise E803 without a device."""
 
         def checked(code: int, *_: object) -> int:
             if code:

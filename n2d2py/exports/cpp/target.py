@@ -36,11 +36,7 @@ _ALIGNMENT = 64
 
 
 class CppTarget(Target[Project]):
-    """A standalone C++11 project with templated kernels and a static arena.
-
-    Attributes:
-        project: what writes its files.
-    """
+    """A standalone C++11 project with templated kernels and a static arena. `project` writes its files."""
 
     name = "CPP"
     aliases = ("C",)

@@ -93,11 +93,7 @@ def missing_vela() -> N2D2Error | None:
 
 
 def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
-    """Return the compiled form of a .tflite file.
-
-    Raises:
-        N2D2Error: E802 with Vela's message if it fails.
-    """
+    """Return the compiled form of a .tflite file. Raise E802 with Vela's message if it fails."""
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as name:
         folder = Path(name)
         (folder / "model.tflite").write_bytes(data)

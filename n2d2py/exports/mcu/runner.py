@@ -51,11 +51,7 @@ class BoardExport(BuiltCopy):
         return self.failed(what, [line.strip() for line in printed.splitlines() if line.strip()], "no message")
 
     def run(self, *words: str) -> str:
-        """Output of the test program for `words`.
-
-        Raises:
-            N2D2Error: E810 when it fails.
-        """
+        """Output of the test program for `words`. Raise E810 when it fails."""
         one = core(self.details["core"])
         emulator = board(one.board).emulator.split()
         arguments = ",".join(["enable=on,target=native,arg=test", *(f"arg={word}" for word in words)])

@@ -87,11 +87,7 @@ class NcnnLayers:
         self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
 
     def write(self, node: QuantNode) -> None:
-        """Write a layer.
-
-        Raises:
-            NoNcnnForm: ncnn cannot express it.
-        """
+        """Write a layer. Raise NoNcnnForm if ncnn cannot express it."""
         if node.op.kind not in LOWERINGS:
             raise NoNcnnForm(node.op.kind)
         for name in [*node.inputs, *node.outputs]:
@@ -131,11 +127,7 @@ class NcnnLayers:
         return [*limit_layers(self.graph, node, real), *rounding]
 
     def function(self, function) -> list[Unary]:
-        """Return the layers of a function.
-
-        Raises:
-            NoNcnnForm: ncnn does not have it.
-        """
+        """Return the layers of a function. Raise NoNcnnForm if ncnn does not have it."""
         found = function_layers(function)
         if found is None:
             raise NoNcnnForm(f"the function {function}")
@@ -192,11 +184,7 @@ class NcnnLayers:
         return groups == 1 or len(scales) == 1 or bool((_by_group(scales, groups) == scales.reshape(groups, -1).T).all())
 
     def constants(self, node: QuantNode) -> RealOrIntegers:
-        """Return the constants of a weighted layer.
-
-        Raises:
-            NoNcnnForm: ncnn does not have integers of this width.
-        """
+        """Return the constants of a weighted layer. Raise NoNcnnForm if ncnn does not have integers of this width."""
         if self.graph.is_float(node):
             if self.graph.bits > 0:
                 self.real.append(node.name)
@@ -220,11 +208,7 @@ class NcnnLayers:
         return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
 
     def real_values(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights as float32.
-
-        Raises:
-            NoNcnnForm: weights beyond the range of requested half precision.
-        """
+        """Return weights as float32. Raise NoNcnnForm for weights beyond the range of requested half precision."""
         if self.choices.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
             raise NoNcnnForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
         return weights.astype(np.float32)

@@ -26,11 +26,7 @@ from n2d2py.ini.schema import Key, Kind, Schema, keys
 
 @dataclass(frozen=True)
 class NcnnModel:
-    """A network and the facts of its layers.
-
-    Attributes:
-        simulated: True if no quantized tensor of the network is float in ncnn.
-    """
+    """A network and the facts of its layers. `simulated`: True if no quantized tensor of the network is float in ncnn."""
 
     network: NcnnNetwork
     layers: NcnnLayers
@@ -38,11 +34,7 @@ class NcnnModel:
 
 
 def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
-    """Return the ncnn network.
-
-    Raises:
-        ErrorList: E701 for every layer without ncnn form.
-    """
+    """Return the ncnn network. Raise E701 for every layer without ncnn form."""
     file, problems = NetworkFile(), []
     layers = NcnnLayers(graph, file, choices)
     for name in graph.inputs:

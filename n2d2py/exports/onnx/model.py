@@ -65,11 +65,7 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
 
 
 def _write_layers(writer: QdqWriter) -> None:
-    """Write all layers.
-
-    Raises:
-        ErrorList: E701 for every layer without ONNX form.
-    """
+    """Write all layers. Raise E701 for every layer without ONNX form."""
     problems: list[N2D2Error] = []
     for name in writer.quant.inputs:
         writer.input(name)
@@ -103,11 +99,7 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
 
 
 def _choose_opset(asked: int, wide: bool) -> int:
-    """Return the opset.
-
-    Raises:
-        N2D2Error: E705 for an opset that lacks a feature of the model.
-    """
+    """Return the opset. Raise E705 for an opset that lacks a feature of the model."""
     if asked and not min(_IR_VERSIONS) <= asked:
         what = f"Opset={asked} does not support per-channel QuantizeLinear"
         raise N2D2Error("E705", what, remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0")
@@ -118,11 +110,7 @@ def _choose_opset(asked: int, wide: bool) -> int:
 
 
 def _build_model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    """Return the checked model in the requested opset.
-
-    Raises:
-        N2D2Error: E705 for an opset that lacks an operator or a form of it.
-    """
+    """Return the checked model in the requested opset. Raise E705 for an opset that lacks an operator or a form of it."""
     written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
     model = helper.make_model(
         made, opset_imports=[helper.make_opsetid("", written)], ir_version=_IR_VERSIONS[opset], producer_name="n2d2py"
@@ -143,11 +131,7 @@ Lowering = Callable[[QdqWriter, QuantNode, list[str], str], None]
 
 
 def real_params(graph: QuantGraph, node: QuantNode, weighted: RealWeights | None) -> dict[str, np.ndarray]:
-    """Return the constants of a layer for its float operator.
-
-    Raises:
-        NoOnnxForm: the integers do not determine them.
-    """
+    """Return the constants of a layer for its float operator. Raise NoOnnxForm if the integers do not determine them."""
     if graph.is_float(node):
         return dict(node.params)
     if weighted is not None:

@@ -146,11 +146,7 @@ class QdqWriter(OnnxWriter):
         return other
 
     def layer(self, node: Node, constants: RealWeights | None) -> None:
-        """Write a layer by its emitter; `constants`: its integer weights and bias, if any.
-
-        Raises:
-            NoOnnxForm: as `write`.
-        """
+        """Write a layer by its emitter; `constants`: its integer weights and bias, if any. Raise NoOnnxForm as `write`."""
         self._constants = constants
         self.write(node)
 

@@ -38,11 +38,7 @@ _OPTIONS = dict(pair.split("=") for pair in _SPELLED.split())
 
 
 def need_schema() -> Any:
-    """Return the module of the schema.
-
-    Raises:
-        N2D2Error: E721 the package is missing.
-    """
+    """Return the module of the schema. Raise E721 if the package is missing."""
     try:
         return import_module("ai_edge_litert.schema_py_generated")
     except ImportError:

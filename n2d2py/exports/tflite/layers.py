@@ -20,11 +20,7 @@ Lowering = Callable[[Layers, QuantNode], None]
 
 
 def write_layer(layers: Layers, node: QuantNode) -> None:
-    """Write a layer.
-
-    Raises:
-        NoTfliteForm: TFLite cannot express it.
-    """
+    """Write a layer. Raise NoTfliteForm if TFLite cannot express it."""
     if node.op.kind not in LOWERINGS:
         raise NoTfliteForm(f"{node.op.kind}")
     ends = [*node.inputs, *node.outputs]

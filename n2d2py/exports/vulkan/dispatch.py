@@ -262,11 +262,7 @@ def vulkan(*kinds: str, is_wide: bool = False) -> Callable[[Lowering], Lowering]
 
 
 def dispatches(node: QuantNode, graph: QuantGraph, plan: MemoryPlan) -> Sequence[Dispatch]:
-    """The dispatches of a layer.
-
-    Raises:
-        NoShader: when it runs on the CPU.
-    """
+    """The dispatches of a layer. Raise NoShader when it runs on the CPU."""
     layer = GpuLayer(node, graph, plan)
     found = LOWERINGS.get(node.op.kind)
     if found is None:

@@ -53,11 +53,7 @@ def _stored_limits(layer: GpuLayer) -> dict[str, int]:
 
 
 def _sum_constants(layer: GpuLayer, multipliers: Sequence[int], offset: int = 0) -> dict[str, int]:
-    """M0, M1 and the offset of a sum, which is wide where its bound is.
-
-    Raises:
-        NoShader: for multipliers of more than 32 bits.
-    """
+    """M0, M1 and the offset of a sum, which is wide where its bound is. Raise NoShader for multipliers of more than 32 bits."""
     if max(map(abs, multipliers)) >= 2**31:
         raise NoShader("its multipliers have more than 32 bits")
     low, high = words(offset)

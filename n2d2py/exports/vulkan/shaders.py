@@ -40,11 +40,7 @@ def _text(file: Path) -> str:
 
 
 def compiler() -> str:
-    """The program that compiles shaders: "glslc" or "glslangValidator".
-
-    Raises:
-        N2D2Error: E801 where neither is installed.
-    """
+    """The program that compiles shaders: "glslc" or "glslangValidator". Raise E801 where neither is installed."""
     for name in ("glslc", "glslangValidator"):
         if shutil.which(name):
             return name

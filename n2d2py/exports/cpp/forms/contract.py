@@ -291,11 +291,7 @@ F = TypeVar("F", bound="KernelForm[Any]")
 
 
 def form(made: type[F]) -> type[F]:
-    """Registers a class as a kernel form.
-
-    Raises:
-        InternalError: when one of its name exists.
-    """
+    """Register a class as a kernel form. Raise InternalError when one of its name exists."""
     FORMS.add(made.__name__, made())
     return made
 
