@@ -8,21 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.isa import (
-    FLOATS,
-    FOURS,
-    FULLY_CONNECTED,
-    KERNELS,
-    PORTABLE,
-    ROWS,
-    RUNS,
-    WINOGRAD,
-    InstructionSet,
-    extended,
-    instruction_sets,
-    reads_panels,
-    tags,
-)
+from n2d2py.exports.cpp import isa
+from n2d2py.exports.cpp.isa import InstructionSet
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry
 from n2d2py.resources import templates
@@ -34,17 +21,17 @@ ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
 
 def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
     """Return the text of a header of ISA_HEADERS for the `chosen` sets, by default all."""
-    sets = instruction_sets() if chosen is None else chosen
+    sets = isa.instruction_sets() if chosen is None else chosen
     return (
         templates("cpp")
         .get_template(f"kernels/{header}.j2")
         .render(
             sets=sets,
-            portable=PORTABLE,
-            extended=extended,
-            tagged=[row for row in tags().values() if row in sets],
-            panels=[row for row in sets if reads_panels(row)],
-            floats=[row for row in sets if FLOATS in row.has],
+            portable=isa.PORTABLE,
+            extended=isa.extended,
+            tagged=[row for row in isa.tags().values() if row in sets],
+            panels=[row for row in sets if isa.reads_panels(row)],
+            floats=[row for row in sets if isa.FLOATS in row.has],
         )
     )
 
@@ -58,16 +45,16 @@ def write_isa_headers(folder: Path) -> None:
 
 def isa_page() -> str:
     """Return the page that shows the table."""
-    kernels = {name: name for name in KERNELS} | {
-        FULLY_CONNECTED: "fully connected",
-        WINOGRAD: "Winograd",
-        FOURS: "Winograd in tiles of four by four",
-        FLOATS: "float32",
-        RUNS: "runs of sums",
-        ROWS: "rows of recurrent layers",
+    kernels = {name: name for name in isa.KERNELS} | {
+        isa.FULLY_CONNECTED: "fully connected",
+        isa.WINOGRAD: "Winograd",
+        isa.FOURS: "Winograd in tiles of four by four",
+        isa.FLOATS: "float32",
+        isa.RUNS: "runs of sums",
+        isa.ROWS: "rows of recurrent layers",
     }
     page = templates("cpp").get_template("instruction_sets.md.j2")
-    return page.render(sets=(*instruction_sets(), PORTABLE), kernels=kernels, targets=TARGETS)
+    return page.render(sets=(*isa.instruction_sets(), isa.PORTABLE), kernels=kernels, targets=TARGETS)
 
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTILINE)
