@@ -31,9 +31,9 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
         N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122 a wrong value, E700 an unknown
             target; an ErrorList for several. Unknown keys are warnings (W102).
     """
-    asked = [find_target(target)] if target is not None else []
-    schema = known_parameters(*asked)
-    layers = LAYER_PARAMETERS.extended(*(key for one in asked for key in one.layer_parameters.keys))
+    targets = [find_target(target)] if target is not None else []
+    schema = known_parameters(*targets)
+    layers = LAYER_PARAMETERS.extended(*(key for one in targets for key in one.layer_parameters.keys))
     return read_params(
         None if path is None else parameters_file(path), schema, layers, lambda: known_parameters(*installed_targets())
     )
@@ -68,7 +68,7 @@ def preset_names() -> list[str]:
     return sorted(file.stem for file in resources.folder("params").glob("*.ini"))
 
 
-def parameters_file(given: Path | str) -> Path:
+def parameters_file(name_or_path: Path | str) -> Path:
     """Return the file for `-export-parameters`: an existing file, else the preset of this name, with or without ".ini".
 
     A path with folders is never a preset; it is returned unchanged.
@@ -76,8 +76,8 @@ def parameters_file(given: Path | str) -> Path:
     Raises:
         N2D2Error: E101 for a name without folder that is neither a file nor a preset.
     """
-    path = Path(given)
-    if path.name != str(given) or (path.exists() and not path.is_dir()):
+    path = Path(name_or_path)
+    if path.name != str(name_or_path) or (path.exists() and not path.is_dir()):
         return path
     known = preset_names()
     name = path.name.removesuffix(".ini")
@@ -87,6 +87,6 @@ def parameters_file(given: Path | str) -> Path:
     raise N2D2Error(
         "E101",
         "the file does not exist, and no preset has this name",
-        where=Location(str(given)),
+        where=Location(str(name_or_path)),
         remedy=(f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}",
     )

@@ -97,9 +97,9 @@ def _load(entry: EntryPoint) -> Target[Any]:
     except Exception as error:  # whatever a foreign module raises while it is imported
         what = f"plug-in {entry.value} of the export '{entry.name}' cannot be loaded: {type(error).__name__}: {error}"
         raise N2D2Error("E714", what, remedy="repair or uninstall its package") from error
-    made = loaded() if isinstance(loaded, type) else loaded
-    if not isinstance(made, Target) or made.name != entry.name:
+    target = loaded() if isinstance(loaded, type) else loaded
+    if not isinstance(target, Target) or target.name != entry.name:
         raise N2D2Error(
             "E714", f"plug-in {entry.value} is not a Target named '{entry.name}'", remedy="repair or uninstall its package"
         )
-    return made
+    return target

@@ -50,11 +50,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file as hexadecimal digits."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
-            found.update(chunk)
-    return found.hexdigest()
+            sha256.update(chunk)
+    return sha256.hexdigest()
 
 
 def refuse_replacement(path: Path, network: str, force: bool, shown: str | None = None) -> None:

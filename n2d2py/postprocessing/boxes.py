@@ -217,13 +217,13 @@ def _bind(
 def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) -> tuple[tuple[int, ...], ...]:
     """The anchors of a file in 1/16 pixel: x, y of the center, width, height."""
     try:
-        found = read_npy(path)
+        anchors = read_npy(path)
     except (OSError, DamagedArray) as error:
         raise misfit(f"the anchors {path} cannot be read: {error}", "give an .npy file") from error
-    if found.shape != (count, 4) or found.dtype.kind != "f" or not np.isfinite(found).all():
+    if anchors.shape != (count, 4) or anchors.dtype.kind != "f" or not np.isfinite(anchors).all():
         raise misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
     steps = np.rint(
-        found[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64) * SUBPIXELS * np.array([*size, *size])
+        anchors[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64) * SUBPIXELS * np.array([*size, *size])
     )
     if abs(steps).max(initial=0) > 32767:
         raise misfit(f"the anchors {path} exceed 2047 pixels", "give them relative to the width and height of the image")

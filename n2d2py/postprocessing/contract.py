@@ -46,9 +46,9 @@ class KernelConfig:
     @staticmethod
     def of(decoder: Any, reads: Mapping[str, int], tables: Mapping[str, Sequence[int]], **constants: int) -> KernelConfig:
         """That of the fields of a decoder, and of the dataclasses in it: numbers (rows_first is RowsFirst) and conversions."""
-        found = dict(_fields_of(decoder))
-        numbers = {name.title().replace("_", ""): int(one) for name, one in found.items() if isinstance(one, int)}
-        scales = {name: one or FixedScale() for name, one in found.items() if one is None or isinstance(one, FixedScale)}
+        values = dict(_fields_of(decoder))
+        numbers = {name.title().replace("_", ""): int(one) for name, one in values.items() if isinstance(one, int)}
+        scales = {name: one or FixedScale() for name, one in values.items() if one is None or isinstance(one, FixedScale)}
         kinds = {name: ("std::int16_t" if name == "anchors" else "std::int32_t", one) for name, one in tables.items()}
         return KernelConfig(reads, numbers | {name: int(one) for name, one in constants.items()}, scales, kinds)
 
@@ -108,10 +108,10 @@ class PostProcessor(ABC):
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
         """`stored`, by the C interface: of each sample the outputs that it reads, in the order of their positions, as memory (HWC)."""
-        found = [self.memory for _ in samples]
-        for sample, memory in zip(samples, found, strict=True):
+        memories = [self.memory for _ in samples]
+        for sample, memory in zip(samples, memories, strict=True):
             call(self.function, *sample, memory)
-        return found
+        return memories
 
     def name(self, label: int) -> str:
         """The name of a class; "" where it has none."""
@@ -160,11 +160,11 @@ def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], name
     """The text of -post for the only kind that outputs can be of; None where there is none, or more than one."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         return None
-    found = [kind for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
-    if len(found) != 1:
+    fitting = [kind for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
+    if len(fitting) != 1:
         return None
-    required = ",".join(f"{key.name}=..." for key in found[0].keys if key.default is REQUIRED)
-    return found[0].name + (f":{required}" if required else "")
+    required = ",".join(f"{key.name}=..." for key in fitting[0].keys if key.default is REQUIRED)
+    return fitting[0].name + (f":{required}" if required else "")
 
 
 def parse_post(text: str, where: Location | None = None) -> Post:
@@ -174,11 +174,11 @@ def parse_post(text: str, where: Location | None = None) -> Post:
         N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
     """
     wrong = partial(_wrong, where, text)
-    name, given = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
+    name, settings = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
     values: dict[str, Any] = {}
     for key in KINDS[name].keys:
         try:
-            values[key.name] = key.read(key.name, given[key.name])[0] if key.name in given else key.default
+            values[key.name] = key.read(key.name, settings[key.name])[0] if key.name in settings else key.default
         except Unreadable as error:
             raise wrong(error.what, error.remedy) from None
         if values[key.name] is REQUIRED:
@@ -256,9 +256,9 @@ class Detector(PostProcessor):
         return np.zeros((self.most, 6), np.int32)
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        found = [self.memory for _ in samples]
-        counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, found, strict=True)]
-        return [one[:count] for one, count in zip(found, counts, strict=True)]
+        memories = [self.memory for _ in samples]
+        counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, memories, strict=True)]
+        return [one[:count] for one, count in zip(memories, counts, strict=True)]
 
     def result(
         self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None

@@ -69,12 +69,12 @@ class ScoreDecider(PostProcessor):
         return list(self.decider.decide(np.moveaxis(outputs[0], 1, -1).reshape(len(outputs[0]), -1)))
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        state, found = self.memory, []
+        state, decisions = self.memory, []
         call("decide_begin", state)
         for sample in samples:
             call(self.function, state, *sample)
-            found.append(state[: 2 + 2 * self.decider.top].copy())
-        return found
+            decisions.append(state[: 2 + 2 * self.decider.top].copy())
+        return decisions
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Decision:
         """A row of `Decider.decide` in real numbers."""

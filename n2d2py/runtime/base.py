@@ -180,8 +180,8 @@ class Network:
         """The stored input (1, C, H, W) of a frame of the source."""
         info, pixels = self.info.inputs[0], self.contract.pixels
         assert pixels is not None  # a source of frames requires them
-        made = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
-        return info.type.quantize(pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1)))[None]
+        frame = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
+        return info.type.quantize(pixels.real(frame[:, :, list(pixels.order)].transpose(2, 0, 1)))[None]
 
     def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
         """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.
@@ -283,19 +283,19 @@ class Network:
             return [x for x in inputs if x is not None]
         needed = self._needed(chosen)
         count = next((len(x) for x in inputs if x is not None and np.ndim(x)), 1)
-        found = []
+        arrays = []
         for index, (info, x) in enumerate(zip(self.info.inputs, inputs, strict=True)):
             if x is None and index in needed:
                 names = ", ".join(self.info.outputs[each].name for each in chosen)
                 raise ArrayError(f"the input '{info.name}' is None, and needed for {names}", "give an array")
-            found.append(np.zeros((count, *info.stored[1:]), info.dtype) if x is None else x)
-        return found
+            arrays.append(np.zeros((count, *info.stored[1:]), info.dtype) if x is None else x)
+        return arrays
 
     def _given(self, results: list[np.ndarray], chosen: list[int], is_single: bool) -> np.ndarray | tuple[np.ndarray, ...]:
         """The results of some outputs in the axes of the file."""
         ports = [_port(self.info.outputs[index]) for index in chosen]
-        found = [port.array(y, is_single) for port, y in zip(ports, results, strict=True)]
-        return found[0] if len(found) == 1 else tuple(found)
+        arrays = [port.array(y, is_single) for port, y in zip(ports, results, strict=True)]
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _batches(self, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
         """The inputs as samples of the same number in the network's shapes, and whether they are those of one run of the file."""
@@ -304,9 +304,9 @@ class Network:
                 f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",
                 f"give {', '.join(info.name for info in self.info.inputs)}",
             )
-        given = [np.asarray(x) for x in inputs]
+        raw = [np.asarray(x) for x in inputs]
         arrays = []
-        for info, x in zip(self.info.inputs, given, strict=True):
+        for info, x in zip(self.info.inputs, raw, strict=True):
             port = _port(info)
             samples = port.samples(x, info.stored)
             if samples is None:
@@ -317,7 +317,7 @@ class Network:
             raise ArrayError(
                 f"inputs of {', '.join(str(len(x)) for x in arrays)} samples", "give the same number for each input"
             )
-        return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, given, strict=True))
+        return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, raw, strict=True))
 
     def _stored(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         """The inputs in their stored types, checked to hold the same values."""

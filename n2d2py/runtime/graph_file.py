@@ -89,15 +89,15 @@ class StoredRows:
 
 def rows_of_panels(panels: np.ndarray, rows: int, inputs: int, outputs: int, each: int, filled: int) -> np.ndarray:
     """(rows, inputs) of panels in the order that `StoredRows.panels` says. Raise ValueError when there are too few."""
-    made, depth, at = np.empty((rows, inputs), panels.dtype), -(-inputs // each) * each, 0
+    result, depth, at = np.empty((rows, inputs), panels.dtype), -(-inputs // each) * each, 0
     for group in range(0, rows, outputs):
         for first in range(group, group + outputs, _PANEL):
             there = min(_PANEL, group + outputs - first)
             width = _PANEL if filled else there
             panel = panels[at : at + depth * width].reshape(-1, width, each)[:, :there]
-            made[first : first + there] = panel.transpose(1, 0, 2).reshape(there, depth)[:, :inputs]
+            result[first : first + there] = panel.transpose(1, 0, 2).reshape(there, depth)[:, :inputs]
             at += depth * width
-    return made
+    return result
 
 
 GRAPH_FILE = "simulator/network.npz"
@@ -269,7 +269,7 @@ def _pack_rescale(rescale: Rescale | None, arrays: _Arrays) -> dict[str, Any] | 
 def _unpack_rescale(scaling: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Rescale | None:
     if scaling is None:
         return None
-    rescales = {made.__name__: made for made in Rescale.__subclasses__()}
+    rescales = {kind.__name__: kind for kind in Rescale.__subclasses__()}
     return rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
 
 
@@ -282,15 +282,15 @@ def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantN
     if entry["op"] not in operator_kinds():
         raise ValueError(f"the operator {entry['op']} is unknown; load its plug-in first (n2d2py.load_plugin)")
     op: type[Op] = operator_kinds()[entry["op"]]
-    made = _unpack_rescale(entry["rescale"], arrays)
-    integer = made is not None or entry["clamp"] is not None
+    rescale = _unpack_rescale(entry["rescale"], arrays)
+    integer = rescale is not None or entry["clamp"] is not None
     return QuantNode(
         entry["name"],
         op(**_unpack(entry["attributes"], arrays)),
         entry["inputs"],
         entry["outputs"],
-        form_of(_unpack(entry["params"], arrays), integer, made is not None),
-        made,
+        form_of(_unpack(entry["params"], arrays), integer, rescale is not None),
+        rescale,
         entry["clamp"] and tuple(entry["clamp"]),
         entry["bound"],
         _unpack(entry["activation"], arrays),

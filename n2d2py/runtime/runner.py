@@ -72,8 +72,8 @@ def read_profile(text: str) -> tuple[tuple[LayerTime, ...], tuple[float, float] 
             last = row["rest"].split()[-1:] or [""]
             limit = float(last[0][:-1]) if last[0].endswith("%") else None
             layers.append(LayerTime(row["title"], float(row["median"]), float(row["least"]), limit))
-    found = _LIMIT.search(text)
-    return tuple(layers), (float(found[1]), float(found[2])) if found else None
+    limits = _LIMIT.search(text)
+    return tuple(layers), (float(limits[1]), float(limits[2])) if limits else None
 
 
 AT_MOST = ", at most"

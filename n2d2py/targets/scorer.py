@@ -260,13 +260,14 @@ class Scorer:
         """Return the names of the outputs: of their label or labels, else the number."""
         if self._outputs is None:
             return ()
-        held: list[list[str]] = [[] for _ in range(max(self._outputs, 2))]
+        names_of: list[list[str]] = [[] for _ in range(max(self._outputs, 2))]
         for label, name in enumerate(self._labels):
             output = label if self._mapping is None else self._mapping.get(label, -1)
-            if 0 <= output < len(held):
-                held[output].append(name)
+            if 0 <= output < len(names_of):
+                names_of[output].append(name)
         return tuple(
-            names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k) for k, names in enumerate(held)
+            names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k)
+            for k, names in enumerate(names_of)
         )
 
     @property

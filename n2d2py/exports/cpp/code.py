@@ -271,12 +271,12 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
 def share_constants(codes: Sequence[LayerCode]) -> list[LayerCode]:
     """Return the layers with one array for all of the same values and conditions, such as those of one layer in several strips."""
     known: dict[Hashable, str] = {}
-    found = []
+    shared = []
     for code in codes:
         names = {array.name: known.setdefault(_content(array), array.name) for array in code.constants}
         others = {name: other for name, other in names.items() if name != other}
-        found.append(_renamed(code, others) if others else code)
-    return found
+        shared.append(_renamed(code, others) if others else code)
+    return shared
 
 
 def _content(array: Array) -> Hashable:

@@ -97,8 +97,8 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
     source = _source(header, kernels)
     if not source.is_file():
         raise InternalError(f"the kernel header {header} does not exist")
-    found = source.stat()
-    return _read(source, found.st_mtime_ns, found.st_size)
+    status = source.stat()
+    return _read(source, status.st_mtime_ns, status.st_size)
 
 
 @cache
@@ -110,14 +110,14 @@ def _read(source: Path, time: int, size: int) -> str:
 @cache
 def _active(text: str, marks: frozenset[str]) -> str:
     """Return the header of an instruction set without the parts for operators that are not in `marks`."""
-    kept, depth = [], 0
+    lines, depth = [], 0
     for line in text.splitlines():
         part = _PART.match(line)
         if depth or (part and part[1] not in marks):
             depth += line.startswith("#if") - line.startswith("#endif")
         else:
-            kept.append(line)
-    return "\n".join(kept)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 @cache
@@ -132,12 +132,12 @@ def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> l
     Of the header of an instruction set, only the parts for `marks` count (`kernels/n2d2/bindings.hpp`).
     """
     text = _active(text, marks & frozenset(_parts(text)))
-    found = _INCLUDE.findall(text)
+    includes = _INCLUDE.findall(text)
     if header.startswith("plugins/"):
         source = _source(header, kernels)
         beside = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
-        found += [f"{header.rpartition('/')[0]}/{name}" for name in beside]
-    return found
+        includes += [f"{header.rpartition('/')[0]}/{name}" for name in beside]
+    return includes
 
 
 def needed_headers(first: Iterable[str], kernels: Path, sets: Sequence[InstructionSet] | None = None) -> list[str]:

@@ -55,16 +55,16 @@ def mangled(namespace: str, name: str) -> str:
 
 
 def _unique(names: Iterable[str]) -> dict[str, str]:
-    taken: set[str] = set()
+    used: set[str] = set()
     result: dict[str, str] = {}
     for name in names:
         if name in result:
             continue
         base = sanitise(name)
         text, number = base, 2
-        while text.lower() in taken:
+        while text.lower() in used:
             text, number = f"{base[: MAX_LENGTH - 5]}_{number}", number + 1
-        taken.add(text.lower())
+        used.add(text.lower())
         result[name] = text
     return result
 

@@ -140,10 +140,10 @@ class _Library:
 def _stamp(path: Path) -> tuple[int, ...]:
     """Differences between a file and the one that replaced it."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise N2D2Error("E803", f"{path} cannot be loaded: {error}", remedy="run make in the export") from error
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 @cache
@@ -170,9 +170,9 @@ class Export(Network):
             self.contract = InputContract.of(details["contract"])
         self._library = _Library(library, prefix)
         lib = self._library
-        told = [list(map(FilePort.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
+        file_ports = [list(map(FilePort.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
         counts = (lib.input_count(), lib.output_count())
-        known = [one if len(one) == count else [None] * count for one, count in zip(told, counts, strict=True)]
+        known = [one if len(one) == count else [None] * count for one, count in zip(file_ports, counts, strict=True)]
         self.info = NetworkInfo(
             lib.name().decode(),
             tuple(_tensor(lib.input(i), port) for i, port in enumerate(known[0])),
@@ -249,12 +249,12 @@ class Export(Network):
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
-        made = [np.zeros(info.stored[2] if len(info.stored) == 4 else 1, bool) for info in self.info.layers]
+        computed = [np.zeros(info.stored[2] if len(info.stored) == 4 else 1, bool) for info in self.info.layers]
 
         def forward(sources, results, arena, index):
             @_CALLBACK
             def copy(user, layer, base, first, stop):
-                made[layer][first:stop] = True
+                computed[layer][first:stop] = True
                 self._library.copy_layer(layer, base, first, stop, taps[layer][index].ctypes.data)
 
             self._library.forward_traced(sources, results, arena, copy, None)
@@ -262,7 +262,7 @@ class Export(Network):
         self._each(inputs, forward)
         return {
             info.name: _without_lines(_nchw(values, info), ~lines)
-            for info, values, lines in zip(self.info.layers, taps, made, strict=True)
+            for info, values, lines in zip(self.info.layers, taps, computed, strict=True)
             if lines.any()
         }
 

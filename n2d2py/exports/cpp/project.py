@@ -136,10 +136,10 @@ class Project(ProjectView):
     def _stored_rows(self) -> dict[str, StoredRows]:
         """By layer, the weights in `dnn/parameters` that are the graph's in another order."""
         file = self.weights_file
-        found = (
+        stored = (
             (layer.node.name, layer.code and weight_rows(layer.node, layer.code, self.graph, file)) for layer in self.layers
         )
-        return {name: rows for name, rows in found if rows}
+        return {name: rows for name, rows in stored if rows}
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> str:
         """Write what a layer has but for the source of its constants, which it returns."""

@@ -185,18 +185,18 @@ class ProjectView:
 
     def threshold(self, port: PortView) -> str:
         """The real value above which an output of one value is class 1."""
-        found = (one.threshold for one in self.request.targets if one.output == port.name)
-        return repr(float(next(found, 0.5)))
+        thresholds = (one.threshold for one in self.request.targets if one.output == port.name)
+        return repr(float(next(thresholds, 0.5)))
 
     @property
     def pixels(self) -> ExamplePixels:
         """Conversion of bytes in the examples: the data's way where it is known, else 0 to 1."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
-        given = self.contract.pixels
-        known = given or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
-        origin = "As the test data." if given else "THIS IS ASSUMED: 0 to 1. The training says what is right."
+        pixels = self.contract.pixels
+        known = pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        origin = "As the test data." if pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
-        return ExamplePixels(factors, offsets, tuple(known.order), origin, given is None)
+        return ExamplePixels(factors, offsets, tuple(known.order), origin, pixels is None)
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -239,11 +239,11 @@ class ProjectView:
         scheduled = [nodes[name] for name in self.plan.order]
         identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
         stems = file_stems(identifiers.values(), _OWN_FILES)
-        found = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+        views = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
         if not self.graph.pieces:
-            return found
-        shared = iter(share_constants([layer.code for layer in found if layer.code is not None]))
-        return [replace(layer, code=next(shared)) if layer.code is not None else layer for layer in found]
+            return views
+        shared = iter(share_constants([layer.code for layer in views if layer.code is not None]))
+        return [replace(layer, code=next(shared)) if layer.code is not None else layer for layer in views]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
         code = self._codes.get(node.name)
@@ -255,10 +255,10 @@ class ProjectView:
             code = code.deriving() if self.weights_format == "once" else code
             code = code.with_weights_apart() if self.has_weights_file else code
         copy = None
-        if code is not None and (found := self.plan.copies.get(node.name)):
-            ctype = next(array.ctype for array in code.arrays if array.name == found.name)
-            copy = CopyView(found.name, ctype, found.copy or 0)
-            code = code.reading_copy(found.name, f"{found.name}_copy")
+        if code is not None and (constant := self.plan.copies.get(node.name)):
+            ctype = next(array.ctype for array in code.arrays if array.name == constant.name)
+            copy = CopyView(constant.name, ctype, constant.copy or 0)
+            code = code.reading_copy(constant.name, f"{constant.name}_copy")
         return LayerView(
             node,
             self.graph,
@@ -289,10 +289,10 @@ class ProjectView:
 
     def _skipped(self, node: QuantNode) -> int:
         """The lines of a layer's output that the schedule leaves out."""
-        made = [
+        computed = [
             stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
         ]
-        return height(self.graph.shape(node.output)) - sum(made) if made else 0
+        return height(self.graph.shape(node.output)) - sum(computed) if computed else 0
 
     @cached_property
     def partial(self) -> Partial | None:

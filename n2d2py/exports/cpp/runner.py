@@ -33,8 +33,8 @@ class CompiledExport(BuiltCopy):
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
         """make and a C++ compiler ($CXX, else g++) are needed."""
-        found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
-        return "" if found else "no C++ compiler or make"
+        installed = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
+        return "" if installed else "no C++ compiler or make"
 
     def build(self) -> None:
         steps = len(list(self.folder.rglob("*.cpp")))

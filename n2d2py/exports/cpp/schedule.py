@@ -94,18 +94,18 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
     """The parts in order; steps by lines that follow each other at one clock are one part."""
     views = {layer.node.name: Turn(layer, i, False) for i, layer in enumerate(layers)}
     arriving = {port.name: Turn(port, i, True) for i, port in enumerate(inputs)}
-    made: list[Part] = []
+    schedule: list[Part] = []
     last: ScheduleStep | None = None
     for step in plan.schedule:
         turn = (arriving if step.arrives else views)[step.op]
         if step.lines is None:
-            made.append(Part(len(made), step.clock, [turn]))
+            schedule.append(Part(len(schedule), step.clock, [turn]))
         else:
             if last is None or last.lines is None or last.clock != step.clock:
-                made.append(Part(len(made), step.clock))
-            made[-1].add(turn, step.lines)
+                schedule.append(Part(len(schedule), step.clock))
+            schedule[-1].add(turn, step.lines)
         last = step
-    return made
+    return schedule
 
 
 def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:

@@ -132,8 +132,8 @@ class Winograd:
 
     def array(self) -> Array:
         values, where = transformed(self.weights, self.tile), self.where
-        found = Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
-        return replace(found, borrowed=self.borrowed)
+        array = Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
+        return replace(array, borrowed=self.borrowed)
 
 
 def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
@@ -252,8 +252,8 @@ def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, st
     are transformed once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are
     faster or the weights are many."""
     lines, pixels = geometry.size
-    made = kept_byte_fours(weights)
-    few = _tiles(geometry, 4) <= _KEPT_TILES and made <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
+    size = kept_byte_fours(weights)
+    few = _tiles(geometry, 4) <= _KEPT_TILES and size <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
     if not few or lines * pixels < 12 or 20 * 46 * _tiles(geometry, 4) > 17 * 16 * _tiles(geometry, 2):
         return 0, 0
     wanted = byte_scratch(weights.shape[-1], geometry, 4)
@@ -304,12 +304,12 @@ def _input_triple(real: np.ndarray, imaginary: np.ndarray) -> list[np.ndarray]:
 
 def _places(x: list[list[np.ndarray]], triple: Callable[[np.ndarray, np.ndarray], list[np.ndarray]]) -> list[np.ndarray]:
     """The 46 positions of points x[u][v] of lines and columns."""
-    found: list[np.ndarray] = []
+    positions: list[np.ndarray] = []
     for u in range(4):
-        found += [*x[u][:4], *triple(x[u][4], x[u][5])]
+        positions += [*x[u][:4], *triple(x[u][4], x[u][5])]
     for v in range(4):
-        found += triple(x[4][v], x[5][v])
-    return [*found, *triple(x[4][4] - x[5][5], x[4][5] + x[5][4]), *triple(x[4][4] + x[5][5], x[5][4] - x[4][5])]
+        positions += triple(x[4][v], x[5][v])
+    return [*positions, *triple(x[4][4] - x[5][5], x[4][5] + x[5][4]), *triple(x[4][4] + x[5][5], x[5][4] - x[4][5])]
 
 
 def kept_byte_fours(weights: np.ndarray) -> int:
@@ -347,8 +347,8 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
     """Bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are transformed
     once, for tiles that have to be few for that; 0 where not."""
-    made = 16 * weights.size // 9 + 64 * len(weights)
-    return made if _tiles(geometry, 2) <= _KEPT_TILES and made <= _KEPT_BYTES else 0
+    size = 16 * weights.size // 9 + 64 * len(weights)
+    return size if _tiles(geometry, 2) <= _KEPT_TILES and size <= _KEPT_BYTES else 0
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
@@ -400,8 +400,8 @@ def _block_scratch(
 
 def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
     """The same of tiles of four."""
-    kept = 2304 if _parts(channels) > 1 else 0
-    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE) + kept, most)
+    panel = 2304 if _parts(channels) > 1 else 0
+    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE) + panel, most)
     return max(wanted, _fours_scratch(channels, geometry))
 
 

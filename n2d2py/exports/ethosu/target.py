@@ -73,8 +73,8 @@ class EthosUTarget(TfliteTarget):
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """The configuration file has no effect if no entry of it is selected."""
-        asked = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
-        return {} if asked else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
+        selected = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
+        return {} if selected else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_reference(graph)
@@ -90,23 +90,26 @@ class EthosUTarget(TfliteTarget):
         if len(named) == 1:
             text = f"{named[0]} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
             return Prepared(request, [N2D2Error("E705", text, remedy="give both, or neither")])
-        given = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_FILE_PARAMETERS}
-        made = super().prepare(replace(request, parameters=given))
-        return made if made.problems else Prepared.of(made.request, partial(_compile, made.result, _options(given)))
+        parameters = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_FILE_PARAMETERS}
+        prepared = super().prepare(replace(request, parameters=parameters))
+        if prepared.problems:
+            return prepared
+        return Prepared.of(prepared.request, partial(_compile, prepared.result, _options(parameters)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        made = prepared.result
-        assert isinstance(made, NpuModel)
-        found = made.compiled
-        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.cpu_ops}
+        model = prepared.result
+        assert isinstance(model, NpuModel)
+        compiled = model.compiled
+        figures = {"cycles": compiled.cycles, "RAM": compiled.ram, "flash": compiled.flash}
+        figures["operators left to the CPU"] = compiled.cpu_ops
         estimate = {"estimated by Vela": f"an inference on {prepared.request.parameters['Accelerator']}"}
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        request, made = prepared.request, prepared.result
-        assert isinstance(made, NpuModel)
+        request, model = prepared.request, prepared.result
+        assert isinstance(model, NpuModel)
         self.write_model(prepared, folder)
-        compiled, name = made.compiled, request.graph.name
+        compiled, name = model.compiled, request.graph.name
         stem = model_file(name, "tflite").removesuffix(".tflite")
         (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
         if request.parameters["ModelArray"]:
@@ -126,21 +129,21 @@ class EthosUTarget(TfliteTarget):
         )
 
 
-def _compile(made: TfliteModel, options: list[str]) -> NpuModel:
-    return NpuModel(made.data, made.codes, made.index, compile_model(made.data, options))
+def _compile(model: TfliteModel, options: list[str]) -> NpuModel:
+    return NpuModel(model.data, model.codes, model.index, compile_model(model.data, options))
 
 
-def _options(given: Mapping[str, Any]) -> list[str]:
+def _options(parameters: Mapping[str, Any]) -> list[str]:
     """Return Vela's command line for the export parameters."""
-    words = ["--accelerator-config", given["Accelerator"], "--optimise", given["VelaOptimise"]]
-    if given["VelaSystemConfig"] or given["VelaMemoryMode"]:
-        words += ["--config", given["VelaConfig"]]
+    words = ["--accelerator-config", parameters["Accelerator"], "--optimise", parameters["VelaOptimise"]]
+    if parameters["VelaSystemConfig"] or parameters["VelaMemoryMode"]:
+        words += ["--config", parameters["VelaConfig"]]
     named = {
         "VelaSystemConfig": "--system-config",
         "VelaMemoryMode": "--memory-mode",
         "VelaArenaCacheSize": "--arena-cache-size",
     }
-    return words + [word for name, option in named.items() if given[name] for word in (option, str(given[name]))]
+    return words + [word for name, option in named.items() if parameters[name] for word in (option, str(parameters[name]))]
 
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -166,15 +169,15 @@ def write_program(request: ExportRequest, program: Program, folder: Path) -> Non
 
 def _ports(request: ExportRequest, program: Program) -> list[dict[str, object]]:
     """Return the header comments of the inputs and outputs."""
-    graph, found = request.graph, []
+    graph, ports = request.graph, []
     for kind, names, offsets in (("INPUT", graph.inputs, program.inputs), ("OUTPUT", graph.outputs, program.outputs)):
         for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):
             scale, zero = int8_grid(graph.type(name))
             shape = channels_last(graph.shape(name))[1:]
             label = f"{kind}_{number}" if len(names) > 1 else kind
             size = {"shape": " x ".join(map(str, shape)), "bytes": prod(shape), "offset": offset}
-            found.append({"name": name, "label": label, "scale": f"{scale:.9g}", "zero": zero, **size})
-    return found
+            ports.append({"name": name, "label": label, "scale": f"{scale:.9g}", "zero": zero, **size})
+    return ports
 
 
 def write_readme(request: ExportRequest, compiled: Compiled, model: str, folder: Path) -> None:

@@ -135,8 +135,8 @@ def _operators(data: bytes) -> list[str]:
 
 
 def _read_program(path: Path) -> Program:
-    with np.load(path) as made:  # object arrays are not read
-        one: Any = {name: made[name] for name in made.files if not name.endswith("_quantization")}
+    with np.load(path) as arrays:  # object arrays are not read
+        one: Any = {name: arrays[name] for name in arrays.files if not name.endswith("_quantization")}
     return Program(
         one["cmd_data"].tobytes(),
         one["weight_data"].tobytes(),

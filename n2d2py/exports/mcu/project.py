@@ -43,7 +43,7 @@ def microcontroller_sets() -> tuple[InstructionSet, ...]:
 
 def constants_of(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices, portable: bool) -> list[Constant]:
     """The constants of all layers in the order of the graph. A layer without a kernel has none: `prepare` refuses it."""
-    identifiers, found = Identifiers(graph), []
+    identifiers, constants = Identifiers(graph), []
     for node in graph.nodes:
         if node.name in plan.views or node.op.is_part:
             continue
@@ -57,8 +57,8 @@ def constants_of(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices, po
             reads = most_bytes(array) * -(-height(shape) * width(shape) // _PIXELS)
             if "weights" not in node.params:  # a table
                 reads = elements(shape) * array.values.itemsize
-            found.append(Constant(array.name, node.name, most_bytes(array), float(reads), array.name == copied))
-    return found
+            constants.append(Constant(array.name, node.name, most_bytes(array), float(reads), array.name == copied))
+    return constants
 
 
 def most_bytes(array: Array) -> int:
@@ -70,8 +70,8 @@ def most_bytes(array: Array) -> int:
 def copyable(code: LayerCode) -> str:
     """The name of the array that a layer may read from a copy: its weights, where its calls are given their address. "" for none."""
     name = f"{code.identifier}_weights"
-    given = any(name in call.arguments for call in code.calls)
-    return name if given and not any(array.typed for array in code.arrays if array.name == name) else ""
+    is_argument = any(name in call.arguments for call in code.calls)
+    return name if is_argument and not any(array.typed for array in code.arrays if array.name == name) else ""
 
 
 _PACKAGES = (
@@ -118,8 +118,8 @@ class McuProject(Project):
     @cached_property
     def weights_format(self) -> str:
         """Without files, which the build systems of boards do not find."""
-        found = self.request.parameters.get("WeightsFormat", "auto")
-        return "inline" if found == "auto" else found
+        wanted = self.request.parameters.get("WeightsFormat", "auto")
+        return "inline" if wanted == "auto" else wanted
 
     @property
     def sets(self) -> tuple[InstructionSet, ...]:
@@ -234,8 +234,8 @@ class McuProject(Project):
     @property
     def line_bytes(self) -> int:
         """Bytes of the longest line of an output."""
-        made = ((self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes)
-        return max(width(shape) * channels(shape) * kind.bytes for shape, kind in made)
+        outputs = ((self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes)
+        return max(width(shape) * channels(shape) * kind.bytes for shape, kind in outputs)
 
     @cached_property
     def stack_bounds(self) -> tuple[StackBound, ...]:
@@ -269,7 +269,7 @@ _SEED = 1
 def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
     """The first `count` stimuli; random integers of the whole range for those that there are not."""
     graph, random = request.graph, np.random.default_rng(_SEED)
-    found = []
+    inputs = []
     for index, name in enumerate(graph.user_inputs):
         kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
         drawn = random.integers(kind.qmin, kind.qmax, (count, *shape), endpoint=True) if not kind.is_float else None
@@ -278,8 +278,8 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
         if request.stimuli.count:
             known = request.stimuli.inputs[index][:count]
             values[: len(known)] = known
-        found.append(values)
-    return found
+        inputs.append(values)
+    return inputs
 
 
 def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.ndarray], index: int) -> bytes:

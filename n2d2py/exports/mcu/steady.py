@@ -39,5 +39,5 @@ def _reason(graph: QuantGraph, node: QuantNode) -> str:
 
 def varying_layers(graph: QuantGraph) -> dict[str, str]:
     """Why the time of a layer may depend on the data, by the name of each layer where it may."""
-    found = {node.name: _reason(graph, node) for node in graph.nodes}
-    return {name: reason for name, reason in found.items() if reason}
+    reasons = {node.name: _reason(graph, node) for node in graph.nodes}
+    return {name: reason for name, reason in reasons.items() if reason}

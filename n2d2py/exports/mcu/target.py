@@ -87,16 +87,16 @@ class McuTarget(CppTarget):
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """As for CPP, which knows of dispatch too; SpeedForFlash on a core without Winograd."""
-        found = super().overruled({**parameters, "RuntimeDispatch": False}, bits)
+        reasons = super().overruled({**parameters, "RuntimeDispatch": False}, bits)
         if parameters["SIMD"] == "none":
-            found["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
+            reasons["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
         elif not self.trades_flash({**parameters, "SpeedForFlash": True}):
             cores = ", ".join(one.name for one in transforming_cores())
-            found["SpeedForFlash"] = f"Core={parameters['Core']} has no kernels by Winograd; these have: {cores}"
+            reasons["SpeedForFlash"] = f"Core={parameters['Core']} has no kernels by Winograd; these have: {cores}"
         kinds = {memory.kind for memory in read_memories(parameters["Memories"])}
         if not {"", "rom"} <= kinds:
-            found["CopyWeights"] = "Memories does not name both a memory for tensors and one for constants"
-        return found
+            reasons["CopyWeights"] = "Memories does not name both a memory for tensors and one for constants"
+        return reasons
 
     def constant_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> list[Constant]:
         return constants_of(graph, plan, self.choices(parameters), portable=parameters["SIMD"] == "none")

@@ -97,8 +97,8 @@ class NcnnTarget(Target[NcnnModel]):
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """-nbbits -16 always stores half precision; float values are not rounded."""
-        found = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
-        return found | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
+        reasons = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
+        return reasons | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_ncnn(graph)
@@ -108,25 +108,25 @@ class NcnnTarget(Target[NcnnModel]):
         if request.graph.nodes and request.graph.bits not in (8, -32, -16):
             text = f"the export NCNN supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
-        made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
-        if made.content is not None:
-            _warn_without_effect(request, made.content.layers)
-        return made
+        prepared = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
+        if prepared.content is not None:
+            _warn_without_effect(request, prepared.content.layers)
+        return prepared
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
-        graph, made = prepared.request.graph, prepared.result
+        graph, model = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "param": model_file(graph.name, "param"),
             "bin": model_file(graph.name, "bin"),
             "integers": graph.bits > 0,
             "rounded": _choices(prepared.request).round_blobs,
-            "simulated": made.simulated,
-            "unpacked": made.layers.unpacked,
+            "simulated": model.simulated,
+            "unpacked": model.layers.unpacked,
             "inputs": list(graph.inputs),
-            "layers": made.network.types,
-            "blobs": {name: made.layers.blobs[name] for name in [*graph.inputs, *produced]},
-            "stored": made.layers.stored,
+            "layers": model.network.types,
+            "blobs": {name: model.layers.blobs[name] for name in [*graph.inputs, *produced]},
+            "stored": model.layers.stored,
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
         }
 
@@ -169,20 +169,20 @@ def _write_headers(path: Path, network: NcnnNetwork) -> None:
     write_rendered(path.with_suffix(".mem.h"), "ncnn/model.mem.h", stem=path.stem, files=arrays, **_NAMES)
 
 
-def _write_readme(folder: Path, request: ExportRequest, made: NcnnModel, stem: str) -> None:
+def _write_readme(folder: Path, request: ExportRequest, model: NcnnModel, stem: str) -> None:
     """Write the contents of the files, how to run them, and where results may differ."""
     graph = request.graph
     write_rendered(
         folder / "README.md",
         "ncnn/README.md",
         graph=graph,
-        network=made.network,
-        made=made.layers,
+        network=model.network,
+        made=model.layers,
         stem=stem,
         half=_choices(request).half,
         ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
-        first=made.layers.blobs[graph.inputs[0]],
-        last=made.layers.blobs[graph.outputs[0]],
+        first=model.layers.blobs[graph.inputs[0]],
+        last=model.layers.blobs[graph.outputs[0]],
         arrays=request.parameters.get("ModelArray", True),
         **_NAMES,
     )

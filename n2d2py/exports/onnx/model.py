@@ -98,22 +98,22 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
             writer.result(node, name, result)
 
 
-def _choose_opset(asked: int, wide: bool) -> int:
+def _choose_opset(requested: int, wide: bool) -> int:
     """Return the opset. Raise E705 for an opset that lacks a feature of the model."""
-    if asked and not min(_IR_VERSIONS) <= asked:
-        what = f"Opset={asked} does not support per-channel QuantizeLinear"
+    if requested and not min(_IR_VERSIONS) <= requested:
+        what = f"Opset={requested} does not support per-channel QuantizeLinear"
         raise N2D2Error("E705", what, remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0")
-    if asked and wide and asked < _WIDE_OPSET:
+    if requested and wide and requested < _WIDE_OPSET:
         remedy = f"use Opset={_WIDE_OPSET}, or -nbbits 8 with -input-bits 8 -output-bits 8 and without Int4Weights"
-        raise N2D2Error("E705", f"Opset={asked} does not support 4-bit and 16-bit integers", remedy=remedy)
-    return asked or (_WIDE_OPSET if wide else _OPSET)
+        raise N2D2Error("E705", f"Opset={requested} does not support 4-bit and 16-bit integers", remedy=remedy)
+    return requested or (_WIDE_OPSET if wide else _OPSET)
 
 
-def _build_model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+def _build_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     """Return the checked model in the requested opset. Raise E705 for an opset that lacks an operator or a form of it."""
     written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
     model = helper.make_model(
-        made, opset_imports=[helper.make_opsetid("", written)], ir_version=_IR_VERSIONS[opset], producer_name="n2d2py"
+        graph, opset_imports=[helper.make_opsetid("", written)], ir_version=_IR_VERSIONS[opset], producer_name="n2d2py"
     )
     try:
         if opset > written:
@@ -137,10 +137,10 @@ def real_params(graph: QuantGraph, node: QuantNode, weighted: RealWeights | None
     if weighted is not None:
         return {"weights": weighted.real_weights, "bias": weighted.real_bias}
     quantizer = QUANTIZERS.get(node.op.kind)
-    found = None if quantizer is None else quantizer.real_params(node, graph)
-    if found is None:
+    params = None if quantizer is None else quantizer.real_params(node, graph)
+    if params is None:
         raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) uses integer arithmetic that ONNX does not have")
-    return found
+    return params
 
 
 def _resize(writer: QdqWriter, node: QuantNode, inputs: list[str], output: str) -> None:
@@ -170,8 +170,8 @@ def _same_positions(op, inputs: int, outputs: int, scale: np.float32) -> bool:
     """True if the nearest positions by a float32 scale equal the tool's; in interpolation the last bit does not matter."""
     if op.mode != "Nearest":
         return True
-    found = np.floor(np.arange(outputs, dtype=np.float32) / scale).astype(np.int64)
-    return bool(np.array_equal(found, op.taps(inputs, outputs)[0]))
+    nearest = np.floor(np.arange(outputs, dtype=np.float32) / scale).astype(np.int64)
+    return bool(np.array_equal(nearest, op.taps(inputs, outputs)[0]))
 
 
 LOWERINGS: dict[str, Lowering] = {"Resize": _resize}

@@ -26,19 +26,19 @@ MAPS |= {"Max": "MAXIMUM", "Min": "MINIMUM", "Sigmoid": "LOGISTIC"}
 
 def reshape(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
     """Add a reshape to other dimensions."""
-    found = layers.add_file_tensor(name, dims, grid)
+    result = layers.add_file_tensor(name, dims, grid)
     values = np.array(dims, np.int32)
     target = layers.file.constant(f"{name}/shape", values)
-    layers.file.operator("RESHAPE", [index, target], found, newShape=values)
-    return found
+    layers.file.operator("RESHAPE", [index, target], result, newShape=values)
+    return result
 
 
 def transpose(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
     """Add a transposition of a tensor with the dimensions `dims`."""
-    found = layers.add_file_tensor(name, tuple(dims[axis] for axis in order), grid)
+    result = layers.add_file_tensor(name, tuple(dims[axis] for axis in order), grid)
     perm = layers.file.constant(f"{name}/perm", np.array(order))
-    layers.file.operator("TRANSPOSE", [index, perm], found)
-    return found
+    layers.file.operator("TRANSPOSE", [index, perm], result)
+    return result
 
 
 def finish_reshaped(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
@@ -48,18 +48,18 @@ def finish_reshaped(layers: Layers, node: QuantNode, index: int, grid: Grid) -> 
     layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
 
 
-def add_gather(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:
-    """Add a gather of the elements `taken` of a vector; of whole rows if possible."""
-    line = _row_length(taken.reshape(-1), size)
+def add_gather(layers: Layers, name: str, index: int, size: int, positions: np.ndarray, grid: Grid) -> int:
+    """Add a gather of the elements `positions` of a vector; of whole rows if possible."""
+    line = _row_length(positions.reshape(-1), size)
     rows = reshape(layers, f"{name}/lines", index, (size // line, line), grid)
-    wanted = layers.file.constant(f"{name}/positions", taken.reshape(-1, line)[:, 0] // line)
-    return layers.add(f"{name}/taken", "GATHER", [rows, wanted], (taken.size // line, line), grid, axis=0)
+    wanted = layers.file.constant(f"{name}/positions", positions.reshape(-1, line)[:, 0] // line)
+    return layers.add(f"{name}/taken", "GATHER", [rows, wanted], (positions.size // line, line), grid, axis=0)
 
 
-def _row_length(taken: np.ndarray, size: int) -> int:
+def _row_length(positions: np.ndarray, size: int) -> int:
     """Return the largest row length for which a vector of `size` elements is gathered by whole rows."""
-    breaks = np.flatnonzero(np.diff(taken) != 1) + 1
-    line = int(np.gcd.reduce(np.concatenate([breaks, [len(taken), size], taken[breaks], taken[:1]])))
+    breaks = np.flatnonzero(np.diff(positions) != 1) + 1
+    line = int(np.gcd.reduce(np.concatenate([breaks, [len(positions), size], positions[breaks], positions[:1]])))
     return max(line, 1)
 
 
@@ -67,8 +67,8 @@ def add_view(layers: Layers, name: str, index: int, view: View, dims: tuple[int,
     """Add the elements of a view, with the dimensions `dims`."""
     order = _storage_order(view, dims)
     if order is None:
-        taken = add_gather(layers, name, index, view[0], view_positions(view, dims), grid)
-        return reshape(layers, name, taken, dims, grid)
+        gathered = add_gather(layers, name, index, view[0], view_positions(view, dims), grid)
+        return reshape(layers, name, gathered, dims, grid)
     stored = tuple(dims[axis] for axis in order)
     if order == tuple(range(len(dims))):
         return reshape(layers, name, index, dims, grid)
@@ -146,18 +146,18 @@ def concat_rows(layers: Layers, node: QuantNode) -> None:
 def select_elements(layers: Layers, node: QuantNode) -> None:
     """Write a gather of elements; filled elements are read from a row of the fill value after the others."""
     (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), layers.graph.shape(node.inputs[0])[1]
-    taken, filled = node.op.positions()
+    positions, filled = node.op.positions()
     if not node.op.fills:
-        finish_reshaped(layers, node, add_gather(layers, node.name, index, size, taken, grid), grid)
+        finish_reshaped(layers, node, add_gather(layers, node.name, index, size, positions, grid), grid)
         return
     begins = filled & ~np.concatenate([[False], filled[:-1]])
-    within = np.arange(len(taken)) - np.maximum.accumulate(np.where(begins, np.arange(len(taken)), 0))
-    line = _row_length(np.where(filled, size + within, taken), size)
+    within = np.arange(len(positions)) - np.maximum.accumulate(np.where(begins, np.arange(len(positions)), 0))
+    line = _row_length(np.where(filled, size + within, positions), size)
     rows = reshape(layers, f"{node.name}/lines", index, (size // line, line), grid)
     parts = [rows, _fill_row(layers, node, line, grid)]
     joined = layers.add(f"{node.name}/and_fill", "CONCATENATION", parts, (size // line + 1, line), grid, axis=0)
-    wanted = layers.file.constant(f"{node.name}/positions", np.where(filled, size, taken).reshape(-1, line)[:, 0] // line)
-    gathered = layers.add(f"{node.name}/taken", "GATHER", [joined, wanted], (len(taken) // line, line), grid, axis=0)
+    wanted = layers.file.constant(f"{node.name}/positions", np.where(filled, size, positions).reshape(-1, line)[:, 0] // line)
+    gathered = layers.add(f"{node.name}/taken", "GATHER", [joined, wanted], (len(positions) // line, line), grid, axis=0)
     finish_reshaped(layers, node, gathered, grid)
 
 
@@ -194,27 +194,27 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
         across.append(swapped)
         operands.append(add_view(layers, name, index, view, shape, grid))
     grid = layers.grid(node.output)
-    made = layers.add(f"{node.output}/product", "BATCH_MATMUL", operands, op.dims, grid, adjX=across[0], adjY=across[1])
+    result = layers.add(f"{node.output}/product", "BATCH_MATMUL", operands, op.dims, grid, adjX=across[0], adjY=across[1])
     order = _storage_order(views[2], op.dims)
     if order is None:
         back = np.argsort(view_positions(views[2], op.dims).reshape(-1))
-        made = add_gather(layers, f"{node.output}/ordered", made, len(back), back, grid)
+        result = add_gather(layers, f"{node.output}/ordered", result, len(back), back, grid)
     elif order != tuple(range(len(order))):
-        made = transpose(layers, f"{node.output}/ordered", made, op.dims, order, grid)
-    finish_reshaped(layers, node, made, grid)
+        result = transpose(layers, f"{node.output}/ordered", result, op.dims, order, grid)
+    finish_reshaped(layers, node, result, grid)
 
 
 def _scale_vector(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...], grid: Grid) -> tuple[int, Grid]:
     """Return a vector times the factor of a product: the same integers with another scale."""
     name, factor = f"{node.name}/scaled", node.op.scale
     if grid is None:
-        constant, found = layers.add_floats(f"{node.name}/factor", np.array([factor], np.float32)), None
+        constant, scaled = layers.add_floats(f"{node.name}/factor", np.array([factor], np.float32)), None
     else:
         stored = np.array([_UNIT], np.int8)
         unit = (np.float32(factor / _UNIT), 0)
         constant = layers.file.tensor(f"{node.name}/factor", (1,), np.int8, unit, stored)
-        found = (np.float32(grid[0] * np.float32(factor)), grid[1])
-    return layers.add(name, "MUL", [index, constant], shape, found), found
+        scaled = (np.float32(grid[0] * np.float32(factor)), grid[1])
+    return layers.add(name, "MUL", [index, constant], shape, scaled), scaled
 
 
 def add_constants(layers: Layers, node: QuantNode) -> None:
@@ -241,10 +241,10 @@ def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -
     if dims[2] > 1:
         rows = transpose(layers, f"{name}/turned", rows, dims, order, source)
     code, fields = ("LOG_SOFTMAX", {}) if op.log else ("SOFTMAX", {"beta": 1.0})
-    made = layers.add(f"{name}/softmax", code, [rows], dims[:2] if dims[2] == 1 else swapped, grid, **fields)
+    result = layers.add(f"{name}/softmax", code, [rows], dims[:2] if dims[2] == 1 else swapped, grid, **fields)
     if dims[2] > 1:
-        made = transpose(layers, f"{name}/back", made, swapped, order, grid)
-    finish_reshaped(layers, node, made, grid)
+        result = transpose(layers, f"{name}/back", result, swapped, order, grid)
+    finish_reshaped(layers, node, result, grid)
 
 
 def normalize(layers: Layers, node: QuantNode) -> None:
@@ -278,16 +278,16 @@ def normalize(layers: Layers, node: QuantNode) -> None:
     shifted = step("ADD", [variance, epsilon], "shifted")
     if op.added:
         added = layers.add_floats(f"{name}/added", np.array([op.added], np.float32))
-        made = step("DIV", [away, step("ADD", [step("SQRT", [shifted], "root"), added], "divisor")], "normal")
+        result = step("DIV", [away, step("ADD", [step("SQRT", [shifted], "root"), added], "divisor")], "normal")
     else:
-        made = step("MUL", [away, step("RSQRT", [shifted], "inverse")], "normal")
+        result = step("MUL", [away, step("RSQRT", [shifted], "inverse")], "normal")
     for role, code in (("gain", "MUL"), ("shift", "ADD")):
         if role in params:
-            made = step(code, [made, layers.add_floats(f"{name}/{role}_values", params[role])], role)
+            result = step(code, [result, layers.add_floats(f"{name}/{role}_values", params[role])], role)
     wanted = layers.grid(name)
     if wanted is not None:
-        made = layers.add(f"{name}/quantized", "QUANTIZE", [made], dims, wanted)
-    finish_reshaped(layers, node, made, wanted)
+        result = layers.add(f"{name}/quantized", "QUANTIZE", [result], dims, wanted)
+    finish_reshaped(layers, node, result, wanted)
 
 
 def view(layers: Layers, node: QuantNode) -> None:

@@ -148,10 +148,10 @@ def _pool(layers: Layers, node: QuantNode) -> None:
         constants = layers.add_integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)
         _depthwise(layers, node, index, constants, op.stride)
         return
-    made = layers.add_tensor(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
+    result = layers.add_tensor(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
     fields["fusedActivationFunction"] = layers.activation(node)
-    layers.file.operator("AVERAGE_POOL_2D", [index], made, padding=padding, **fields)
-    layers.finish(node, made, grid)
+    layers.file.operator("AVERAGE_POOL_2D", [index], result, padding=padding, **fields)
+    layers.finish(node, result, grid)
 
 
 def _elemwise(layers: Layers, node: QuantNode) -> None:
@@ -228,10 +228,10 @@ def _clamp(layers: Layers, node: QuantNode, function: Clip) -> None:
     limits = [(code, limit) for code, limit in (("MAXIMUM", function.low), ("MINIMUM", function.high)) if np.isfinite(limit)]
     for number, (code, limit) in enumerate(limits, 1):
         last = number == len(limits)
-        made = layers.declare(node.output) if last else layers.add_tensor(f"{node.output}/at_least", shape, None)
+        result = layers.declare(node.output) if last else layers.add_tensor(f"{node.output}/at_least", shape, None)
         bound = layers.add_floats(f"{node.name}/{code.lower()}", np.array([limit], np.float32))
-        layers.file.operator(code, [source, bound], made)
-        source = made
+        layers.file.operator(code, [source, bound], result)
+        source = result
 
 
 def _softmax(layers: Layers, node: QuantNode) -> None:
@@ -275,12 +275,12 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     activation, grid = layers.activation(node), layers.grid(node.output)
     target = file.constant(f"{node.name}/shape", np.array([1, *whole, outputs], np.int32))
     cropped = tuple(whole) != tuple(out[2:])
-    made = layers.add_tensor(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
+    result = layers.add_tensor(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
     weights, bias = layers.add_weights(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
     file.operator(
         "TRANSPOSE_CONV",
         [target, weights, layers.index[node.inputs[0]], bias],
-        made,
+        result,
         padding=file.schema.Padding.VALID,
         strideH=op.stride[0],
         strideW=op.stride[1],
@@ -289,7 +289,7 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     if cropped:
         begin = file.constant(f"{node.name}/begin", np.array([0, op.pads[0], op.pads[1], 0], np.int32))
         size = file.constant(f"{node.name}/size", np.array([1, *out[2:], outputs], np.int32))
-        layers.write(node, "SLICE", [made, begin, size])
+        layers.write(node, "SLICE", [result, begin, size])
 
 
 def _reshape(layers: Layers, node: QuantNode) -> None:
@@ -302,14 +302,14 @@ def _reshape(layers: Layers, node: QuantNode) -> None:
         index = moved
     back = len(out) == 4 and np.prod(out[2:]) > 1 and out[1] > 1
     target = tuple(out) if back else channels_last(out)
-    made = layers.add_file_tensor(f"{node.output}/nchw" if back else node.output, target, grid)
+    result = layers.add_file_tensor(f"{node.output}/nchw" if back else node.output, target, grid)
     values = np.array(target, np.int32)
-    file.operator("RESHAPE", [index, file.constant(f"{node.name}/shape", values)], made, newShape=values)
+    file.operator("RESHAPE", [index, file.constant(f"{node.name}/shape", values)], result, newShape=values)
     if back:
         last = layers.add_tensor(node.output, out, grid)
-        file.operator("TRANSPOSE", [made, file.constant(f"{node.name}/back", np.array([0, 2, 3, 1]))], last)
-        made = last
-    layers.finish(node, made, grid)
+        file.operator("TRANSPOSE", [result, file.constant(f"{node.name}/back", np.array([0, 2, 3, 1]))], last)
+        result = last
+    layers.finish(node, result, grid)
 
 
 def _transpose(layers: Layers, node: QuantNode) -> None:
@@ -325,16 +325,16 @@ def _select(layers: Layers, node: QuantNode) -> None:
         return arrays.select_elements(layers, node)
     file, (index,), grid = layers.file, layers.sources(node), layers.grid(node.inputs[0])
     shape, rank = list(layers.graph.shape(node.inputs[0])), len(node.op.indices) + 1
-    taken = [None, *node.op.indices]
+    indices = [None, *node.op.indices]
     order = channels_last(tuple(range(rank)))
-    whole = [np.arange(size) if one is None else np.array(one) for one, size in zip(taken, shape, strict=True)]
+    whole = [np.arange(size) if one is None else np.array(one) for one, size in zip(indices, shape, strict=True)]
     steps = [_step(one) for one in whole]
     if all(steps):
         ends = [int(one[-1]) + 1 for one in whole]
         bounds = zip(("begin", "end", "steps"), ([int(one[0]) for one in whole], ends, steps), strict=True)
         limits = [file.constant(f"{node.name}/{name}", np.array(values)[list(order)]) for name, values in bounds]
         return layers.write_in(grid, node, "STRIDED_SLICE", [index, *limits])
-    for axis, positions in enumerate(taken):
+    for axis, positions in enumerate(indices):
         if positions is None:
             continue
         shape[axis] = len(positions)
@@ -347,10 +347,10 @@ def _select(layers: Layers, node: QuantNode) -> None:
 
 def _permute_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
     """Add an image of `shape` with its channels in another order."""
-    made = layers.add_tensor(name, shape, grid)
+    result = layers.add_tensor(name, shape, grid)
     wanted = layers.file.constant(f"{name}/positions", channels)
-    layers.file.operator("GATHER", [index, wanted], made, axis=3)
-    return made
+    layers.file.operator("GATHER", [index, wanted], result, axis=3)
+    return result
 
 
 def _depth_to_space(layers: Layers, node: QuantNode) -> None:
@@ -367,12 +367,12 @@ def _space_to_depth(layers: Layers, node: QuantNode) -> None:
     """Write SPACE_TO_DEPTH, and permute TFLite's channel order to another one."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
     after = layers.graph.shape(node.output)
-    made = layers.add_tensor(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
-    layers.file.operator("SPACE_TO_DEPTH", [index], made, blockSize=node.op.block)
+    result = layers.add_tensor(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
+    layers.file.operator("SPACE_TO_DEPTH", [index], result, blockSize=node.op.block)
     if node.op.channels_first:
         channels = np.arange(after[1]).reshape(area, -1).T.reshape(-1)
-        made = _permute_channels(layers, node.output, made, after, channels, grid)
-    layers.finish(node, made, grid)
+        result = _permute_channels(layers, node.output, result, after, channels, grid)
+    layers.finish(node, result, grid)
 
 
 def _step(positions: np.ndarray) -> int:
@@ -385,8 +385,8 @@ def _padding(layers: Layers, node: QuantNode) -> None:
     op = node.op
     if min(op.pads) < 0 or getattr(op, "fill", 0):
         raise NoTfliteForm("it crops, or fills with another number than 0")
-    made = layers.pad(layers.index[node.inputs[0]], node, op.pads, layers.graph.shape(node.output))
-    layers.finish(node, made, layers.grid(node.inputs[0]))
+    result = layers.pad(layers.index[node.inputs[0]], node, op.pads, layers.graph.shape(node.output))
+    layers.finish(node, result, layers.grid(node.inputs[0]))
 
 
 def _reuse_input(layers: Layers, node: QuantNode) -> None:

@@ -64,24 +64,24 @@ class TfliteTarget(Target[TfliteModel]):
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        graph, made = prepared.request.graph, prepared.result
+        graph, model = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "file": model_file(graph.name, "tflite"),
             "inputs": list(graph.inputs),
             "integers": graph.bits > 0,
             "kernels": str(prepared.request.parameters.get("Kernels", "XNNPACK")),
-            "operators": list(made.codes),
-            "tensors": {name: made.index[name] for name in produced},
+            "operators": list(model.codes),
+            "tensors": {name: model.index[name] for name in produced},
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
         }
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        request, made = prepared.request, prepared.result
+        request, model = prepared.request, prepared.result
         path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):
-            write_c_arrays(folder, made.data, made.codes)
-        _write_readme(folder, request, made, path.name)
+            write_c_arrays(folder, model.data, model.codes)
+        _write_readme(folder, request, model, path.name)
 
     def write_model(self, prepared: Prepared[TfliteModel], folder: Path) -> Path:
         """Write the model and the samples; return the path of the model."""
@@ -111,7 +111,7 @@ def write_c_arrays(folder: Path, data: bytes, codes: Collection[str]) -> None:
     write_rendered(folder / "model_operators.h", "tflite/model_operators.h", functions=functions)
 
 
-def _write_readme(folder: Path, request: ExportRequest, made: TfliteModel, file: str) -> None:
+def _write_readme(folder: Path, request: ExportRequest, model: TfliteModel, file: str) -> None:
     """Write the contents of the model, how to run it, and where its results may differ."""
     graph, parameters = request.graph, request.parameters
     integer_io = graph.bits > 0 and bool(parameters.get("IntegerIO"))
@@ -124,7 +124,7 @@ def _write_readme(folder: Path, request: ExportRequest, made: TfliteModel, file:
         folder / "README.md",
         "tflite/README.md",
         graph=graph,
-        made=made,
+        made=model,
         file=file,
         kernels=parameters.get("Kernels", "XNNPACK"),
         ports=[(way, name, channels_last(graph.shape(name)), numbers(name)) for way, name in graph_ports(graph)],

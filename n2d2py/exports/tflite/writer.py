@@ -103,9 +103,9 @@ class Layers:
         """Return the values of a tensor with another scale, after a QUANTIZE if the scales differ."""
         if source == target:
             return index
-        found = self.add_tensor(name, shape, target)
-        self._write_conversion(index, found, source, target)
-        return found
+        result = self.add_tensor(name, shape, target)
+        self._write_conversion(index, result, source, target)
+        return result
 
     def in_grid(self, node: QuantNode, grid: Grid) -> list[int]:
         """Return the inputs of a layer, all with one scale."""
@@ -122,10 +122,10 @@ class Layers:
         else:
             self._write_conversion(index, self.declare(node.output), grid, wanted)
 
-    def _write_conversion(self, index: int, found: int, source: Grid, target: Grid) -> None:
+    def _write_conversion(self, index: int, result: int, source: Grid, target: Grid) -> None:
         """Write the conversion of the tensor `index` to another scale or type."""
         code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
-        self.file.operator(code, [index], found)
+        self.file.operator(code, [index], result)
 
     # ---- activations ----------------------------------------------------------------------------
     def activation(self, node: QuantNode) -> int:
@@ -175,15 +175,15 @@ class Layers:
         top, left, bottom, right = pads
         grid = self.grid(node.inputs[0])
         amounts = self.file.constant(f"{node.name}/pads", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
-        found = self.add_tensor(f"{node.name}/padded", full, grid)
+        result = self.add_tensor(f"{node.name}/padded", full, grid)
         if not lowest:
-            self.file.operator("PAD", [index, amounts], found)
-            return found
+            self.file.operator("PAD", [index, amounts], result)
+            return result
         dtype = np.float32 if grid is None else np.int8
         least = np.array([np.finfo(np.float32).min if grid is None else -128], dtype)
         value = self.file.tensor(f"{node.name}/lowest", (1,), dtype, grid, least)
-        self.file.operator("PADV2", [index, amounts, value], found)
-        return found
+        self.file.operator("PADV2", [index, amounts, value], result)
+        return result
 
     # ---- constants ------------------------------------------------------------------------------
     def add_weights(self, node: QuantNode, ordered: Callable[[np.ndarray], np.ndarray], axis: int) -> list[int]:
@@ -237,11 +237,11 @@ def fused_name(activation: FunctionRow | None) -> str | None:
 
 def _probabilities(graph: QuantGraph) -> set[str]:
     """Return the float tensors of an integer network that are int8 in the file: outputs of an integer Softmax."""
-    found: set[str] = set()
+    probabilities: set[str] = set()
     for node in graph.nodes:
         if node.op.kind != "Convert" or graph.type(node.inputs[0]).is_float or not graph.type(node.output).is_float:
             continue
         readers = graph.consumers(node.output)
         if all(one.op.kind == "Softmax" and not one.op.log and not graph.consumers(one.output) for one in readers):
-            found.update([node.output, *(one.output for one in readers)])
-    return found - set(graph.inputs)
+            probabilities.update([node.output, *(one.output for one in readers)])
+    return probabilities - set(graph.inputs)

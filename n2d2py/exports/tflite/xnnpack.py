@@ -52,9 +52,9 @@ _SEARCH_ULPS = (0, 1, -1, 2, -2, 3, -3, 4, -4)
 def with_xnnpack(graph: QuantGraph) -> QuantGraph:
     """Return the network with integer layers that compute XNNPACK's results."""
     tensors = {name: replace(one, type=_full_range(one.type)) for name, one in graph.tensors.items()}
-    made = replace(graph, tensors=tensors)
-    made.nodes = [_layer(graph, made, node) for node in graph.nodes]
-    return made
+    result = replace(graph, tensors=tensors)
+    result.nodes = [_layer(graph, result, node) for node in graph.nodes]
+    return result
 
 
 def layer_factors(scales: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
@@ -65,13 +65,13 @@ def layer_factors(scales: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
 def weight_scales(scales: np.ndarray, factors: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
     """Return float32 scales near `scales` (in units of the last place) for which XNNPACK's factors equal `factors`."""
     near = scales.astype(np.float32)
-    found, open_ = near.copy(), np.ones(near.shape, bool)
+    adjusted, open_ = near.copy(), np.ones(near.shape, bool)
     wanted = np.broadcast_to(factors.astype(np.float32), near.shape)
     for distance in _SEARCH_ULPS:
         tried = (near.view(np.int32) + np.int32(distance)).view(np.float32)
         fits = open_ & (layer_factors(tried, x, y) == wanted)
-        found[fits], open_ = tried[fits], open_ & ~fits
-    return found
+        adjusted[fits], open_ = tried[fits], open_ & ~fits
+    return adjusted
 
 
 def _full_range(kind: NumType) -> NumType:
@@ -188,20 +188,20 @@ def function_table(graph: QuantGraph, node: QuantNode, requantized: Rounding, mu
     x, y = graph.type(node.inputs[0]), graph.type(node.output)
     away, function = np.arange(x.qmin, x.qmax + 1) - x.zero_point, node.op.function
     if isinstance(function, Clip):
-        found = requantized(away, _scale_ratio(x, y))
+        values = requantized(away, _scale_ratio(x, y))
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
         ratio = _scale_ratio(x, y)
-        found = np.where(away < 0, requantized(away, ratio * float(np.float32(function.slope))), requantized(away, ratio))
+        values = np.where(away < 0, requantized(away, ratio * float(np.float32(function.slope))), requantized(away, ratio))
     elif function == FUNCTIONS["Swish"]():
         gate = _table_values(FUNCTIONS["Logistic"](), x, _UNITS)
-        found = multiplied(away * (gate - _UNITS.zero_point), _scale_ratio(x, y) * _UNITS.scale)
+        values = multiplied(away * (gate - _UNITS.zero_point), _scale_ratio(x, y) * _UNITS.scale)
     elif function in _FIXED_RESULTS:
         kind = _FIXED_RESULTS[function]
-        found = _table_values(function, x, kind) - kind.zero_point
-        found = found if int8_grid(kind) == int8_grid(y) else requantized(found, _scale_ratio(kind, y))
+        values = _table_values(function, x, kind) - kind.zero_point
+        values = values if int8_grid(kind) == int8_grid(y) else requantized(values, _scale_ratio(kind, y))
     else:  # extended to the lowest integer
-        found = np.rint(function(np.float64(x.scale) * away) / y.scale).astype(np.int64)
-    return replace(node, form=Table(np.clip(found + y.zero_point, *node.limits).astype(y.dtype)))
+        values = np.rint(function(np.float64(x.scale) * away) / y.scale).astype(np.int64)
+    return replace(node, form=Table(np.clip(values + y.zero_point, *node.limits).astype(y.dtype)))
 
 
 def _int8(grid: Grid) -> NumType:
@@ -246,9 +246,9 @@ _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
 # ---- reference kernels ---------------------------------------------------------------------------
 def with_reference(graph: QuantGraph) -> QuantGraph:
     """Return the network with integer layers that compute the results of the reference kernels, or are one step off."""
-    made = with_xnnpack(graph)
-    made.nodes = [_reference_layer(made, node) if made.is_integer(node) else node for node in made.nodes]
-    return made
+    result = with_xnnpack(graph)
+    result.nodes = [_reference_layer(result, node) if result.is_integer(node) else node for node in result.nodes]
+    return result
 
 
 def _reference_layer(graph: QuantGraph, node: QuantNode) -> QuantNode:

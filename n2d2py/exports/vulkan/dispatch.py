@@ -264,9 +264,9 @@ def vulkan(*kinds: str, is_wide: bool = False) -> Callable[[Lowering], Lowering]
 def dispatches(node: QuantNode, graph: QuantGraph, plan: MemoryPlan) -> Sequence[Dispatch]:
     """The dispatches of a layer. Raise NoShader when it runs on the CPU."""
     layer = GpuLayer(node, graph, plan)
-    found = LOWERINGS.get(node.op.kind)
-    if found is None:
+    entry = LOWERINGS.get(node.op.kind)
+    if entry is None:
         raise NoShader(f"there is no shader for {node.op.kind}")
-    lowering, is_wide = found
+    lowering, is_wide = entry
     layer.check(is_wide)
     return lowering(layer)

@@ -35,7 +35,7 @@ def _elements(
     layer: GpuLayer,
     operation: int,
     constants: dict[str, int],
-    found: np.ndarray,
+    rescale: np.ndarray,
     places: tuple[int, int, int] | None = None,
     table: np.ndarray | None = None,
 ) -> Dispatch:
@@ -43,7 +43,7 @@ def _elements(
     shape, values = layer.output_shape, {**layer.result(), **constants, "Operation": operation}
     weights = np.zeros(0, np.int32) if table is None else table.astype(np.int32)
     at = places or layer.places()
-    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), at, weights=weights, parameters=found)
+    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), at, weights=weights, parameters=rescale)
 
 
 def _stored_limits(layer: GpuLayer) -> dict[str, int]:
@@ -74,8 +74,8 @@ def elemwise(layer: GpuLayer) -> Sequence[Dispatch]:
     for index, suffix in enumerate(("", "1")):
         constants |= layer.operand(index, suffix, layer.inputs[index].zero_point)
         constants[f"Repeated{suffix}"] = channels(layer.shape(index)) < channels(layer.output_shape)
-    found = parameters(layer.node.rescale, is_wide=True)
-    return [_elements(layer, _OPERATIONS[op.operation], constants, found, layer.places(0, 1))]
+    rescale = parameters(layer.node.rescale, is_wide=True)
+    return [_elements(layer, _OPERATIONS[op.operation], constants, rescale, layer.places(0, 1))]
 
 
 @vulkan("AddConstants", is_wide=True)
@@ -150,7 +150,7 @@ def _rows(layer: GpuLayer, name: str, rows: int, first: int = 0, length: int = 0
 @vulkan("Concat")
 def concat(layer: GpuLayer) -> Sequence[Dispatch]:
     """A copy of each operand to its channels, or its part of each row, rescaled where its type differs."""
-    op, name, made, first = layer.op, layer.node.output, [], 0
+    op, name, copies, first = layer.op, layer.node.output, [], 0
     shapes = [layer.shape(index) for index in range(len(layer.inputs))]
     by_pixels = op.concatenates_pixels(layer.output_shape)
     lengths = [channels(shape) for shape in shapes] if by_pixels else op.lengths(shapes, layer.node)
@@ -165,9 +165,9 @@ def concat(layer: GpuLayer) -> Sequence[Dispatch]:
             if slot >= 0:
                 views[layer.node.inputs[slot]] = _rows(layer, layer.node.inputs[slot], rows)
         own = replace(layer, views=views)
-        made.append(_joined(own, slot) if slot >= 0 else _constant_rows(own, layer.node.params[f"operand{number}"]))
+        copies.append(_joined(own, slot) if slot >= 0 else _constant_rows(own, layer.node.params[f"operand{number}"]))
         first += length
-    return made
+    return copies
 
 
 def _joined(layer: GpuLayer, index: int) -> Dispatch:
@@ -196,8 +196,8 @@ def move(layer: GpuLayer) -> Sequence[Dispatch]:
     shape, plane = layer.shape(0), layer.plane(0)
     c, y, x = np.ogrid[: channels(shape), : height(shape), : width(shape)]
     places = y * plane.line_bytes + x * plane.stride + c * layer.inputs[0].bytes
-    taken = op.run([places.reshape(1, *shape[1:]) + 1], layer.node)[0].astype(np.int64) - 1
-    outer, inner = split_places(in_memory_order(taken)[0])
+    moved = op.run([places.reshape(1, *shape[1:]) + 1], layer.node)[0].astype(np.int64) - 1
+    outer, inner = split_places(in_memory_order(moved)[0])
     constants = {
         **_stored_limits(layer),
         "Outer": len(outer),

@@ -73,9 +73,9 @@ def packed_weights(weights: np.ndarray, groups: int) -> np.ndarray:
 def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np.ndarray:
     """The parameters of the outputs, those of each group filled up to quads."""
     addend = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64) * 128
-    found = parameters(layer.node.rescale, layer.node.form_as(Weighted).bias, addend)
+    rows = parameters(layer.node.rescale, layer.node.form_as(Weighted).bias, addend)
     each = len(weights) // groups
-    return zero_padded(found.reshape(groups, each, 4), groups, -(-each // 4) * 4, 4).reshape(-1, 4)
+    return zero_padded(rows.reshape(groups, each, 4), groups, -(-each // 4) * 4, 4).reshape(-1, 4)
 
 
 def slices_of(quads: int, positions: int, words: int) -> int:
@@ -108,8 +108,8 @@ def _products(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int], grou
         if groups > 1 and size % 4 and key in constants:
             constants[key] = False
     places = layer.places(0, len(layer.node.inputs) - 1)
-    packed, found = packed_weights(weights, groups), _channel_parameters(layer, weights, groups)
-    return [Dispatch("conv", constants, quads, -(-positions // pixels), places, pixels, slices, packed, found)]
+    packed, rescale = packed_weights(weights, groups), _channel_parameters(layer, weights, groups)
+    return [Dispatch("conv", constants, quads, -(-positions // pixels), places, pixels, slices, packed, rescale)]
 
 
 @vulkan("Conv")
@@ -131,7 +131,7 @@ def _convolved(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
 def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
     """A convolution for each phase of the stride, with the taps that reach it."""
     weights = _bytes(layer)
-    op, shape, bias, made = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
+    op, shape, bias, steps = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
     lines, columns = (
         _phases(*each) for each in zip(weights.shape[2:], op.stride, op.pads[:2], op.dilation, shape[2:], strict=True)
     )
@@ -142,18 +142,18 @@ def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
         names = [layer.node.output, *([layer.node.inputs[-1]] if layer.node.residual else [])]
         views = {name: _phase(layer.plan.planes[name], shape, (y, x), op.stride) for name in names}
         kernel = window(part.shape[2:], (1, 1), (top, left), (down, right))
-        made += _convolved(replace(layer, node=node, views=views), part, kernel)
-    return made
+        steps += _convolved(replace(layer, node=node, views=views), part, kernel)
+    return steps
 
 
 def _phases(kernel: int, stride: int, pad: int, dilation: int, size: int) -> list[tuple[int, list[int], int, int]]:
     """(position, taps in the order of the inputs, pad and dilation of their convolution) of the phases of an axis."""
-    made = []
+    phases = []
     for position in range(min(stride, size)):
         taps = [tap for tap in range(kernel) if (position + pad - tap * dilation) % stride == 0][::-1]
         first = (position + pad - taps[0] * dilation) // stride if taps else 0
-        made.append((position, taps, -first, dilation // gcd(stride, dilation)))
-    return made
+        phases.append((position, taps, -first, dilation // gcd(stride, dilation)))
+    return phases
 
 
 def _phase(plane: Plane, shape: Shape, at: tuple[int, int], stride: tuple[int, int]) -> tuple[Plane, Shape]:
@@ -179,8 +179,8 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
     constants = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **kernel}
     pixels = _PIXELS if width(shape) >= _PIXELS else 1
     blocks = height(shape) * -(-width(shape) // pixels)
-    found = _channel_parameters(layer, weights, 1)
-    return [Dispatch("depthwise", constants, quads, blocks, layer.places(), pixels, 1, packed, found)]
+    rescale = _channel_parameters(layer, weights, 1)
+    return [Dispatch("depthwise", constants, quads, blocks, layer.places(), pixels, 1, packed, rescale)]
 
 
 @vulkan("Fc")
@@ -217,5 +217,5 @@ def pool(layer: GpuLayer) -> Sequence[Dispatch]:
         "Mean": mean,
         "PerCount": mean and layer.node.rescaling.count > 1,
     }
-    found, shape = parameters(layer.node.rescale if mean else None), layer.output_shape
-    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), layer.places(), parameters=found)]
+    rescale, shape = parameters(layer.node.rescale if mean else None), layer.output_shape
+    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), layer.places(), parameters=rescale)]

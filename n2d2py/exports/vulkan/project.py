@@ -129,10 +129,10 @@ class VulkanProject(Project):
                 length += filled.size
             return at[key]
 
-        found = {}
+        places = {}
         for one in self._every:
-            found[id(one)] = (placed(one.weights) // _QUAD, placed(one.parameters) // _QUAD)
-        return np.concatenate(parts), found
+            places[id(one)] = (placed(one.weights) // _QUAD, placed(one.parameters) // _QUAD)
+        return np.concatenate(parts), places
 
     @cached_property
     def _every(self) -> list[Dispatch]:
@@ -153,12 +153,12 @@ class VulkanProject(Project):
     @cached_property
     def device_arrays(self) -> list[Array]:
         """The constants of all layers, and the shaders."""
-        made = [Array("device_constants", "std::int32_t", self._linked[0])]
+        arrays = [Array("device_constants", "std::int32_t", self._linked[0])]
         for shader, pixels in self._shader_keys:
             for dot in (False, True) if shader == "conv" else (False,):
                 name = f"shader_{shader}{pixels}{'_dot' if dot else ''}"
-                made.append(Array(name, "std::uint32_t", spirv(shader, pixels, dot)))
-        return made
+                arrays.append(Array(name, "std::uint32_t", spirv(shader, pixels, dot)))
+        return arrays
 
     @cached_property
     def bytes_of(self) -> dict[str, int]:
@@ -174,7 +174,7 @@ class VulkanProject(Project):
     def steps(self) -> list[StepView]:
         """The steps in the order of the plan, each with whether it waits for those before it."""
         pipelines = {key: number for number, key in enumerate(self.pipelines)}
-        made: list[StepView] = []
+        steps: list[StepView] = []
         read: list[Plane] = []
         written: list[Plane] = []
         for layer in self.layers:
@@ -182,18 +182,18 @@ class VulkanProject(Project):
             inputs, output = [self.plan.planes[one] for one in layer.node.inputs], self.plan.planes[layer.node.output]
             if name in self.on_cpu:
                 touched = (*(part for plane in (*inputs, output) for part in plane.intervals()), *self._scratch(name))
-                made.append(StepView(layer.name, -1, identifier=layer.identifier, arguments=layer.arguments, touched=touched))
+                steps.append(StepView(layer.name, -1, identifier=layer.identifier, arguments=layer.arguments, touched=touched))
                 read, written = [], []
                 continue
             waits = _meet(inputs, written) or _meet([output], [*read, *written])
             for one in self.dispatches.get(name, ()):
                 places = (*one.places, *self._linked[1][id(one)])
-                made.append(StepView(layer.name, pipelines[self._pipeline(one)], one.groups, places, waits))
+                steps.append(StepView(layer.name, pipelines[self._pipeline(one)], one.groups, places, waits))
                 read, written = ([], []) if waits else (read, written)
                 waits = False
             if self.dispatches.get(name):
                 read, written = [*read, *inputs], [*written, output]
-        return made
+        return steps
 
     @property
     def traced(self) -> list[tuple[int, int, int]]:
@@ -213,8 +213,8 @@ class VulkanProject(Project):
         return tuple(part for port in self.outputs for part in port.memory.intervals())
 
     def _scratch(self, name: str) -> Ranges:
-        found = self.plan.scratch.get(name)
-        return ((found.offset, found.offset + found.size),) if found else ()
+        scratch = self.plan.scratch.get(name)
+        return ((scratch.offset, scratch.offset + scratch.size),) if scratch else ()
 
     @property
     def constant_bytes(self) -> int:

@@ -109,8 +109,8 @@ class KernelFacts:
     @property
     def high_words(self) -> np.ndarray:
         """`multipliers` for cores that take the high word of a product: multipliers doubled, less 2^32, and -2^(32 - shift)."""
-        given = self.multipliers
-        return given if len(given) == 1 else np.stack([2 * given[0] - 2**SHIFT, -(np.int64(1) << SHIFT - given[1])])
+        words = self.multipliers
+        return words if len(words) == 1 else np.stack([2 * words[0] - 2**SHIFT, -(np.int64(1) << SHIFT - words[1])])
 
     @property
     def one_multiplier(self) -> str | None:
@@ -133,8 +133,9 @@ class KernelFacts:
     @property
     def unaligned(self) -> str | None:
         """The clause of the report for layers whose pixels are read, or whose fours of outputs are written, at any address."""
-        source, made = self.layer.word_pixels
-        return None if source and (made or len(self.weights) % 4) else "a pixel of its tensors may begin within a word"
+        input_aligned, output_aligned = self.layer.word_pixels
+        aligned = input_aligned and (output_aligned or len(self.weights) % 4)
+        return None if aligned else "a pixel of its tensors may begin within a word"
 
     def once(self, make: Callable[[KernelFacts], V]) -> V:
         """`make` of these facts, computed once."""
@@ -290,10 +291,10 @@ FORMS: Registry[KernelForm[Any]] = Registry("the kernel form")
 F = TypeVar("F", bound="KernelForm[Any]")
 
 
-def form(made: type[F]) -> type[F]:
+def form(cls: type[F]) -> type[F]:
     """Register a class as a kernel form. Raise InternalError when one of its name exists."""
-    FORMS.add(made.__name__, made())
-    return made
+    FORMS.add(cls.__name__, cls())
+    return cls
 
 
 def candidates(facts: KernelFacts, role: Role) -> list[KernelForm[Any]]:

@@ -87,13 +87,13 @@ class Lanes(CoreForm):
         """As `lane_convolution.hpp`: a window in 16 bits, its bytes, results; `lane_fullyconnected.hpp`: the same of one pixel."""
         outputs, inputs = facts.rows.shape
         depth, quads = -(-inputs // _INPUTS) * _INPUTS, -(-outputs // _OUTPUTS)
-        source, made = facts.layer.word_pixels
-        direct = made and outputs % _OUTPUTS == 0
+        input_aligned, output_aligned = facts.layer.word_pixels
+        direct = output_aligned and outputs % _OUTPUTS == 0
         if facts.kernel == "fullyConnected":
             results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
-            return 168 + 2 * depth + results + (facts.gathered_bytes if source else inputs)
+            return 168 + 2 * depth + results + (facts.gathered_bytes if input_aligned else inputs)
         _, lines, width, channels = facts.weights.shape
-        run = width * channels if source and channels % 4 == 0 else depth
+        run = width * channels if input_aligned and channels % 4 == 0 else depth
         return 328 + 8 * lines + 4 * depth + run + (4 if direct else 8 * quads)
 
 

@@ -33,8 +33,8 @@ def _inputs_of(*bits: int) -> Need:
     return need
 
 
-def _weights_of(taken: str, *types: str) -> Need:
-    return lambda f: None if f.weight_type in types else f"its weights are {plain(f.weight_type)}; it takes {taken}"
+def _weights_of(allowed: str, *types: str) -> Need:
+    return lambda f: None if f.weight_type in types else f"its weights are {plain(f.weight_type)}; it takes {allowed}"
 
 
 _BYTES_OR_WORDS = _inputs_of(8, 16)
@@ -89,14 +89,16 @@ class Matrix(Needing):
         each = facts.each
         rows = facts.rows.astype(np.int8 if facts.weight_type == "std::int8_t" else np.int16)
         layout = PanelOrder(len(rows), rows.shape[1], facts.outputs, each)
-        found, note = {}, ""
+        enumerators, note = {}, ""
         if each == QUAD:
             sums = byte_sums(facts.rows, facts.input, bounded=facts.layer.computed)
-            found, note = {"ByteSums": sums}, f"; {describe_sums(sums)}"
+            enumerators, note = {"ByteSums": sums}, f"; {describe_sums(sums)}"
         if facts.storage is not None:
             note += f"; weights of {facts.storage.bits} bits, unpacked before they are multiplied"
         panels = packed_matrix(rows, facts.outputs, each)
-        return Panels(panels, moved_bias(facts), None, signed_bias(facts), layout, {**found, **self.enumerators(facts)}, note)
+        return Panels(
+            panels, moved_bias(facts), None, signed_bias(facts), layout, {**enumerators, **self.enumerators(facts)}, note
+        )
 
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
         """Those next to ByteSums."""

@@ -51,14 +51,14 @@ def group_sizes(rows: np.ndarray) -> list[list[int]]:
                 other = cost[:, place + taps // 2] + instructions
                 better = fits[taps][:, place] & (other < cost[:, place])
                 cost[better, place], best[better, place] = other[better], taps
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for choice in best.tolist():
         sizes, place = [], 0
         while place < places:
             sizes.append(choice[place])
             place += choice[place] // 2
-        found.append(sizes)
-    return found
+        groups.append(sizes)
+    return groups
 
 
 def scaling_words(facts: KernelFacts) -> np.ndarray:

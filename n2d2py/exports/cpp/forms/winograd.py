@@ -139,8 +139,8 @@ class StackFours(WinogradForm):
         return None if fours_on_stack(facts.weights, facts.geometry, stores) else "stored weights are faster"
 
     def pack(self, facts: KernelFacts) -> Winograd:
-        name, found = facts.layer.identifier, {"WinogradTile": 4, "WinogradOnStack": 1}
-        return Winograd(name, f"{name}_weights", facts.weights, found, self.sets, self.sets, facts.layer.streamed)
+        name, enumerators = facts.layer.identifier, {"WinogradTile": 4, "WinogradOnStack": 1}
+        return Winograd(name, f"{name}_weights", facts.weights, enumerators, self.sets, self.sets, facts.layer.streamed)
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
         return _gladly(stack_scratch(facts.weights.shape[-1], facts.geometry))
@@ -164,9 +164,9 @@ class StoredWinograd(WinogradForm):
         name, tile = facts.layer.identifier, tile_of(facts.weights, facts.geometry)
         possible = self.sets if tile == 2 else (*sets_with(FOURS), *self.sets)
         used = () if unprofitable(facts.weights, facts.geometry) else possible
-        found = {"WinogradTile": 4} if tile == 4 else {}
+        enumerators = {"WinogradTile": 4} if tile == 4 else {}
         names = f"{name}_transformed", f"{name}_weights"
-        return Winograd(*names, facts.weights, found, used, possible, facts.layer.streamed)
+        return Winograd(*names, facts.weights, enumerators, used, possible, facts.layer.streamed)
 
     def note(self, facts: KernelFacts) -> str:
         problem = unprofitable(facts.weights, facts.geometry)
