@@ -152,18 +152,8 @@ class LayerCode:
         return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
 
     @property
-    def tiles(self) -> bool:
-        """True if it multiplies panels in tiles that the parameter `Tile` chooses."""
-        return self.selection.kernel.tiled
-
-    @property
     def winograd_sets(self) -> tuple[str, ...]:
         return self.winograd.sets if self.winograd else ()
-
-    @property
-    def implementation(self) -> str:
-        used = self.winograd_sets
-        return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
 
     def deriving(self) -> LayerCode:
         """Return the layer with one order of its weights in the export; the build derives the others."""
@@ -196,7 +186,9 @@ class LayerCode:
     def tiled(self, constants: Mapping[str, str]) -> LayerCode:
         """Return the layer with measured tiles (`tiles.tile_constants`), if it works in tiles."""
         return (
-            self.configured(lambda config: replace(config, constants={**constants, **config.constants})) if self.tiles else self
+            self.configured(lambda config: replace(config, constants={**constants, **config.constants}))
+            if self.selection.kernel.tiled
+            else self
         )
 
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:

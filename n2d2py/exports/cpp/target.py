@@ -228,8 +228,9 @@ def _chosen(layer: LayerView) -> KernelChoice:
     if code is None:
         return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
     reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
-    sets = code.sets if code.kernel else ()
-    choice = KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
+    sets, used = code.sets if code.kernel else (), ", ".join(code.winograd_sets)
+    kernel = f"Winograd ({used}), else {code.kernel}" if used else code.kernel or "portable"
+    choice = KernelChoice(layer.node.name, kernel, sets, reason, code.selection.kernel.tiled)
     if code.storage is None:
         return choice
     return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes, prepacked_bytes=code.prepacked_bytes)
@@ -299,7 +300,7 @@ def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> li
             else:
                 code = codes[node.name]
                 code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
-                why = "" if code.tiles else f"the layer has no tiles ({code.reason})"
+                why = "" if code.selection.kernel.tiled else f"the layer has no tiles ({code.reason})"
             if why:
                 remedy = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
                 problems.append(N2D2Error("E705", f"Tile={tiles[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))

@@ -266,13 +266,8 @@ class LayerView:
 
     @property
     def title(self) -> str:
-        """C++ literal of its name, with that of the sum that it does."""
-        return literal("+".join([self.node.name, self.sum] if self.sum else [self.node.name]))
-
-    @property
-    def sum(self) -> str:
-        """The layer whose sum it does too; "" for none."""
-        return self.node.residual.layer if self.node.residual else ""
+        """C++ literal of its name, and that of the layer whose residual sum it computes too."""
+        return literal(self.node.name + (f"+{self.node.residual.layer}" if self.node.residual else ""))
 
     @property
     def operation(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +18,8 @@ from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_se
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.parts import Array, Stream
 from n2d2py.exports.cpp.project import Project, wanted_names
-from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, Core, board, core, transforming_cores
-from n2d2py.exports.mcu.mlperf import BenchmarkView, benchmark_view
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, board, core, transforming_cores
+from n2d2py.exports.mcu.mlperf import benchmark_view
 from n2d2py.exports.mcu.single import single_file as one_file
 from n2d2py.exports.mcu.stack import StackBound, stack_bounds
 from n2d2py.exports.mcu.steady import varying_layers
@@ -110,10 +110,27 @@ class LinkerSection:
 
 
 class McuProject(Project):
-    """A project for microcontrollers."""
+    """A project for microcontrollers.
+
+    Attributes:
+        core: the core that the Makefile builds for by default.
+        hardware: the boards on the desk that an application is for.
+        mlperf: firmware of a benchmark; None without one.
+        single_file: True if the project is also written as one header.
+        varying: the layers whose time depends on the data, each with the reason.
+        vectors: number of test vectors.
+    """
 
     folders = ("mcu", "cpp")
     constant_alignment = 4
+    sections, cores, boards = True, CORES, BOARDS
+
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
+        super().__init__(request, codes)
+        parameters = request.parameters
+        self.core, self.hardware = core(parameters.get("Core", DEFAULT_CORE)), HARDWARE if request.app else ()
+        self.single_file, self.vectors = bool(parameters.get("SingleFile", False)), int(parameters.get("TestVectors", 3))
+        self.mlperf, self.varying = benchmark_view(request), varying_layers(self.graph)
 
     @cached_property
     def weights_format(self) -> str:
@@ -136,10 +153,6 @@ class McuProject(Project):
         if self.single_file:
             text = one_file(folder, self.namespace, self.kernel_namespace, _FREESTANDING)
             write_text(folder / "src" / f"{self.namespace}.hpp", text)
-
-    @property
-    def single_file(self) -> bool:
-        return bool(self.request.parameters.get("SingleFile", False))
 
     @property
     def transformed_bytes(self) -> int:
@@ -199,31 +212,10 @@ class McuProject(Project):
         super()._write_stimuli(folder)
         write_vectors(self.request, self.vectors, folder)
 
-    @cached_property
-    def mlperf(self) -> BenchmarkView | None:
-        """The firmware of a benchmark; None where nobody asked for it."""
-        return benchmark_view(self.request)
-
-    @property
-    def vectors(self) -> int:
-        return int(self.request.parameters.get("TestVectors", 3))
-
-    sections, cores, boards = True, CORES, BOARDS
-
-    @property
-    def hardware(self) -> tuple[Board, ...]:
-        """The boards on the desk that an application is for."""
-        return HARDWARE if self.app else ()
-
     def placed(self, array: str) -> str:
         """The macro of the section of a constant."""
         home = self.homes.get(array)
         return f'N2D2_PLACED("{self.namespace}_{home}", "{array}")' if home else f'N2D2_CONSTANT("{array}")'
-
-    @property
-    def core(self) -> Core:
-        """The core that the export is for where nothing else is asked for."""
-        return core(self.request.parameters.get("Core", DEFAULT_CORE))
 
     @property
     def exact(self) -> int:
@@ -249,11 +241,6 @@ class McuProject(Project):
     @property
     def stack_text(self) -> str:
         return "; ".join(f"{bound.bytes} bytes on {', '.join(bound.cores)}" for bound in self.stack_bounds)
-
-    @property
-    def varying(self) -> dict[str, str]:
-        """The layers whose time the data change."""
-        return varying_layers(self.graph)
 
     @property
     def transforming(self) -> list[str]:
