@@ -33,7 +33,7 @@ _SPELLED = """
     AVERAGE_POOL_2D=Pool2D MAX_POOL_2D=Pool2D CONV_2D=Conv2D DEPTHWISE_CONV_2D=DepthwiseConv2D BATCH_MATMUL=BatchMatMul
     MAXIMUM=MaximumMinimum MINIMUM=MaximumMinimum MEAN=Reducer PADV2=PadV2
     """
-_OPTIONS = dict(pair.split("=") for pair in _SPELLED.split())
+_OPTIONS = {code: f"{name}Options" for code, name in (pair.split("=") for pair in _SPELLED.split())}
 """Operators whose option table does not follow from their name."""
 
 
@@ -120,7 +120,7 @@ class ModelFile:
         operator.opcodeIndex = self.codes.index(code)
         operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
         if options is None:
-            name = f"{_OPTIONS.get(code) or ''.join(part.capitalize() for part in code.split('_'))}Options"
+            name = _OPTIONS.get(code) or f"{''.join(part.capitalize() for part in code.split('_'))}Options"
             options = name if hasattr(self.schema.BuiltinOptions, name) else ""
         if options:
             operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, options)
