@@ -29,18 +29,9 @@ def chosen(names: Iterable[str], otherwise: str) -> str:
     return otherwise
 
 
-_DTYPES = {
-    "std::int8_t": "i1",
-    "std::uint8_t": "u1",
-    "std::int16_t": "i2",
-    "std::uint16_t": "u2",
-    "std::int32_t": "i4",
-    "std::int64_t": "i8",
-    "std::uint32_t": "u4",
-    "std::uint64_t": "u8",
-    "float": "f4",
-    "double": "f8",
-}
+_DTYPES = {"float": "f4", "double": "f8"}
+_DTYPES |= {f"std::{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+"""Types of NumPy by those of C++."""
 
 
 @dataclass(frozen=True, eq=False)
