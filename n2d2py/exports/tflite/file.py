@@ -29,12 +29,16 @@ _VERSIONS = {
 """Operator versions with 8-bit integers and per-channel scales (op_version.cc of LiteRT); 2 for others."""
 _REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
 """Operator versions for float, and here a bias; 1 for others."""
-_SPELLED = """
-    AVERAGE_POOL_2D=Pool2D MAX_POOL_2D=Pool2D CONV_2D=Conv2D DEPTHWISE_CONV_2D=DepthwiseConv2D BATCH_MATMUL=BatchMatMul
-    MAXIMUM=MaximumMinimum MINIMUM=MaximumMinimum MEAN=Reducer PADV2=PadV2
-    """
-_OPTIONS = {code: f"{name}Options" for code, name in (pair.split("=") for pair in _SPELLED.split())}
+_CAMEL_CASE = {"BATCH_MATMUL": "BatchMatMul", "PADV2": "PadV2"}
+_POOL, _ORDER = "Pool2D", "MaximumMinimum"
+_OPTIONS = {"AVERAGE_POOL_2D": _POOL, "MAX_POOL_2D": _POOL, "MAXIMUM": _ORDER, "MINIMUM": _ORDER, "MEAN": "Reducer"}
 """Operators whose option table does not follow from their name."""
+
+
+def camel_case(code: str) -> str:
+    """Return the name of an operator as in TFLite's option tables and in TFLite Micro's resolver: CONV_2D is Conv2D."""
+    parts = (part if part[0].isdigit() else part.capitalize() for part in code.split("_"))
+    return _CAMEL_CASE.get(code) or "".join(parts)
 
 
 def need_schema() -> Any:
@@ -120,7 +124,7 @@ class ModelFile:
         operator.opcodeIndex = self.codes.index(code)
         operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
         if options is None:
-            name = _OPTIONS.get(code) or f"{''.join(part.capitalize() for part in code.split('_'))}Options"
+            name = f"{_OPTIONS.get(code) or camel_case(code)}Options"
             options = name if hasattr(self.schema.BuiltinOptions, name) else ""
         if options:
             operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, options)

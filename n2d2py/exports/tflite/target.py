@@ -12,7 +12,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
-from n2d2py.exports.tflite.file import int8_grid
+from n2d2py.exports.tflite.file import camel_case, int8_grid
 from n2d2py.exports.tflite.layers import TfliteModel, write_model
 from n2d2py.exports.tflite.runner import LiteRtRunner
 from n2d2py.exports.tflite.writer import channels_last
@@ -93,19 +93,9 @@ class TfliteTarget(Target[TfliteModel]):
         return path
 
 
-_RESOLVER_METHODS = {
-    "CONV_2D": "Conv2D",
-    "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
-    "MAX_POOL_2D": "MaxPool2D",
-    "AVERAGE_POOL_2D": "AveragePool2D",
-    "PADV2": "PadV2",
-}
-"""Operators whose MicroMutableOpResolver method does not follow from their name."""
-
-
 def write_c_arrays(folder: Path, data: bytes, codes: Collection[str]) -> None:
     """Write a file as a C array with TFLite Micro's alignment, and a header that registers operators of these kinds."""
-    functions = [_RESOLVER_METHODS.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
+    functions = list(map(camel_case, codes))
     write_rendered(folder / "model_data.h", "tflite/model_data.h")
     write_rendered(folder / "model_data.c", "tflite/model_data.c", rows=hex_rows(data, ", "), size=len(data))
     write_rendered(folder / "model_operators.h", "tflite/model_operators.h", functions=functions)
