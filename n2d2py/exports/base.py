@@ -230,7 +230,7 @@ class Target(Generic[ResultT]):
         return {}
 
     def own_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of its own parameters that have a value; files may set parameters of other targets too."""
+        """Return the values of the parameters that the target knows; files may set parameters of other targets too."""
         return {key.name: parameters[key.name] for key in self.parameters.keys if key.name in parameters}
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
