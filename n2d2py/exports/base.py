@@ -311,6 +311,5 @@ def graph_ports(graph: QuantGraph) -> list[tuple[str, str]]:
 
 def no_layers(graph: QuantGraph) -> N2D2Error:
     """Return E704, for a network without any layer left to export."""
-    return N2D2Error(
-        "E704", f"the model '{graph.name}' has no layer to export", remedy="connect an output to an input through a layer"
-    )
+    what = f"the model '{graph.name}' has no layer to export"
+    return N2D2Error("E704", what, remedy="connect an output to an input through a layer")

@@ -34,9 +34,8 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
     targets = [find_target(target)] if target is not None else []
     schema = known_parameters(*targets)
     layers = LAYER_PARAMETERS.extended(*(key for one in targets for key in one.layer_parameters.keys))
-    return read_params(
-        None if path is None else parameters_file(path), schema, layers, lambda: known_parameters(*installed_targets())
-    )
+    file = None if path is None else parameters_file(path)
+    return read_params(file, schema, layers, lambda: known_parameters(*installed_targets()))
 
 
 def parameters_page() -> str:

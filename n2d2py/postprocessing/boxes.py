@@ -222,9 +222,8 @@ def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) ->
         raise misfit(f"the anchors {path} cannot be read: {error}", "give an .npy file") from error
     if anchors.shape != (count, 4) or anchors.dtype.kind != "f" or not np.isfinite(anchors).all():
         raise misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
-    steps = np.rint(
-        anchors[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64) * SUBPIXELS * np.array([*size, *size])
-    )
+    columns = anchors[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64)
+    steps = np.rint(columns * SUBPIXELS * np.array([*size, *size]))
     if abs(steps).max(initial=0) > 32767:
         raise misfit(f"the anchors {path} exceed 2047 pixels", "give them relative to the width and height of the image")
     return tuple(map(tuple, steps.astype(int).tolist()))

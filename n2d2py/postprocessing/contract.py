@@ -194,10 +194,9 @@ def files_of(text: str) -> dict[str, str]:
 
 def with_files(text: str, paths: Mapping[str, str]) -> str:
     """The text of -post with other paths of its files."""
-    settings = (
-        f"{key}={paths.get(key, value)}" for key, _, value in (one.partition("=") for one in text.partition(":")[2].split(","))
-    )
-    return f"{text.partition(':')[0]}:{','.join(settings)}" if paths else text
+    kind, _, settings = text.partition(":")
+    pairs = (setting.partition("=") for setting in settings.split(","))
+    return f"{kind}:{','.join(f'{key}={paths.get(key, value)}' for key, _, value in pairs)}" if paths else text
 
 
 def _wrong(where: Location | None, text: str, what: str, remedy: str) -> N2D2Error:

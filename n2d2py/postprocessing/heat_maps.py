@@ -157,9 +157,8 @@ def _centers(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tu
     require_small(outputs)
     places = {"last": (1, 2), "second": (2, 1), "none": (1, 1)}[values["offsets"]]
     if len(outputs) != max(places) + 1:
-        what = (
-            f"the model has {len(outputs)} outputs instead of heat maps, sizes{' and offsets' if len(set(places)) > 1 else ''}"
-        )
+        offsets = " and offsets" if len(set(places)) > 1 else ""
+        what = f"the model has {len(outputs)} outputs instead of heat maps, sizes{offsets}"
         raise misfit(what, "choose them by -outputs, or correct offsets=")
     size = image_size(inputs)
     maps = _maps(outputs[0], size, names, values["scores"])
@@ -185,9 +184,8 @@ def _pixels(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tup
     classes, rows, columns = _image(info)
     if classes > 256 or (names and len(names) != max(classes, 2)):
         raise misfit(f"'{info.name}' has {classes} classes", "give at most 256, and a name of each by -class-names")
-    return PixelClassifier(
-        names, ClassMap(classes, rows, columns, FixedScale.of(info.type, ONE), int(values["threshold"] * ONE))
-    )
+    scale, threshold = FixedScale.of(info.type, ONE), int(values["threshold"] * ONE)
+    return PixelClassifier(names, ClassMap(classes, rows, columns, scale, threshold))
 
 
 for _kind in (

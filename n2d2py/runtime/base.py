@@ -88,7 +88,7 @@ class Network:
                 raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
             if x.dtype.kind == "f" and np.isnan(x).any():
                 raise ArrayError(f"the input '{info.name}' contains NaN", "give real numbers")
-        results = self._results([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)], chosen)
+        results = self._results(self._quantized(arrays), chosen)
         real = [self.info.outputs[index].type.dequantize(y) for index, y in zip(chosen, results, strict=True)]
         return self._given(real, chosen, is_single)
 
@@ -114,10 +114,7 @@ class Network:
         """
         arrays, _ = self._batches(inputs)
         ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays, strict=True))
-        stored = (
-            self._stored(arrays) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
-        )
-        return self._run_layers(stored)
+        return self._run_layers(self._stored(arrays) if ready else self._quantized(arrays))
 
     def pipeline(self, raw: np.ndarray) -> Any:
         """Return the result for one raw image or sound: that of -post, in pixels of the image; else the real outputs.
@@ -222,7 +219,7 @@ class Network:
         if frame is not None and source is None:
             raise ArrayError("this network takes no frames", "export with -input-format, or leave out the frame")
         ((sample,), _), (info,) = self._batches([x]), self.info.inputs
-        stored = self._stored([sample]) if sample.dtype == info.dtype else [info.type.quantize(sample)]
+        stored = self._stored([sample]) if sample.dtype == info.dtype else self._quantized([sample])
         return [self.post.result(one, source, frame) for one in self._processed(self.post, self._run(stored))]
 
     def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
@@ -314,10 +311,13 @@ class Network:
                 raise ArrayError(f"the input '{info.name}' has shape {x.shape}, not {port.text()}", remedy)
             arrays.append(samples)
         if len({len(x) for x in arrays}) > 1:
-            raise ArrayError(
-                f"inputs of {', '.join(str(len(x)) for x in arrays)} samples", "give the same number for each input"
-            )
+            counts = ", ".join(str(len(x)) for x in arrays)
+            raise ArrayError(f"inputs of {counts} samples", "give the same number for each input")
         return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, raw, strict=True))
+
+    def _quantized(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Real inputs in their stored types."""
+        return [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
 
     def _stored(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         """The inputs in their stored types, checked to hold the same values."""

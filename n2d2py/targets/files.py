@@ -137,9 +137,9 @@ def _detection_lines(score: Score, boxes: Boxes) -> list[str]:
 
 
 def _misclassified_lines(score: Score) -> list[str]:
-    return ["# stimulus label estimated value name"] + [
-        f"{miss.index} {miss.label} {miss.estimated} {miss.value:.7g} {_quoted(miss.name)}" for miss in score.misclassified
-    ]
+    missed = score.misclassified
+    rows = (f"{one.index} {one.label} {one.estimated} {one.value:.7g} {_quoted(one.name)}" for one in missed)
+    return ["# stimulus label estimated value name", *rows]
 
 
 def _running_rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -154,9 +154,8 @@ def _running_rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _success_lines(score: Score, top: int = 1) -> list[str]:
-    return ["# stimulus hit rate"] + [
-        f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_running_rates(score, top), strict=True)
-    ]
+    rates = zip(*_running_rates(score, top), strict=True)
+    return ["# stimulus hit rate", *(f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in rates)]
 
 
 def _class_lines(score: Score) -> list[str]:

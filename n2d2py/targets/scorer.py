@@ -235,9 +235,8 @@ class Scorer:
         hits, counted, matrix = count_pixels(estimated, labels, classes)
         self._confusion = matrix if self._confusion is None else self._confusion + matrix
         for index in range(min(len(stored), MAX_SEGMENTED - len(self._shown))):
-            self._shown.append(
-                SegmentedSample(int(numbers[index]), estimated[index].astype(np.int16), labels[index].astype(np.int16))
-            )
+            estimates, expected = estimated[index].astype(np.int16), labels[index].astype(np.int16)
+            self._shown.append(SegmentedSample(int(numbers[index]), estimates, expected))
         return {"hits": hits, "counted": counted}
 
     def _expected_outputs(self, ids: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
@@ -288,6 +287,7 @@ class Scorer:
         pixels = None
         if self._confusion is not None:
             pixels = Pixels(joined("hits", numbers), joined("counted", numbers), self._confusion, tuple(self._shown))
+        alone = errors is None and pixels is None and len(self._class_names()) == 2
         return Score(
             self.target.name,
             self._class_names(),
@@ -300,7 +300,5 @@ class Scorer:
             joined("ranks", numbers),
             errors,
             pixels,
-            margins=joined("margins", np.zeros(0))
-            if errors is None and pixels is None and len(self._class_names()) == 2
-            else None,
+            margins=joined("margins", np.zeros(0)) if alone else None,
         )

@@ -59,9 +59,8 @@ def _make(folder: Path, library: Path) -> None:
 def need_make() -> None:
     """Raise E801 if make is not installed."""
     if shutil.which("make") is None:
-        raise N2D2Error(
-            "E801", "make is not installed, so the export cannot be built", remedy="install make and g++ (apt install make g++)"
-        )
+        what = "make is not installed, so the export cannot be built"
+        raise N2D2Error("E801", what, remedy="install make and g++ (apt install make g++)")
 
 
 def start(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
@@ -92,9 +91,7 @@ def run_make(folder: Path, *words: str) -> tuple[int, str]:
 def build_error(output: str, *, remedy: str) -> N2D2Error:
     """Return the error of a failed make: E801 if a program could not be started, else E802 with the first error."""
     lines = [line.strip() for line in output.splitlines()]
-    missing = [
-        line for line in lines if "not found" in line or (line.startswith("make") and "No such file or directory" in line)
-    ]
+    missing = [one for one in lines if "not found" in one or (one.startswith("make") and "No such file or directory" in one)]
     if missing and any(line.endswith("Error 127") for line in lines):
         what = f"the compiler does not run, so the export cannot be built: {missing[0]}"
         return N2D2Error("E801", what, remedy="install g++ (apt install g++), or set the variable CXX to a compiler")
@@ -167,9 +164,8 @@ def _build_lock(folder: Path) -> Iterator[None]:
         (folder / "build").mkdir(exist_ok=True)
         lock = (folder / "build" / "lock").open("w")
     except OSError as reason:
-        raise N2D2Error(
-            "E807", f"{folder} is not writable: {reason.strerror}", remedy="copy the export to a writable folder"
-        ) from reason
+        what = f"{folder} is not writable: {reason.strerror}"
+        raise N2D2Error("E807", what, remedy="copy the export to a writable folder") from reason
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -17,6 +17,7 @@ from n2d2py.exports.cpp.winograd import Winograd
 from n2d2py.graph import QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import OpPlan, Plane
+from n2d2py.resources import templates
 
 
 @dataclass(frozen=True)
@@ -185,11 +186,9 @@ class LayerCode:
 
     def tiled(self, constants: Mapping[str, str]) -> LayerCode:
         """Return the layer with measured tiles (`tiles.tile_constants`), if it works in tiles."""
-        return (
-            self.configured(lambda config: replace(config, constants={**constants, **config.constants}))
-            if self.selection.kernel.tiled
-            else self
-        )
+        if not self.selection.kernel.tiled:
+            return self
+        return self.configured(lambda config: replace(config, constants={**constants, **config.constants}))
 
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
         """Return the layer without parts for other instruction sets."""
@@ -243,20 +242,14 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
             f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
             f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes"
         )
-    pitch = "" if plane.pitch is None else f", Pitch = {plane.pitch // size}"
     lines, wrap = plane.lines_before_wrap, plane.wrap_offset
     if plane.ring_rows is not None and plane.ring_rows < h:
         lines, wrap = plane.ring_rows, plane.offset
-    return (
-        f"// {comment(tensor)}: {h} x {w} x {c}\n"
-        f"struct {identifier}_plane {{\n"
-        f"    typedef {quant.type.cpp} Type;\n"
-        f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
-        f"Lines = {lines}{pitch} }};\n"
-        f"    enum : long {{ Offset = {plane.offset}, "
-        f"WrapOffset = {wrap if lines < h else plane.offset} }};\n"
-        f"}};\n"
-    )
+    sizes = {"Height": h, "Width": w, "Channels": c, "Stride": plane.stride // size, "Lines": lines}
+    sizes |= {} if plane.pitch is None else {"Pitch": plane.pitch // size}
+    wrap = wrap if lines < h else plane.offset
+    template = templates("cpp").get_template("layers/plane.hpp.j2")
+    return template.render(tensor=comment(tensor), name=identifier, type=quant.type.cpp, sizes=sizes, plane=plane, wrap=wrap)
 
 
 # ---- constants that several layers have in common ------------------------------------------------

@@ -90,10 +90,9 @@ class AudioTable:
         types = (("std::uint16_t", np.uint16), ("std::int16_t", np.int16), ("std::int32_t", np.int32))
         low, high = values.min(), values.max()
         kind = next(text for text, dtype in types if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
+        kind = "std::uint32_t" if name == "logarithm" else kind
         result = "std::uint32_t" if name in ("weight", "logarithm") else "std::int32_t"
-        return AudioTable(
-            name, "std::uint32_t" if name == "logarithm" else kind, result, ", ".join(map(str, values.ravel().tolist()))
-        )
+        return AudioTable(name, kind, result, ", ".join(map(str, values.ravel().tolist())))
 
 
 @dataclass(frozen=True)

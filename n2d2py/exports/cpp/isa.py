@@ -466,11 +466,8 @@ def condition(names: Iterable[str]) -> str:
         wanted -= panels
     whole = {one.name: extending(one) for one in rows if one.name in wanted and extending(one) <= wanted}
     covered = {name for more in whole.values() for name in more}
-    parts += [
-        one.macro if one.name in whole else exact_condition(one)
-        for one in rows
-        if one.name in wanted and one.name not in covered
-    ]
+    apart = [one for one in rows if one.name in wanted - covered]
+    parts += [one.macro if one.name in whole else exact_condition(one) for one in apart]
     return " || ".join(parts)
 
 

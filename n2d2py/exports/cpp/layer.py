@@ -269,10 +269,8 @@ class Layer:
 
     def no_integers(self, remedy: str) -> N2D2Error:
         """Return the error for a layer without an integer form."""
-        where = self.node.location
-        return N2D2Error(
-            "E702", f"layer '{self.name}': {self.op.kind} is not supported in integers", where=where, remedy=remedy
-        )
+        what = f"layer '{self.name}': {self.op.kind} is not supported in integers"
+        return N2D2Error("E702", what, where=self.node.location, remedy=remedy)
 
     # ---- its C++ ----------------------------------------------------------------------------
     @property
@@ -385,13 +383,8 @@ class _Override:
 
     def applied(self, code: LayerCode, node: QuantNode) -> LayerCode:
         """Return the layer with this kernel if it fits, else with the reason against it."""
-        answer = (
-            "it runs row by row"
-            if code.streamed
-            else f"it performs the addition of {code.sum}"
-            if code.sum
-            else self.fits(node)
-        )
+        busy = "it runs row by row" if code.streamed else f"it performs the addition of {code.sum}" if code.sum else ""
+        answer = busy or self.fits(node)
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
             noted = replace(code.selection, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))

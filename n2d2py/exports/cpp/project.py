@@ -57,9 +57,7 @@ class Project(ProjectView):
         for number, group in enumerate(groups, 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
             constants = {layer.stem: self._write_layer(layer, layer.code, folder) for layer in group if layer.code}
-            if (
-                self.weights_format == "once"
-            ):  # a compiler takes longer to start than to read what a layer has next to its files
+            if self.weights_format == "once":  # a compiler takes longer to start than to read these few lines
                 constants = {f"constants_{number}": "\n".join(filter(None, constants.values()))}
             for stem, text in constants.items():
                 if text:
@@ -70,18 +68,15 @@ class Project(ProjectView):
         self._write_stimuli(folder)
         for key, path in files_of(self.request.post).items() if self.request.post else ():
             shutil.copyfile(path, folder / f"{key}.npy")
-        write_graph(
-            self.graph, folder / GRAPH_FILE, self._stored_rows() if self.weights_format == "once" or self.weights_file else {}
-        )
+        rows = self._stored_rows() if self.weights_format == "once" or self.weights_file else {}
+        write_graph(self.graph, folder / GRAPH_FILE, rows)
 
     @property
     def kernel_headers(self) -> list[str]:
         """The kernel headers that the sources include."""
         headers = [header for layer in self.compiled_layers if layer.code for header in layer.code.headers]
-        stems = wanted_names(
-            (True, "plane peak tuning vector_length"), (self.has_files, "binary"), (self.derivations, "derived")
-        )
-        stems += [self.post.post.kernel] if self.post else []
+        names = (True, "plane peak tuning vector_length"), (self.has_files, "binary"), (self.derivations, "derived")
+        stems = [*wanted_names(*names), *([self.post.post.kernel] if self.post else [])]
         headers += [f"n2d2/{stem}.hpp" for stem in stems]
         headers += [self.conversion.header] if self.conversion else []
         return headers + [one.asks for one in dispatched() if one.asks and self.dispatch]
@@ -136,9 +131,7 @@ class Project(ProjectView):
     def _stored_rows(self) -> dict[str, StoredRows]:
         """By layer, the weights in `dnn/parameters` that are the graph's in another order."""
         file = self.weights_file
-        stored = (
-            (layer.node.name, layer.code and weight_rows(layer.node, layer.code, self.graph, file)) for layer in self.layers
-        )
+        stored = ((one.node.name, one.code and weight_rows(one.node, one.code, self.graph, file)) for one in self.layers)
         return {name: rows for name, rows in stored if rows}
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> str:

@@ -289,10 +289,9 @@ class ProjectView:
 
     def _skipped(self, node: QuantNode) -> int:
         """The lines of a layer's output that the schedule leaves out."""
-        computed = [
-            stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
-        ]
-        return height(self.graph.shape(node.output)) - sum(computed) if computed else 0
+        ranges = (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
+        computed = sum(stop - first for first, stop in ranges)
+        return height(self.graph.shape(node.output)) - computed if computed else 0
 
     @cached_property
     def partial(self) -> Partial | None:

@@ -266,9 +266,8 @@ def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]
         what = "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights"
         return N2D2Error("E705", what, remedy="remove one of them")
     if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
-        return N2D2Error(
-            "E705", "WeightsFile=1 has nothing to store, as no layer has separate weights", remedy="remove WeightsFile"
-        )
+        what = "WeightsFile=1 has nothing to store, as no layer has separate weights"
+        return N2D2Error("E705", what, remedy="remove WeightsFile")
     return None
 
 

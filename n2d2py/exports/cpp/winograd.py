@@ -170,9 +170,8 @@ def _fits(weights: np.ndarray, tile: int) -> bool:
 def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
     """4 where tiles of four by four outputs are exact, have room and are faster than those of two by two, else 2; for layers that have the form."""
     lines, pixels = geometry.size
-    if (
-        72 * len(weights) * weights.shape[-1] > _CACHE_BYTES and lines * pixels < 512
-    ):  # reading them takes longer than the products
+    # Reading many weights takes longer than few products.
+    if 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES and lines * pixels < 512:
         return 2
     if 5 * 36 * _tiles(geometry, 4) > 4 * 16 * _tiles(geometry, 2):
         return 2
@@ -229,12 +228,9 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
     (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster."""
     small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _LARGEST_INPUT
     whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _MOST_BYTE_CHANNELS and len(weights) % 8 == 0
-    if (
-        not (small and whole)
-        or geometry.streamed
-        or impossible(weights, replace(geometry, scratch=0))
-        or unprofitable(weights, geometry)
-    ):
+    if not (small and whole) or geometry.streamed:
+        return 0
+    if impossible(weights, replace(geometry, scratch=0)) or unprofitable(weights, geometry):
         return 0
     wanted = byte_scratch(weights.shape[-1], geometry)
     if 0 < geometry.scratch < wanted and wanted > _STACK_BYTES:
@@ -257,9 +253,8 @@ def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, st
     if not few or lines * pixels < 12 or 20 * 46 * _tiles(geometry, 4) > 17 * 16 * _tiles(geometry, 2):
         return 0, 0
     wanted = byte_scratch(weights.shape[-1], geometry, 4)
-    if not byte_sums(weights, geometry, inputs, storage) or (
-        0 < geometry.scratch < wanted and wanted > _STACK_INPUTS + _STACK_REST
-    ):
+    too_large = 0 < geometry.scratch < wanted and wanted > _STACK_INPUTS + _STACK_REST
+    if too_large or not byte_sums(weights, geometry, inputs, storage):
         return 0, 0
     places = byte_positions(weights)
     if max(int(np.abs(rows).max(initial=0)) for rows, _ in places) > 127:
@@ -370,14 +365,13 @@ def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
 def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:
     """True if tiles of four are exact and have room where panels of weights are transformed from those of the direct form."""
     outputs, channels = len(weights), weights.shape[-1]
-    room = replace(geometry, scratch=0)
-    if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, room):
+    apart = replace(geometry, scratch=0)
+    if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, apart):
         return False
-    if not _has_fours(weights, room):
+    if not _has_fours(weights, apart):
         return False
-    return not geometry.scratch or stack_scratch(channels, geometry, _STACK_INPUTS) <= max(
-        geometry.scratch, _STACK_INPUTS + _STACK_REST
-    )
+    room = max(geometry.scratch, _STACK_INPUTS + _STACK_REST)
+    return not geometry.scratch or stack_scratch(channels, geometry, _STACK_INPUTS) <= room
 
 
 def _parts(channels: int) -> int:
@@ -422,6 +416,5 @@ def transformed(weights: np.ndarray, tile: int = 2) -> np.ndarray:
     padded = zero_padded(weights.astype(np.int64), -(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2)
     by_pair = positions(padded, tile).astype("<i2").reshape((tile + 2) ** 2, len(padded), -1, 2)
     pairs = by_pair.transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
-    return np.concatenate(
-        [np.ascontiguousarray(pairs[:, :, first : first + 16]).reshape(-1).view(np.int8) for first in range(0, len(padded), 16)]
-    )
+    panels = (np.ascontiguousarray(pairs[:, :, first : first + 16]) for first in range(0, len(padded), 16))
+    return np.concatenate([panel.reshape(-1).view(np.int8) for panel in panels])

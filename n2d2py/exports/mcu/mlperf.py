@@ -84,9 +84,8 @@ def benchmark_view(request: ExportRequest) -> BenchmarkView | None:
     pixels = request.contract.pixels if count == 3 else None
     pixels = pixels or PixelMap((benchmark.factor,) * count, (benchmark.offset,) * count, tuple(range(count)))
     elements_of_bytes = np.arange(256, dtype=np.uint8).view(benchmark.sample).astype(int)
-    return BenchmarkView(
-        benchmark, byte_tables(pixels, elements_of_bytes, request.graph.type(request.graph.user_inputs[0])), pixels.order
-    )
+    kind = request.graph.type(request.graph.user_inputs[0])
+    return BenchmarkView(benchmark, byte_tables(pixels, elements_of_bytes, kind), pixels.order)
 
 
 def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
@@ -96,11 +95,8 @@ def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
         return None
     shapes = [graph.shape(name) for name in graph.user_inputs]
     sizes = [elements(graph.shape(name)) for name in graph.user_outputs]
-    if (
-        [_planes(shape) for shape in shapes] == [_planes((1, *benchmark.shape))]
-        and sizes == [benchmark.outputs]
-        and not graph.states
-    ):
+    fits = list(map(_planes, shapes)) == [_planes((1, *benchmark.shape))] and sizes == [benchmark.outputs]
+    if fits and not graph.states:
         return None
     inputs, outputs = " and ".join(map(_text, shapes)), " and ".join(map(str, sizes))
     return N2D2Error(

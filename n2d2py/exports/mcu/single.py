@@ -116,9 +116,8 @@ def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequen
     ]
     interface = _inlined(folder, [f"include/{namespace}.hpp"], freestanding)
     body = _inlined(folder, [f"include/{namespace}.hpp", *sources], freestanding).removeprefix(interface).strip("\n")
-    own = "\n".join(
-        (folder / "kernels" / "freestanding" / name).read_text(encoding="utf-8").strip("\n") for name in freestanding
-    )
+    headers = (folder / "kernels" / "freestanding" / name for name in freestanding)
+    own = "\n".join(header.read_text(encoding="utf-8").strip("\n") for header in headers)
     own = re.sub(r"^\s*#\s*include\s+<(" + "|".join(freestanding) + r")>\n", "", own, flags=re.MULTILINE)
     texts = {"own": own, "interface": interface, "body": body, "macros": sorted(set(_MACRO.findall(body)))}
     template = templates("mcu").get_template("packages/single.hpp.j2")

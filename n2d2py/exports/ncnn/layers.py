@@ -159,9 +159,8 @@ class NcnnLayers:
         for number, (kind, parameters, weights) in enumerate(every):
             last = number == len(every) - 1
             blob = self.file.blob(node.output if last else f"{node.output}_{kind.lower()}")
-            self.file.layer(
-                kind, node.name if number == 0 else f"{node.name}_{kind.lower()}", current, [blob], parameters, weights
-            )
+            name = node.name if number == 0 else f"{node.name}_{kind.lower()}"
+            self.file.layer(kind, name, current, [blob], parameters, weights)
             current = [blob]
         (self.blobs[node.output],) = current
 

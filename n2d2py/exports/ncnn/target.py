@@ -52,9 +52,8 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
             layers.blobs.update({name: name for name in node.outputs})
     ErrorList.raise_if(problems)
     network = file.finish(layers.outputs())
-    simulated = all(
-        layers.runs_in_integers(node) or node.op.kind == "Convert" for node in graph.nodes if graph.is_integer(node)
-    )
+    integers = (node for node in graph.nodes if graph.is_integer(node))
+    simulated = all(layers.runs_in_integers(node) or node.op.kind == "Convert" for node in integers)
     return NcnnModel(network, layers, simulated)
 
 

@@ -56,10 +56,9 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
     writer = QdqWriter(graph, choices)
     _write_layers(writer)
     opset = _choose_opset(parameters.get("Opset", 0), writer.wide)
-    made = helper.make_graph(
-        writer.nodes, graph.name or "network", writer.ports(True), writer.ports(False), writer.initializers
-    )
-    model = _build_model(made, opset)
+    inputs, outputs = writer.ports(True), writer.ports(False)
+    network = helper.make_graph(writer.nodes, graph.name or "network", inputs, outputs, writer.initializers)
+    model = _build_model(network, opset)
     helper.set_model_props(model, dict(metadata))
     return QdqModel(model, writer.stored, writer.weighted)
 
@@ -112,9 +111,8 @@ def _choose_opset(requested: int, wide: bool) -> int:
 def _build_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     """Return the checked model in the requested opset. Raise E705 for an opset that lacks an operator or a form of it."""
     written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", written)], ir_version=_IR_VERSIONS[opset], producer_name="n2d2py"
-    )
+    opsets = [helper.make_opsetid("", written)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSIONS[opset], producer_name="n2d2py")
     try:
         if opset > written:
             model = onnx.version_converter.convert_version(model, opset)
@@ -147,10 +145,8 @@ def _resize(writer: QdqWriter, node: QuantNode, inputs: list[str], output: str) 
     """Write a Resize if its float32 coordinates equal the tool's; else positions or matrices."""
     op, shape = node.op, writer.graph.shape(inputs[0])
     scales = [np.float32(m / n) for n, m in zip(shape[2:], op.size, strict=True)]
-    if not all(
-        int(np.float32(n) * scale) == m and _same_positions(op, n, m, scale)
-        for n, m, scale in zip(shape[2:], op.size, scales, strict=True)
-    ):
+    axes = zip(shape[2:], op.size, scales, strict=True)
+    if not all(int(np.float32(n) * scale) == m and _same_positions(op, n, m, scale) for n, m, scale in axes):
         writer.write(Node(node.name, op, inputs, [output]))
         return
     writer.emit(

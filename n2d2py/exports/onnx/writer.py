@@ -135,9 +135,8 @@ class QdqWriter(OnnxWriter):
         self.wide |= kind.bits > 8
 
     def _grid(self, kind: NumType) -> tuple[str, str]:
-        return self.exact(np.array(kind.scale, np.float32), "scale"), self.exact(
-            np.array(kind.zero_point, kind.dtype), "zero_point"
-        )
+        scale = self.exact(np.array(kind.scale, np.float32), "scale")
+        return scale, self.exact(np.array(kind.zero_point, kind.dtype), "zero_point")
 
     def alias(self, name: str, other: str) -> str:
         """Declare `other` with the shape of the tensor `name`."""
@@ -190,9 +189,8 @@ class QdqWriter(OnnxWriter):
 
     def _int4(self, name: str, integers: np.ndarray) -> str:
         stored = self.fresh(f"{name}_weights_quantized")
-        self.initializers.append(
-            helper.make_tensor(stored, TensorProto.INT4, integers.shape, integers.reshape(-1).astype(int).tolist())
-        )
+        values = integers.reshape(-1).astype(int).tolist()
+        self.initializers.append(helper.make_tensor(stored, TensorProto.INT4, integers.shape, values))
         return stored
 
 

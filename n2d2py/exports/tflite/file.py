@@ -156,9 +156,8 @@ class ModelFile:
     def _signature(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
         signature = self.schema.SignatureDefT()
         signature.signatureKey, signature.subgraphIndex = SIGNATURE, 0
-        signature.inputs, signature.outputs = (
-            [self._port(name, index) for name, index in ports.items()] for ports in (inputs, outputs)
-        )
+        signature.inputs = [self._port(*port) for port in inputs.items()]
+        signature.outputs = [self._port(*port) for port in outputs.items()]
         return signature
 
     def _port(self, name: str, index: int) -> Any:

@@ -24,9 +24,8 @@ def write_layer(layers: Layers, node: QuantNode) -> None:
     if node.op.kind not in LOWERINGS:
         raise NoTfliteForm(f"{node.op.kind}")
     ends = [*node.inputs, *node.outputs]
-    wrong = [
-        name for name in ends if name not in layers.real and not layers.graph.type(name).is_float and not layers.is_int8(name)
-    ]
+    integers = (name for name in ends if name not in layers.real and not layers.graph.type(name).is_float)
+    wrong = [name for name in integers if not layers.is_int8(name)]
     if not wrong and node.op.kind != "Convert":
         wrong = [name for name in ends if (name in layers.real) != (node.output in layers.real)]
     if wrong:

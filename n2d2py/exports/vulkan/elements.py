@@ -141,9 +141,8 @@ def _rows(layer: GpuLayer, name: str, rows: int, first: int = 0, length: int = 0
     """A tensor without gaps as lines of one pixel each; `length` elements of each from element `first` on, or all."""
     plane, size = layer.plan.planes[name], layer.graph.type(name).bytes
     line = elements(layer.graph.shape(name)) // rows
-    part = replace(
-        plane, offset=plane.offset + first * size, size=line * size, stride=line * size, length=1, count=rows, pitch=None
-    )
+    offset, whole = plane.offset + first * size, line * size
+    part = replace(plane, offset=offset, size=whole, stride=whole, length=1, count=rows, pitch=None)
     return part, (1, length or line, rows, 1)
 
 

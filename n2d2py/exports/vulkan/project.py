@@ -90,10 +90,8 @@ class VulkanProject(Project):
         return [*super().sources, "device"]
 
     def _files(self) -> list[tuple[str, str]]:
-        left_out = {"dnn/include/forward.hpp", "dnn/include/guard.hpp"}
-        return [(name, file) for name, file in super()._files() if name not in left_out] + [
-            ("dnn/include/device.hpp", "dnn/include/device.hpp")
-        ]
+        left_out, own = {"dnn/include/forward.hpp", "dnn/include/guard.hpp"}, "dnn/include/device.hpp"
+        return [*(pair for pair in super()._files() if pair[0] not in left_out), (own, own)]
 
     def write(self, folder: Path) -> None:
         super().write(folder)
@@ -198,9 +196,8 @@ class VulkanProject(Project):
     @property
     def traced(self) -> list[tuple[int, int, int]]:
         """The steps [first, stop) of each layer, and the lines of its output."""
-        counts = [
-            1 if layer.node.name in self.on_cpu else len(self.dispatches.get(layer.node.name, ())) for layer in self.layers
-        ]
+        names = (layer.node.name for layer in self.layers)
+        counts = [1 if name in self.on_cpu else len(self.dispatches.get(name, ())) for name in names]
         stops = list(accumulate(counts))
         return [(stop - count, stop, layer.lines) for layer, count, stop in zip(self.layers, counts, stops, strict=True)]
 

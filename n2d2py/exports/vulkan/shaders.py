@@ -62,9 +62,8 @@ def spirv(shader: str, pixels: int, dot: bool) -> np.ndarray:
             words = ["glslc", "-fshader-stage=compute", "-O", "--target-env=vulkan1.1", *defines]
         else:
             words = ["glslangValidator", "-S", "comp", "--target-env", "vulkan1.1", "--quiet", *defines]
-        done = subprocess.run(
-            [*words, str(source(shader)), "-o", str(binary)], capture_output=True, text=True, errors="replace"
-        )
+        words += [str(source(shader)), "-o", str(binary)]
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace")
         if done.returncode:
             lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
             what = f"the shader {shader} does not compile with {words[0]}: {(lines or ['no message'])[0]}"

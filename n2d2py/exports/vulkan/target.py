@@ -108,13 +108,10 @@ class VulkanTarget(CppTarget):
         return {**super().details(prepared), "on_cpu": _project(prepared).on_cpu}
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
-        on_cpu = super().constant_bytes(prepared)
-        return {
-            name: on_cpu[name]
-            if name in _project(prepared).on_cpu
-            else sum(one.weights.nbytes + one.parameters.nbytes for one in _project(prepared).dispatches[name])
-            for name in on_cpu
-        }
+        project, sizes = _project(prepared), super().constant_bytes(prepared)
+        for name in sizes.keys() - project.on_cpu.keys():
+            sizes[name] = sum(one.weights.nbytes + one.parameters.nbytes for one in project.dispatches[name])
+        return sizes
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """As for CPP; says which layers run on the CPU."""

@@ -121,9 +121,8 @@ def vectors(layer: Layer, *more: str) -> Selection:
 
 def row_dots() -> Selection:
     """The kernel of the instruction set for products of a vector with rows of weights, which have the same order in all."""
-    return Selection(
-        "a vector of inputs with some rows of weights at a time", ChosenKernel("rows of weights", sets_with(ROWS), NATIVE)
-    )
+    kernel = ChosenKernel("rows of weights", sets_with(ROWS), NATIVE)
+    return Selection("a vector of inputs with some rows of weights at a time", kernel)
 
 
 def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[LayerForm, ...]:
