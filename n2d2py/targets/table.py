@@ -106,40 +106,41 @@ def _difference(base: Score, other: Score) -> str:
 
 def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]], str]:
     """Return (header, cells of each row, note or "") of the table of scores; see `score_table`."""
-    base = rows[0].score
+    first, base = rows[0], rows[0].score
+    note = "" if base.errors is not None else _shared_note(rows)
 
-    def difference(score: Score) -> str:
-        return "" if score is base else _difference(base, score)
+    def difference(row: ScoreRow) -> str:
+        return "" if row is first else _difference(base, row.score)
 
-    columns: dict[str, Callable[[Score], str]]
+    columns: dict[str, Callable[[ScoreRow], str]]
     if base.errors is not None:
         columns = {
-            "stimuli": lambda score: str(score.stimuli),
-            "MSE": lambda score: "-" if score.mse is None else f"{score.mse:.6g}",
-            "AUC": lambda score: _share(score.auc),
+            "stimuli": lambda row: str(row.score.stimuli),
+            "MSE": lambda row: "-" if row.score.mse is None else f"{row.score.mse:.6g}",
+            "AUC": lambda row: _share(row.score.auc),
             "MSE difference": difference,
         }
     elif base.boxes is not None:
         rows = [row for row in rows if row.score.boxes is not None]
         columns = {
-            "stimuli": lambda score: str(score.stimuli),
-            "mAP": lambda score: _percent(score.boxes and score.boxes.percent),
-            "mAP 0.5": lambda score: _percent(score.boxes and score.boxes.percent_50),
+            "stimuli": lambda row: str(row.score.stimuli),
+            "mAP": lambda row: _percent(row.score.boxes and row.score.boxes.percent),
+            "mAP 0.5": lambda row: _percent(row.score.boxes and row.score.boxes.percent_50),
             "points": difference,
         }
     else:
         columns = {
-            "stimuli": lambda score: str(score.count or score.stimuli),
-            "top-1" if base.pixels is None else "pixels": lambda score: _percent(score.top1),
+            "stimuli": lambda row: str(row.score.count or row.score.stimuli),
+            "top-1" if base.pixels is None else "pixels": lambda row: _percent(row.score.top1),
         }
         if base.top_n > 1 and base.pixels is None:
-            columns[f"top-{base.top_n}"] = lambda score: _percent(score.topn)
-        columns[f"agrees with {rows[0].label}"] = lambda score: "" if score is base else _percent(agreement(base, score))
+            columns[f"top-{base.top_n}"] = lambda row: _percent(row.score.topn)
+        columns[f"agrees with {first.label}"] = lambda row: "" if row is first else _percent(agreement(base, row.score))
         columns["points"] = difference
         if base.margins is not None:
-            columns |= {"AUC": lambda score: _share(score.auc), "F1": lambda score: _share(score.f1)}
-    cells = [[row.label, *(text(row.score) for text in columns.values())] for row in rows]
-    return ["", *columns], cells, "" if base.errors is not None else _shared_note(rows)
+            columns |= {"AUC": lambda row: _share(row.score.auc), "F1": lambda row: _share(row.score.f1)}
+    cells = [[row.label, *(text(row) for text in columns.values())] for row in rows]
+    return ["", *columns], cells, note
 
 
 def _shared_note(rows: Sequence[ScoreRow]) -> str:
