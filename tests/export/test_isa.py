@@ -16,8 +16,7 @@ from support.tables import every
 
 from n2d2py.exports.cpp import isa
 from n2d2py.exports.cpp.forms.contract import FORMS
-from n2d2py.exports.cpp.headers import needed_headers
-from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
+from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header, needed_headers
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry
 
@@ -156,7 +155,7 @@ def test_a_set_that_is_registered_has_a_name_of_its_own(monkeypatch):
     monkeypatch.setattr(isa, "MORE_SETS", Registry("the instruction set"))
     row = isa.InstructionSet("toy", "Toy", "Toy", "N2D2_TOY", "toy.hpp", "the test", "defined(TOY)", has=frozenset((isa.RUNS,)))
     isa.register_instruction_set(row)
-    assert isa.instruction_sets()[0] is row and isa.sets_with(isa.RUNS)[0] == "toy" and isa.tagged("Toy") is row
+    assert isa.instruction_sets()[0] is row and isa.sets_with(isa.RUNS)[0] == "toy" and isa.tags()["Toy"] is row
     assert isa.condition(isa.sets_with(isa.CONVOLUTION)) == "N2D2_PANELS" and "N2D2_TOY" in isa.condition(
         isa.sets_with(isa.RUNS)
     )
