@@ -9,9 +9,8 @@ Softmax of a row q, scale s, largest element m, with d = m - q >= 0:
     y = rint(float32(e) * (float32(1 / s_y) / float32(sum of e)))                    Floating-point rescale, ties to even
     y = (e * floor(numerator / sum of e) + 2^31) >> 32, numerator = round(2^32 / s_y)    the other modes, 64 bits
 
-multiplier = round(2^(16 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31.
-The zero point of y is added, then it is clamped.
-Where a mask says that an element does not count, it does not count for m, and its e is 0.
+multiplier = round(2^(16 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31. The zero point of y is
+added, then it is clamped. Where a mask says that an element does not count, it does not count for m, and its e is 0.
 
 Normalization of a row of n elements q (zero point z), d = q - z:
 

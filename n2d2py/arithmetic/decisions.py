@@ -1,14 +1,12 @@
 """Scores of classes to a decision in a stream, in integers: the definition that `kernels/n2d2/decisions.hpp` computes too.
 
 Stored values become fixed point once (`arithmetic/fixed_scale.py`): scores in 1/65536, or logits of a sigmoid in 1/2048. A
-softmax of
-values v is, with e = 2^30 * exp((v - max) / 65536) by the table `POWERS`,
+softmax of values v is, with e = 2^30 * exp((v - max) / 65536) by the table `POWERS`,
 
     (65536 * e + sum(e) / 2) / sum(e)
 
 The average of a class is that of its scores in the last calls, rounded; of equal averages the first class is the best. A class
-is
-decided when it is the best and its average is above `threshold`. Otherwise the class before stays while its average is above
+is decided when it is the best and its average is above `threshold`. Otherwise the class before stays while its average is above
 `release`. A decided class stays for `hold` calls in any case. The decision of one score is between class 0 and class 1.
 """
 
@@ -61,8 +59,7 @@ class Decider:
         """The result of each call of a stream (N, classes), int64 (N, 2 + 2 * top).
 
         Its values are the decided class, -1 for none, and its average (of none, the best one); then class and average of the
-        best
-        classes.
+        best classes.
         """
         scores, first = self.scores(stored), int(self.classes == 1)
         results, label, wait = np.zeros((len(scores), 2 + 2 * self.top), np.int64), -1, 0

@@ -78,8 +78,7 @@ class BoxDecoder:
         """The detections of an image, int64 (n, 6): class, score in 1/65536, x0, y0, x1, y1 in 1/16 pixel, within the image.
 
         `boxes` (count, 4) and `scores` (count, values) are stored values. The highest score comes first. A box of which no part
-        is
-        within the image is none.
+        is within the image is none.
         """
         corners = self._corners(boxes)
         limits = SUBPIXELS * np.array([self.width, self.height] * 2)

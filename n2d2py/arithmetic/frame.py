@@ -59,8 +59,7 @@ class FrameSource:
         resize: (N,) for the shorter side, (width, height), or () for the size of the input.
         crop: (width, height) of the centre: after the resize, or without one before that to the size of the input; () for all.
         pad: the byte of the margins of a resize that keeps the aspect ratio, as large as the input allows; -1: the frame fills
-            the
-            input.
+            the input.
         rounding: of that size: "nearest" as the LetterBox of Ultralytics, or "down" as resize_with_pad of TensorFlow.
         flip: one of FLIPS, or "": how the frame is mirrored; the input is not.
     """

@@ -7,28 +7,15 @@ the same ones everywhere. These use additions, multiplications and divisions of 
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.6931471803691238
 _LN2_LOW = 1.9082149292705877e-10
-_EXP = [
-    1.0,
-    1.0,
-    0.5,
-    1 / 6,
-    1 / 24,
-    1 / 120,
-    1 / 720,
-    1 / 5040,
-    1 / 40320,
-    1 / 362880,
-    1 / 3628800,
-    1 / 39916800,
-    1 / 479001600,
-    1 / 6227020800,
-]
+_EXP = [1 / factorial(n) for n in range(14)]
 """1 / n!"""
 _LOG = [2.0 / (2 * n + 1) for n in range(11)]
 """Of log(m) = s (2 + 2/3 s^2 + 2/5 s^4 + ...), s = (m - 1) / (m + 1)."""
@@ -157,21 +144,10 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 _HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 """Pi / 2 in parts: 33 bits, 33 bits, the rest, so that products with up to 20 bits are exact."""
-_SINE = [1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800, 1 / 6227020800, -1 / 1307674368000, 1 / 355687428096000]
+_SINE = [(-1) ** n / factorial(2 * n + 1) for n in range(9)]
 """Of sin(x) / x, by powers of x^2."""
-_COSINE = [
-    1.0,
-    -0.5,
-    1 / 24,
-    -1 / 720,
-    1 / 40320,
-    -1 / 3628800,
-    1 / 479001600,
-    -1 / 87178291200,
-    1 / 20922789888000,
-    -1 / 6402373705728000,
-]
-_ARC = [(1.0 if n % 2 == 0 else -1.0) / (2 * n + 1) for n in range(14)]
+_COSINE = [(-1) ** n / factorial(2 * n) for n in range(10)]
+_ARC = [(-1) ** n / (2 * n + 1) for n in range(14)]
 """Of atan(x) / x, by powers of x^2."""
 
 

@@ -10,8 +10,7 @@ width x height pixels. Results are in 1/16 pixel:
   quarter of a cell to the larger one (Xiao et al. 2018, arXiv:1804.06208), or to the top of the parabola, (r - l) / (4 v - 2 l
   - 2 r).
 - Box (Zhou et al. 2019, arXiv:1904.07850, "Objects as Points"): a cell whose score is the largest of its 3x3 neighbors and
-  above the
-  threshold; of equal neighbors the first one. It has a class, an offset in its cell and a size in cells.
+  above the threshold; of equal neighbors the first one. It has a class, an offset in its cell and a size in cells.
 """
 
 from __future__ import annotations

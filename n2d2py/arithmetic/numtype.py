@@ -91,8 +91,7 @@ class NumType:
     def quantize(self, real: np.ndarray) -> np.ndarray:
         """clip(round_half_even(real / scale) + zero_point): the stored values of real numbers; NaN counts as 0.
 
-        The quotient of float32 numbers is float32, as in ONNX's QuantizeLinear and in the exported C++; that of others
-        float64.
+        The quotient of float32 numbers is float32, as in ONNX's QuantizeLinear and in the exported C++; that of others float64.
         """
         if self.is_float:
             return np.asarray(real, self.dtype)

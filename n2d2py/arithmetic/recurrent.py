@@ -8,8 +8,7 @@ are integers; each row has its multipliers m_x, m_h and its bias b, so that the 
     gate = clamp16((S + 2^(p - 1)) >> p)                         in 2^-12
 
 sigmoid and tanh of gates, and tanh of the cell state, are straight lines between knots (arithmetic/interpolated.py), in 2^-15,
-from
--2^15 to 2^15. With i, o, f, g and z, r, n for them:
+from -2^15 to 2^15. With i, o, f, g and z, r, n for them:
 
     LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^(29 - H)) >> (30 - H))
     GRU     h' = clamp16(((2^15 - z) n' + z h + 2^14) >> 15),  n' = (n + 2^(14 - H)) >> (15 - H), n where H is 15

@@ -52,7 +52,7 @@ class Rescale:
     @property
     def count(self) -> int:
         """1, or the number of output channels."""
-        raise NotImplementedError
+        return next((value.size for each in fields(self) if isinstance(value := getattr(self, each.name), np.ndarray)), 1)
 
     def only(self, index: int) -> Rescale:
         """The rescale of output `index` alone."""
@@ -108,10 +108,6 @@ class FloatRescale(Rescale):
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", np.minimum(np.atleast_1d(self.factors), _MOST_FACTOR).astype(np.float32))
 
-    @property
-    def count(self) -> int:
-        return self.factors.size
-
     @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         return _rounded(acc.astype(np.float32, copy=False) * _along(self.factors, acc, axis), low, high)
@@ -131,10 +127,6 @@ class FractionRescale(Rescale):
         for name in ("factors", "fractions"):
             object.__setattr__(self, name, np.minimum(np.atleast_1d(getattr(self, name)), _MOST_FACTOR).astype(np.float32))
 
-    @property
-    def count(self) -> int:
-        return self.factors.size
-
     @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         moved = acc.astype(np.float32) + _along(self.fractions, acc, axis)
@@ -150,10 +142,6 @@ class StepRescale(Rescale):
 
     step: np.float32
 
-    @property
-    def count(self) -> int:
-        return 1
-
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         return _rounded(acc.astype(np.float32) / np.float32(self.step), low, high)
 
@@ -168,10 +156,6 @@ class FixedPointRescale(Rescale):
     multipliers: np.ndarray
     shift: int
     bits: int
-
-    @property
-    def count(self) -> int:
-        return self.multipliers.size
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         product = acc.astype(np.int64) * _along(self.multipliers.astype(np.int64), acc, axis)
@@ -196,10 +180,6 @@ class DoublingRescale(Rescale):
     shifts: np.ndarray
     twice: bool = True
 
-    @property
-    def count(self) -> int:
-        return self.multipliers.size
-
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         multipliers, shifts = (_along(v.astype(np.int64), acc, axis) for v in (self.multipliers, self.shifts))
         product, right = (acc.astype(np.int64) << np.maximum(-shifts, 0)) * multipliers, np.maximum(shifts, 0)
@@ -219,10 +199,6 @@ class ShiftRescale(Rescale):
 
     second: np.ndarray
     first: np.ndarray | None = None
-
-    @property
-    def count(self) -> int:
-        return self.second.size
 
     @property
     def multipliers(self) -> np.ndarray:

@@ -1,9 +1,8 @@
 """Quantizers of quantization-aware training in inference: SAT and LSQ, weights and activations.
 
 A quantizer has a `Range` of steps: 1, 3, 7, 15, ... 255 are 1 to 8 bits. Sources: SAT, Jin et al., "Towards Efficient Training
-for
-Neural Network Quantization" (2019), whose weights are those of DoReFa-Net; LSQ, Esser et al., "Learned Step Size Quantization"
-(2019). Ties are rounded to even, as everywhere here.
+for Neural Network Quantization" (2019), whose weights are those of DoReFa-Net; LSQ, Esser et al., "Learned Step Size
+Quantization" (2019). Ties are rounded to even, as everywhere here.
 
 Weights are integers times a scale. SAT's lie on one of three grids, of b bits:
 

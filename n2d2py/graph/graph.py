@@ -244,8 +244,7 @@ class Graph(Ends):
         raise KeyError(name)
 
     def precision(self, node: Node) -> Precision:
-        """Return the precision requested for a layer, by its name or the name of a layer merged into it; the last one counts.
-        Return the precision requested for a layer, by its name or the name of a layer merged into it; the last one counts."""
+        """Return the precision requested for a layer, by its name or that of a layer merged into it; the last one counts."""
         found = Precision()
         for name in dict.fromkeys([node.name, *node.source]):
             asked = self.precisions.get(name)

@@ -97,8 +97,7 @@ class QuantNode(Generic[OpT]):
 
     Attributes:
         form: the arithmetic and its constants.
-        rescale: accumulator -> output integers; None where the layer moves values unchanged, and in
-            float layers.
+        rescale: accumulator -> output integers; None where the layer moves values unchanged, and in float layers.
         clamp: inclusive integer range of the output (activation and type range together).
         bound: largest magnitude that any partial sum of the accumulator can reach.
         activation: only of real results; in integer layers it is part of `clamp` or of the form.
@@ -162,8 +161,7 @@ class QuantNode(Generic[OpT]):
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
         The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of
-        what acc
-        stands for.
+        what acc stands for.
         """
         if kind.is_float:
             real = self.rescaling.real(acc, axis)

@@ -3,8 +3,7 @@
 Every constant is stored in a memory of the kind "rom", those that are read most per byte in the cheapest one. A layer may read
 from
 a cheaper memory instead: from one that start-up fills, where it has room, or from a copy that an inference makes in a hole of
-the
-arena just before the layer runs. The place with the highest gain per byte is given away first.
+the arena just before the layer runs. The place with the highest gain per byte is given away first.
 """
 
 from __future__ import annotations

@@ -35,31 +35,27 @@ class Spread:
     bytes: int
 
 
-class MemoriesPlanner:
-    """Plan of least cost in the memories of the settings; layers may run row by row if the mode allows it. States lie in the
-    first memory."""
+def plan_memories(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of least cost in the memories of the settings, of all packings, with and without layers that run row by row.
 
-    name = "Memories"
+    States lie in the first memory.
 
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the best of all packings, with and without layers that run row by row.
-
-        Raises:
-            N2D2Error: E607 if the memories are too small.
-        """
-        settings = _reserving_states(problem, settings)
-        best: tuple[Spread, MemoryPlan] | None = None
-        for packing in _packings(problem, settings):
-            placement = spread(packing)
-            judged, plan = judge(packing, placement.offsets), packing.plan(self.name, placement)
-            better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
-            if better and _is_coherent(problem, plan, settings.memories):
-                best = judged, plan
-        if best is None or best[0].beyond:
-            missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
-            what = f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}"
-            raise N2D2Error("E607", what, where="export parameters", remedy="make the last one larger, or add one")
-        return replace(best[1], memories=settings.memories, bound=None)
+    Raises:
+        N2D2Error: E607 if the memories are too small.
+    """
+    settings = _reserving_states(problem, settings)
+    best: tuple[Spread, MemoryPlan] | None = None
+    for packing in _packings(problem, settings):
+        placement = spread(packing)
+        judged, plan = judge(packing, placement.offsets), packing.plan("Memories", placement)
+        better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
+        if better and _is_coherent(problem, plan, settings.memories):
+            best = judged, plan
+    if best is None or best[0].beyond:
+        missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
+        what = f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}"
+        raise N2D2Error("E607", what, where="export parameters", remedy="make the last one larger, or add one")
+    return replace(best[1], memories=settings.memories, bound=None)
 
 
 def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:

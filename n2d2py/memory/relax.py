@@ -30,8 +30,7 @@ def overlap_cost(packing: Packing, placement: Placement) -> int:
 
 
 def relax(packing: Packing, placement: Placement) -> Placement:
-    """Return a placement in the same or a smaller arena with the least overlapping work found; `placement` if none is better.
-    Return a placement in the same or a smaller arena with the least overlapping work found; `placement` if none is better."""
+    """Return a placement in the same or a smaller arena with the least overlapping work found; `placement` by default."""
     best, cost = placement, overlap_cost(packing, placement)
     fitter = _Fitter(packing, placement)
     if cost <= fitter.least:

@@ -17,20 +17,15 @@ _STATES = 200_000
 """Number of explored sets of executed operators before the given order is kept."""
 
 
-class ReorderPlanner:
-    """OptimizeOverlap on the best order of the operators."""
-
-    name = "OptimizeReorder"
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the smaller plan of the given and the best order; the given one on a tie."""
-        packing, placement = best_packing(problem, settings, improve)
-        ordered = best_order(problem, settings)
-        if ordered.ops != problem.ops:
-            other, found = best_packing(ordered, settings, improve)
-            if found.bytes < placement.bytes:
-                packing, placement = other, found
-        return packing.plan(self.name, relax(packing, placement))
+def plan_reordered(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the smaller plan of the given and the best operator order; the given one on a tie."""
+    packing, placement = best_packing(problem, settings, improve)
+    ordered = best_order(problem, settings)
+    if ordered.ops != problem.ops:
+        other, found = best_packing(ordered, settings, improve)
+        if found.bytes < placement.bytes:
+            packing, placement = other, found
+    return packing.plan("OptimizeReorder", relax(packing, placement))
 
 
 class _Step:

@@ -18,21 +18,20 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.relax import relax
 from n2d2py.memory.settings import Settings
 
+OVERLAP = "OptimizeOverlap"
 _WORK = 150_000
 """Random moves times blocks, about two seconds on one core."""
 
 Search = Callable[[Packing], Placement]
 
 
-class OverlapPlanner:
-    """Outputs overlap inputs after their last use, as far as the kernels' order allows, where the arena needs it."""
+def plan_overlap(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """OptimizeOverlap: outputs overlap inputs after their last use, as far as the kernels' order allows, where the arena needs it.
 
-    name = "OptimizeOverlap"
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the best placement found; at the packing's bound it is proved to be the smallest."""
-        packing, placement = best_packing(problem, settings, improve)
-        return packing.plan(self.name, relax(packing, placement))
+    Return the best placement found; at the packing's bound it is proved to be the smallest.
+    """
+    packing, placement = best_packing(problem, settings, improve)
+    return packing.plan(OVERLAP, relax(packing, placement))
 
 
 def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> tuple[Packing, Placement]:
@@ -150,17 +149,16 @@ _EFFORT = 10.0
 """The solver's deterministic measure of time, roughly seconds: it stops at the same point everywhere."""
 
 
-class OptimalPlanner:
-    """The plan of OptimizeOverlap, improved and bounded by CP-SAT of ortools."""
+def plan_optimal(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """OptimizeOptimal: the plan of OptimizeOverlap, improved and bounded by CP-SAT of ortools, within its limit.
 
-    name = "OptimizeOptimal"
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the best plan within the solver's limit, with the bound that was proved. Raises E606 without ortools."""
-        _solver()
-        packing, placement = best_packing(problem, settings, improve)
-        placement = solve(packing, placement)
-        return packing.plan(self.name, relax(packing, placement))
+    Raises:
+        N2D2Error: E606 without ortools.
+    """
+    _solver()
+    packing, placement = best_packing(problem, settings, improve)
+    placement = solve(packing, placement)
+    return packing.plan("OptimizeOptimal", relax(packing, placement))
 
 
 def _solver():
@@ -172,7 +170,7 @@ def _solver():
     return cp_model
 
 
-def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placement:
+def solve(packing: Packing, start: Placement) -> Placement:
     """Return the best placement that CP-SAT finds from `start`; raises `packing.bound` to the proved bound."""
     if start.bytes <= packing.bound or not packing.blocks:
         return start
@@ -210,7 +208,7 @@ def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placem
         model.add_hint(variable, way)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = effort
+    solver.parameters.max_deterministic_time = _EFFORT
     status = solver.solve(model)
     packing.bound = max(packing.bound, int(solver.best_objective_bound + 0.5) * unit)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

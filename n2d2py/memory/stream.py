@@ -17,75 +17,59 @@ from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.search import OverlapPlanner, improve
+from n2d2py.memory.search import OVERLAP, improve, plan_overlap
 from n2d2py.memory.settings import Settings
 
+Improve = Callable[[Packing, Placement], Placement]
+"""Improvement of a placement, such as by a solver."""
 
-class StreamPlanner:
-    """Plan with line buffers that streams as few layers as the budget allows.
 
-    `search` improves the placement found. `known`: row orders of the same network.
+def plan_streamed(
+    problem: MemoryProblem, settings: Settings, search: Improve | None = None, pooled: bool = False
+) -> MemoryPlan:
+    """OptimizeStream: the placement of the best cut, which streams as few layers as the budget allows; `search` improves it."""
+    plan = plan_within(problem, settings, search, pooled)
+    assert plan is not None
+    return plan
+
+
+def plan_within(
+    problem: MemoryProblem,
+    settings: Settings,
+    search: Improve | None = None,
+    pooled: bool = False,
+    known: KnownRows | None = None,
+    most: int | None = None,
+) -> MemoryPlan | None:
+    """Return the plan of `plan_streamed`; None if every placement of the best cut is known to exceed `most` bytes.
+
+    `known`: row orders of the same network. Strips that are all alike are placed first, which is far quicker; strips that may
+    differ follow where they may be smaller.
     """
+    settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
+    buffers, known = Buffers(problem, settings, ()), known or KnownRows()
+    best: tuple[StreamPacking, Placement] | None = None
+    for shared in (True, False) if any(isinstance(op.access, Joined) for op in problem.ops) else (False,):
+        packing = StreamPacking(buffers, pooled, shared, known)
+        if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
+            continue
+        placement = improve(packing)
+        if best is None or placement.bytes < best[1].bytes:
+            best = packing, placement
+    if best is None:
+        return None
+    packing, placement = best
+    return packing.plan("OptimizeStream", relax(packing, placement if search is None else search(packing, placement)))
 
-    name = "OptimizeStream"
 
-    def __init__(
-        self,
-        search: Callable[[Packing, Placement], Placement] | None = None,
-        pooled: bool = False,
-        known: KnownRows | None = None,
-    ):
-        self.search, self.pooled, self.known = search, pooled, known
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the placement of the best cut."""
-        plan = self.plan_within(problem, settings)
-        assert plan is not None
+def plan_pooled(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of exact overlap, or one in which convolutions and pools without overlapping windows run row by row, at no
+    loss of speed, if that saves at least a twentieth and no sums are fused into convolutions."""
+    plan = plan_overlap(problem, settings)
+    if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
         return plan
-
-    def plan_within(self, problem: MemoryProblem, settings: Settings, most: int | None = None) -> MemoryPlan | None:
-        """Return the result of `plan`; None if every placement of the best cut is known to exceed `most` bytes."""
-        settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
-        packed = self._packed(Buffers(problem, settings, ()), most)
-        if packed is None:
-            return None
-        packing, placement = packed
-        if self.search is not None:
-            placement = self.search(packing, placement)
-        return packing.plan(self.name, relax(packing, placement))
-
-    def _packed(self, buffers: Buffers, most: int | None) -> tuple[StreamPacking, Placement] | None:
-        """Return the best placement found; None if none fits in `most` bytes.
-
-        Strips that are all alike are placed first, which is far quicker; strips that may differ follow where they may be
-        smaller.
-        """
-        best: tuple[StreamPacking, Placement] | None = None
-        known = self.known or KnownRows()
-        for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
-            packing = StreamPacking(buffers, self.pooled, shared, known)
-            if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
-                continue
-            placement = improve(packing)
-            if best is None or placement.bytes < best[1].bytes:
-                best = packing, placement
-        return best
-
-
-class PooledPlanner:
-    """Exact overlap; convolutions and pools without overlapping windows run row by row if that takes less, at no loss of speed.
-    Exact overlap; convolutions and pools without overlapping windows run row by row if that takes less, at no loss of speed."""
-
-    name = OverlapPlanner.name
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the smaller plan; the one without row streaming if the other saves less than a twentieth, or if sums are fused
-        into convolutions."""
-        plan = OverlapPlanner().plan(problem, settings)
-        if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
-            return plan
-        pooled = StreamPlanner(pooled=True).plan(problem, settings)
-        return replace(pooled, strategy=self.name) if 20 * pooled.arena_bytes <= 19 * plan.arena_bytes else plan
+    pooled = plan_streamed(problem, settings, pooled=True)
+    return replace(pooled, strategy=OVERLAP) if 20 * pooled.arena_bytes <= 19 * plan.arena_bytes else plan
 
 
 class StreamPacking(Packing):

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from n2d2py.memory.access import Access, Concatenated, Joined, LineTable, Pointwise, PoolWindow, TensorSpec, Window
+from n2d2py.memory.access import Access, LineTable, Pointwise, PoolWindow, TensorSpec, Window
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 Channels = tuple[int, int]
@@ -51,20 +51,6 @@ class SliceCut:
     def count(self) -> int:
         """The number of slices."""
         return len(self.slices)
-
-    def rewritten(self, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
-        """Return the operators slice by slice, with their concatenation; outputs are added to `tensors`."""
-        known = {op.name: op for op in problem.ops}
-        members = [known[name] for name in self.ops]
-        found, inner = [], {op.output for op in members}
-        for number, (first, stop) in enumerate(self.slices):
-            for op in members:
-                name = slice_name(op.output, number)
-                tensors[name] = replace(problem.tensors[op.output], name=name, channels=stop - first)
-                inputs = tuple(slice_name(each, number) if each in inner else each for each in op.inputs)
-                found.append(replace(op, name=slice_name(op.name, number), inputs=inputs, output=name))
-        names = tuple(slice_name(members[-1].output, number) for number in range(self.count))
-        return [*found, OpSpec(members[-1].name, Concatenated(), names, members[-1].output, layer="Concat")]
 
 
 def divisions(channels: int) -> list[tuple[Channels, ...]]:
@@ -111,16 +97,6 @@ class StripCut:
     def count(self) -> int:
         """The number of strips."""
         return len(self.strips)
-
-    def rewritten(self, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
-        """Return the operators strip by strip, with the view that joins them; outputs are added to `tensors`."""
-        known = {op.name: op for op in problem.ops}
-        members = [known[name] for name in self.ops]
-        found = [
-            _strip(member, problem, strip, number, tensors) for number, strip in enumerate(self.strips) for member in members
-        ]
-        names = tuple(strip_name(members[-1].output, number) for number in range(self.count))
-        return [*found, OpSpec(members[-1].name, Joined(), names, members[-1].output, layer="SideBySide")]
 
 
 Cut = StripCut | SliceCut
@@ -207,16 +183,6 @@ def multiply_accumulates(problem: MemoryProblem) -> int:
     return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
 
 
-def narrowed(access: Access, read: Sequence[Columns], columns: Columns, height: int) -> Access:
-    """Return `access` for an operator that computes only `columns` of its output: input n holds the columns `read[n]`, and
-    `height` is that of the output."""
-    if isinstance(access, Window):
-        return beginning_at(access, window_columns(access, columns), read[0])
-    if all(each == columns for each in read):
-        return access
-    return _shifted([columns[0] - begin for begin, _ in read], height, columns[1] - columns[0], access)
-
-
 def beginning_at(window: Window, covered: Columns, held: Columns) -> Window:
     """Return `window` for an input that holds only the columns `held`, with windows that cover the columns `covered`."""
     top, _, bottom, _ = window.pads
@@ -229,45 +195,11 @@ def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Seque
         (first,), (source,) = firsts, sources
         begin, end = window_columns(access, (0, output.width))
         return beginning_at(access, (first + begin, first + end), (0, source.width))
-    return _shifted(firsts, output.height, output.width, access)
+    return shifted(firsts, output.height, output.width, access)
 
 
-def _shifted(firsts: Sequence[int], height: int, width: int, access: Access) -> LineTable:
+def shifted(firsts: Sequence[int], height: int, width: int, access: Access) -> LineTable:
     """Return the access of an element-wise operator whose operands are shifted by `firsts` columns."""
     lines = tuple((y, y + 1) for y in range(height))
     columns = tuple(tuple((first + x, first + x + 1) for x in range(width)) for first in firsts)
     return LineTable((lines,) * len(firsts), columns, prefers_caller=access.prefers_caller)
-
-
-def with_strips(problem: MemoryProblem, cuts: Sequence[Cut]) -> MemoryProblem:
-    """Return the problem with the operators of `cuts` strip by strip, or slice by slice."""
-    last = {cut.ops[-1]: cut for cut in cuts}
-    inside = {name for cut in cuts for name in cut.ops}
-    gone = {op.output for op in problem.ops if op.name in inside and op.name not in last}
-    tensors = {name: tensor for name, tensor in problem.tensors.items() if name not in gone}
-    ops: list[OpSpec] = []
-    for op in problem.ops:
-        if op.name in last:
-            ops += last[op.name].rewritten(problem, tensors)
-        elif op.name not in inside:
-            ops.append(op)
-    return MemoryProblem(tensors, problem.inputs, problem.outputs, tuple(ops))
-
-
-def _strip(
-    op: OpSpec, problem: MemoryProblem, strip: dict[str, Columns], number: int, tensors: dict[str, TensorSpec]
-) -> OpSpec:
-    """Return an operator for one strip; its output is added to `tensors`."""
-    output = problem.tensors[op.output]
-    first, stop = columns = strip[op.output]
-    name = strip_name(op.output, number)
-    tensors[name] = replace(output, name=name, width=stop - first)
-    read = [strip.get(each, (0, problem.tensors[each].width)) for each in op.inputs]
-    inputs = tuple(strip_name(each, number) if each in strip else each for each in op.inputs)
-    return replace(
-        op,
-        name=strip_name(op.name, number),
-        access=narrowed(op.access, read, columns, output.height),
-        inputs=inputs,
-        output=name,
-    )

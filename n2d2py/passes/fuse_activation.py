@@ -74,8 +74,7 @@ class FuseActivation(Pass):
 
     @staticmethod
     def _target(graph: Graph, node: Node) -> Node | str:
-        """Return the layer that can take the clamp, looking through layers that only move values, or the reason why none can.
-        Return the layer that can take the clamp, looking through layers that only move values, or the reason why none can."""
+        """Return the layer that can take the clamp, looking through layers that only move values, or the reason for none."""
         reader = node
         while True:
             tensor = reader.inputs[0]

@@ -30,8 +30,7 @@ _FAR = 64.0
 
 @dataclass(frozen=True)
 class Mask:
-    """Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores; None without one.
-    Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores; None without one."""
+    """Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores, or None."""
 
     counts: np.ndarray
     rest: np.ndarray | None

@@ -29,8 +29,7 @@ _LARGEST_RATIO = 2.0
 
 @dataclass(frozen=True)
 class _Gains:
-    """A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...).
-    A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...)."""
+    """A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result (1, ...)."""
 
     gain: np.ndarray
     shift: np.ndarray

@@ -28,8 +28,7 @@ _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
 @dataclass(frozen=True)
 class Axes:
-    """The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () if it is the order in memory.
-    The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () if it is the order in memory."""
+    """The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () for the one in memory."""
 
     outer: int
     reduced: int

@@ -100,8 +100,7 @@ class Quantizer:
         return quantize_layer(node, types)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray] | None:
-        """Return the real-valued constants, by role, that the integers of a layer represent; None if they are not determined.
-        Return the real-valued constants, by role, that the integers of a layer represent; None if they are not determined."""
+        """Return the real-valued constants, by role, that a layer's integers represent; None if they are not determined."""
         return {} if isinstance(node.form, _WITHOUT_REAL_CONSTANTS) else None
 
 

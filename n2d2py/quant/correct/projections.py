@@ -93,8 +93,7 @@ def _projection(graph: Graph, node: Node) -> Projection | None:
 
 
 def _readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Iterator[tuple[Node, int, np.ndarray]]:
-    """Yield the consumers of a tensor or of scaled copies, the operand of a product (else -1), and the channel of each element.
-    Yield the consumers of a tensor or of scaled copies, the operand of a product (else -1), and the channel of each element."""
+    """Yield consumers of a tensor or of scaled copies, the operand of a product (else -1), the channel of each element."""
     if tensor in graph.outputs:
         yield graph.nodes[0], -1, numbers
     for reader in graph.consumers(tensor):

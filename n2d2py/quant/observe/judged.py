@@ -139,8 +139,7 @@ def _row_figures(rows: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 
 def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
-    """Return the squared error of each output (N, ...) relative to its variance: of all rows together, and the mean over rows.
-    Return the squared error of each output (N, ...) relative to its variance: of all rows together, and the mean over rows."""
+    """Return each output's squared error (N, ...) relative to its variance: of all rows together, and the mean over rows."""
     found = {}
     for name, values in restored.items():
         exact = np.asarray(real[name], np.float64)

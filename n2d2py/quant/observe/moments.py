@@ -40,8 +40,7 @@ class Moments:
         columns: sampled inputs (G, count, K) in float32.
         mixed: whether the inputs are of several kinds, so that the size of one says nothing about another's.
         drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None
-            where that was
-            not asked for.
+            where that was not asked for.
     """
 
     count: int

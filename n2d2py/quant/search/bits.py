@@ -1,10 +1,8 @@
 """Bits of the weights of each layer: what each width costs at the outputs, and the best choice for every number of bytes.
 
 Each layer has its weights rounded alone, while everything else is floating point; squares of independent errors add up, so the
-best
-choices are the front of a knapsack problem (dynamic programming over the layers). Nearly: a choice becomes better by exchanging
-bits between
-two layers, judged by the error of all roundings together.
+best choices are the front of a knapsack problem (dynamic programming over the layers). Nearly: a choice becomes better by
+exchanging bits between two layers, judged by the error of all roundings together.
 """
 
 from __future__ import annotations
@@ -123,8 +121,7 @@ def improved(
     """Bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries`; then those tried, by their error.
 
     Those tried have another width in one layer or in two; those from which single layers predict the least error come first.
-    The first that is better
-    takes the place of the start.
+    The first that is better takes the place of the start.
     """
     best = dict(start)
     least = error(best)

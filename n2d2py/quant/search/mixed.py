@@ -92,8 +92,7 @@ class _Sums:
         self._values += error.size // self._power.size
 
     def costs(self) -> np.ndarray:
-        """Return the sum of squares by `power` of each row and sample; of all rows together if each has one value per sample.
-        Return the sum of squares by `power` of each row and sample; of all rows together if each has one value per sample."""
+        """Return the sum of squares by `power` of each row and sample; of all rows together if each has one value a sample."""
         mean = self._total / max(self._values, 1) if self._stimuli > 1 else 0.0
         found = ((self._squares - mean * self._total) * self._power).reshape(-1) / max(self._stimuli, 1)
         return found if self._values > self._stimuli else found.sum(keepdims=True)

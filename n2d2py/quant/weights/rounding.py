@@ -125,8 +125,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
     groups, lowest = np.arange(len(target))[:, None], least_level(levels)
     variances = covariance.diagonal if steps is None else covariance.diagonal * np.square(steps).mean(axis=1)
     order = np.argsort(-variances, axis=1, kind="stable")
-    factor = covariance.factor(order)
-    sums = factor.sums(target.shape[1])
+    factor = covariance.factor(order, target.shape[1])
     work = np.ascontiguousarray(target.transpose(0, 2, 1), np.float64)[groups, order]
     units = None if steps is None else steps.transpose(0, 2, 1)[groups, order]
     result = np.empty_like(work)
@@ -136,7 +135,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
         across = np.einsum("gkk->gk", upper)[:, :, None]
         shares = np.ascontiguousarray((upper.transpose(0, 2, 1) / across)[:, :, None, :])
         real, rounded = work[:, start:stop], result[:, start:stop]
-        wanted, errors = sums.pending(start, stop), np.empty_like(real)
+        wanted, errors = factor.pending(start, stop), np.empty_like(real)
         wanted /= across
         wanted += real
         for k in range(stop - start):
@@ -149,7 +148,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
             np.maximum(best, lowest, out=rounded[:, k : k + 1])
             kept = rounded[:, k] if units is None else rounded[:, k] * units[:, start + k]
             np.subtract(real[:, k], kept, out=errors[:, k])
-        sums.add(start, stop, errors)
+        factor.add(start, stop, errors)
     back = np.empty_like(result)
     back[groups, order] = result
     return back.transpose(0, 2, 1)
