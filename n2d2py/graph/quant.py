@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -119,6 +120,12 @@ class QuantNode(Generic[OpT]):
     residual: ResidualAdd | None = None
     zero_in_bias: bool = False
 
+    @staticmethod
+    def of(node: Node, form: Form, **fields: Any) -> QuantNode:
+        """Return a layer with an integer or real form; name, operator, ends and sources are those of a float layer."""
+        ends = list(node.inputs), list(node.outputs)
+        return QuantNode(node.name, node.op, *ends, form, location=node.location, source=list(node.source), **fields)
+
     @property
     def output(self) -> str:
         """The only output."""
@@ -210,17 +217,8 @@ class QuantGraph(Ends):
     @staticmethod
     def ends_of(graph: Graph, bits: int) -> QuantGraph:
         """A network with the name, the ends, the aliases and the states of a float one, without tensors and layers."""
-        return QuantGraph(
-            graph.name,
-            bits,
-            inputs=list(graph.inputs),
-            outputs=list(graph.outputs),
-            aliases=dict(graph.aliases),
-            states=graph.states,
-            calls=graph.calls,
-            input_ports=list(graph.input_ports),
-            output_ports=list(graph.output_ports),
-        )
+        names = ("inputs", "outputs", "aliases", "states", "calls", "input_ports", "output_ports")
+        return QuantGraph(graph.name, bits, **{name: copy(getattr(graph, name)) for name in names})
 
     @property
     def state_bytes(self) -> int:
@@ -242,10 +240,6 @@ class QuantGraph(Ends):
         }
         unpacked = {name: values[one] for name, one in self.unpacked.items() if one in values}
         return {**values, **pieces, **unpacked}
-
-    def shape(self, tensor: str) -> Shape:
-        """Shape of a tensor, batch 1 included."""
-        return self.tensors[tensor].shape
 
     def type(self, tensor: str) -> NumType:
         """Number type of a tensor."""

@@ -330,13 +330,7 @@ MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.
 
 def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
     """Decorator: register the memory access of operator kinds; a second one for a kind is an InternalError."""
-
-    def register(function: Accessing) -> Accessing:
-        for kind in kinds:
-            MEMORY_ACCESSES.add(kind, function)
-        return function
-
-    return register
+    return MEMORY_ACCESSES.declare(*kinds)
 
 
 def whole(node: QuantNode, graph: QuantGraph) -> Access:

@@ -52,17 +52,9 @@ def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violati
 
 def refuse_violations(violations: list[Violation]) -> None:
     """Raise E604, once per fault, unless the plan is proved."""
-    ErrorList.raise_if(
-        [
-            N2D2Error(
-                "E604",
-                f"the memory plan overwrites live bytes: {violation}",
-                where="memory",
-                remedy="report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it",
-            )
-            for violation in violations
-        ]
-    )
+    remedy = "report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it"
+    texts = [f"the memory plan overwrites live bytes: {violation}" for violation in violations]
+    ErrorList.raise_if([N2D2Error("E604", text, where="memory", remedy=remedy) for text in texts])
 
 
 def _check_planes(case: Case) -> None:
@@ -86,48 +78,38 @@ def _check_planes(case: Case) -> None:
 
 
 def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
-    height, width, pixel = case.shape[name]
-    if (plane["count"], plane["length"], plane["size"]) != (height, width, pixel):
-        case.fault(
-            "form",
-            f"{name} is {height} lines of {width} pixels of {pixel} bytes, its plane has "
-            f"{plane['count']}, {plane['length']} and {plane['size']}",
-            tensor=name,
-        )
-    elif plane["stride"] < plane["size"]:
-        case.fault("form", f"the pixels of {name} overlap: stride {plane['stride']}, size {pixel}", tensor=name)
-    elif plane.get("ring_rows") is not None and (
-        plane.get("limit") is not None or not 1 <= plane["ring_rows"] <= plane["count"]
-    ):
-        case.fault("form", f"{name} keeps {plane['ring_rows']} of {plane['count']} lines, or wraps besides", tensor=name)
-    elif "pitch" in plane and (plane["pitch"] < plane["stride"] * plane["length"] or plane.get("limit") is not None):
-        case.fault("form", f"the lines of {name} overlap, or wrap besides: pitch {plane['pitch']}", tensor=name)
-    elif plane.get("limit") is not None and not _wraps_between_lines(plane):
-        case.fault(
-            "wrap",
-            f"{name} wraps after {plane['limit']} bytes, inside a line of "
-            f"{plane['stride'] * plane['length']} bytes or outside its {plane['count']} lines",
-            tensor=name,
-        )
+    fault = _form_fault(plane, name, case.shape[name])
+    if fault:
+        case.fault(*fault, tensor=name)
     elif name not in case.outside:
         first, last = case.extent(name)
         if first < 0 or last >= case.size:
             case.fault("arena", f"{name} occupies bytes {first} to {last} of an arena of {case.size}", tensor=name)
         if not case.is_in_one_memory(first, last + 1):
             case.fault("memory", f"{name} is not in one memory: bytes {first} to {last}", tensor=name)
-        element = case.graph["tensors"][name].get("bytes", 1)
-        if any(at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0), plane.get("pitch", 0))):
-            case.fault(
-                "alignment",
-                f"{name} has elements of {element} bytes at offset {plane['offset']}, "
-                f"stride {plane['stride']}, wrap {plane.get('wrap_offset')}",
-                tensor=name,
-            )
+        element, offset, stride = case.graph["tensors"][name].get("bytes", 1), plane["offset"], plane["stride"]
+        if any(at % element for at in (offset, stride, plane.get("wrap_offset", 0), plane.get("pitch", 0))):
+            text = f"elements of {element} bytes at offset {offset}, stride {stride}, wrap {plane.get('wrap_offset')}"
+            case.fault("alignment", f"{name} has {text}", tensor=name)
 
 
-def _wraps_between_lines(plane: dict[str, Any]) -> bool:
-    line = plane["stride"] * plane["length"]
-    return "wrap_offset" in plane and plane["limit"] % line == 0 and 0 <= plane["limit"] <= line * plane["count"]
+def _form_fault(plane: dict[str, Any], name: str, shape: tuple[int, int, int]) -> tuple[str, str] | None:
+    """Return kind and text of a fault in the form of a plane; None without one."""
+    (height, width, pixel), stride, count = shape, plane["stride"], plane["count"]
+    line, limit, ring = stride * plane["length"], plane.get("limit"), plane.get("ring_rows")
+    if (count, plane["length"], plane["size"]) != (height, width, pixel):
+        own = f"{count}, {plane['length']} and {plane['size']}"
+        return "form", f"{name} is {height} lines of {width} pixels of {pixel} bytes, its plane has {own}"
+    if stride < pixel:
+        return "form", f"the pixels of {name} overlap: stride {stride}, size {pixel}"
+    if ring is not None and (limit is not None or not 1 <= ring <= count):
+        return "form", f"{name} keeps {ring} of {count} lines, or wraps besides"
+    if "pitch" in plane and (plane["pitch"] < line or limit is not None):
+        return "form", f"the lines of {name} overlap, or wrap besides: pitch {plane['pitch']}"
+    if limit is not None and not ("wrap_offset" in plane and limit % line == 0 and 0 <= limit <= line * count):
+        text = f"wraps after {limit} bytes, inside a line of {line} bytes or outside its {count} lines"
+        return "wrap", f"{name} {text}"
+    return None
 
 
 def _check_schedule(case: Case) -> None:
@@ -243,12 +225,9 @@ def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
 
 def _check_constants(case: Case) -> None:
     """Faults of constants without an operator, and of memories that hold more than they have room for."""
-    room = {
-        **{
-            each["name"]: each["bytes"] + each.get("reserved", 0) - _end_in(case, each) for each in case.map.get("memories", ())
-        },
-        **case.map.get("roms", {}),
-    }
+    room = dict(case.map.get("roms", {}))
+    for each in case.map.get("memories", ()):
+        room[each["name"]] = each["bytes"] + each.get("reserved", 0) - _end_in(case, each)
     for each in case.map.get("constants", ()):
         where = {each["home"]} if "copy" in each else {each["home"], each["memory"]}
         if each["op"] not in case.ops or not (where | {each["memory"]}) <= set(room):

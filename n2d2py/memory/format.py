@@ -52,17 +52,14 @@ def graph_json(problem: MemoryProblem) -> dict[str, Any]:
     ops = []
     for op in problem.ops:
         entry = {"name": op.name, "type": _type(op), "inputs": list(op.operands), "output": op.output, **_attributes(op)}
-        if op.access.prefers_caller:
-            entry["straight"] = True
-        if op.access.dense:
-            entry["dense"] = True
-        if not op.access.by_lines:
-            entry["by_lines"] = False
-        if op.aliased is not None:
-            entry["residual"] = op.aliased
-        if op.scratch_bytes:
-            entry["scratch_bytes"] = op.scratch_bytes
-        ops.append(entry)
+        given = (
+            ("straight", op.access.prefers_caller, False),
+            ("dense", op.access.dense, False),
+            ("by_lines", op.access.by_lines, True),
+            ("residual", op.aliased, None),
+            ("scratch_bytes", op.scratch_bytes, 0),
+        )
+        ops.append({**entry, **{key: value for key, value, default in given if value != default}})
     return {
         "tensors": tensors,
         "inputs": list(problem.inputs),
@@ -201,14 +198,7 @@ def _constants(plan: MemoryPlan) -> list[dict[str, Any]]:
 
 
 def _plane(plane: Plane) -> dict[str, Any]:
-    entry: dict[str, Any] = {key: getattr(plane, key) for key in ("offset", "size", "stride", "length", "count")}
-    if plane.limit is not None:
-        entry.update(limit=plane.limit, wrap_offset=plane.wrap_offset)
-    if plane.ring_rows is not None:
-        entry["ring_rows"] = plane.ring_rows
-    if plane.pitch is not None:
-        entry["pitch"] = plane.pitch
-    entry.update(alloc=plane.alloc, release=plane.release)
-    if plane.external:
-        entry["external"] = True
-    return entry
+    wrap = () if plane.limit is None else ("limit", "wrap_offset")
+    given = [key for key in ("ring_rows", "pitch") if getattr(plane, key) is not None]
+    keys = ("offset", "size", "stride", "length", "count", *wrap, *given, "alloc", "release", *["external"] * plane.external)
+    return {key: getattr(plane, key) for key in keys}

@@ -39,11 +39,12 @@ def plan_mode(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     settings = replace(settings, mode=mode, budget=budget)
     if budget < 0:
         return _named(_plan(problem, settings, mode), mode)
+    plans: list[MemoryPlan] = []
     for each in MODES[: MODES.index(mode) + 1]:
-        plan = _plan(problem, settings, each)
-        if plan.arena_bytes <= budget:
-            return _named(plan, each, MemoryBudget=budget)
-    raise _unreachable(problem, settings, plan)
+        plans.append(_plan(problem, settings, each))
+        if plans[-1].arena_bytes <= budget:
+            return _named(plans[-1], each, MemoryBudget=budget)
+    raise _unreachable(problem, settings, plans[-1])
 
 
 def _named(plan: MemoryPlan, mode: str, **options: int) -> MemoryPlan:

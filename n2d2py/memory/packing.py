@@ -7,7 +7,7 @@ address that its placed neighbours allow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import lcm
 from random import Random
@@ -243,6 +243,14 @@ class Packing:
         at = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
         return {name: at[buffer] for name, buffer in self.buffers.of.items() if buffer in at}
 
+    def best_directions(self) -> list[bool]:
+        """Return the direction of each operator that saves most; True: backwards."""
+        gains = [[0, 0] for _ in self.ops]
+        for pair in self.pairs:
+            for way in (False, True):
+                gains[pair.op][way] += pair.safe_distances.gain(way)
+        return [backward > ahead for ahead, backward in gains]
+
     def moved(self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float) -> Move:
         """Return a random move: with probability `turning`, an operator next to `block` changes direction; else the block moves
         in the order, mostly forward."""
@@ -355,19 +363,16 @@ class Packing:
         buffers, planes = self.buffers, {}
         at = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
         for name, buffer in buffers.of.items():
-            form, size, ring = buffers.geometry(name), buffers.problem.tensors[name].pixel_bytes, self._ring(name)
-            offset = 0
-            if not buffer.external:
-                offset = offsets[ring[0]] if ring else at[buffer] + buffers.offset(name)
-            planes[name] = Plane(
-                offset,
-                size,
-                size if buffer.external else form.stride,
-                form.length,
-                form.count,
-                *self._life(name, end),
-                external=buffer.external,
-                ring_rows=ring[1] if ring else None,
-                pitch=form.pitch or None,
+            form, tensor, ring, life = (
+                buffers.geometry(name),
+                buffers.problem.tensors[name],
+                self._ring(name),
+                self._life(name, end),
             )
+            if buffer.external:
+                planes[name] = Plane.of(replace(form, stride=tensor.pixel_bytes), tensor, 0, life, external=True)
+            elif ring:
+                planes[name] = Plane.of(form, tensor, offsets[ring[0]], life, ring_rows=ring[1])
+            else:
+                planes[name] = Plane.of(form, tensor, at[buffer] + buffers.offset(name), life)
         return planes

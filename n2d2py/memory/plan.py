@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from n2d2py.memory.access import TensorSpec
+from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem
 
 
@@ -68,6 +70,12 @@ class Plane:
     ring_rows: int | None = None
     pitch: int | None = None
     memory: str = field(default="", repr=False)
+
+    @staticmethod
+    def of(form: PlaneLayout, tensor: TensorSpec, offset: int, life: tuple[int, int], **fields: Any) -> Plane:
+        """Return the plane of a tensor in a layout, at an offset, live at clocks [first, last]."""
+        size, sizes = tensor.pixel_bytes, (form.stride, form.length, form.count)
+        return Plane(offset, size, *sizes, *life, pitch=form.pitch or None, **fields)
 
     @property
     def line_bytes(self) -> int:

@@ -123,11 +123,7 @@ class _Fitter:
 
     def directions(self) -> list[list[bool]]:
         """Return initial directions of the operators: the given ones, and those that save most."""
-        gains = [[0, 0] for _ in self.packing.ops]
-        for pair in self.packing.pairs:
-            for way in (False, True):
-                gains[pair.op][way] += pair.safe_distances.gain(way)
-        return [list(self.found.backwards), [back > ahead for ahead, back in gains]]
+        return [list(self.found.backwards), self.packing.best_directions()]
 
     def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, kept: int = 0) -> _Fit | None:
         """Place the blocks in `order`, the first `kept` as in `before`; None if the result is worse."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 
-from n2d2py.memory.buffers import Buffers
+from n2d2py.memory.buffers import Buffers, pop_ready
 from n2d2py.memory.overlap import safe_distances
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem, OpSpec
@@ -116,11 +116,5 @@ def _in_order(problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen:
         if op is not None:
             result.append(op)
             known.add(op.output)
-        ready = True
-        while ready:
-            ready = [view for view in waiting if known.issuperset(view.inputs)]
-            for view in ready:
-                waiting.remove(view)
-                result.append(view)
-                known.add(view.output)
+        result += pop_ready(waiting, known)
     return replace(problem, ops=tuple(result))

@@ -64,12 +64,7 @@ def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> 
 def _directions(packing: Packing) -> list[list[bool]]:
     """Return initial directions: by gain, all forwards, all backwards, alternating."""
     count = len(packing.ops)
-    forward, backward = [0] * count, [0] * count
-    for pair in packing.pairs:
-        forward[pair.op] += pair.safe_distances.gain(False)
-        backward[pair.op] += pair.safe_distances.gain(True)
-    by_gain = [b > f for f, b in zip(forward, backward, strict=True)]
-    return [by_gain, [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
+    return [packing.best_directions(), [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
 
 
 def _starts(packing: Packing, directions: list[list[bool]]) -> list[tuple[list[int], list[bool], Placement]]:

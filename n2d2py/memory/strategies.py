@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from n2d2py.memory.access import Concatenated, LineTable, Overlay
-from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place
+from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place, dense
 from n2d2py.memory.manager import Manager, PlaneLayout, Space, SpacePlane
 from n2d2py.memory.memories import plan_memories
 from n2d2py.memory.modes import plan_mode
@@ -110,23 +110,11 @@ class Generation:
         alloc = buffer.birth if writer is None else self.buffers.clock[writer]
         release = end if buffer.is_output else buffer.death
         if buffer.external:
-            return Plane(0, tensor.pixel_bytes, tensor.pixel_bytes, tensor.width, tensor.height, alloc, release, external=True)
+            return Plane.of(dense(tensor), tensor, 0, (alloc, release), external=True)
         plane = self._plane_of(name)
-        base, part, form = plane.space.offset, self.buffers.offset(name), plane.form
-        limit = plane.limit
-        wrapped = 0 < limit < form.bytes
-        return Plane(
-            base + part + (plane.start if limit else 0),
-            tensor.pixel_bytes,
-            form.stride,
-            form.length,
-            form.count,
-            alloc,
-            release,
-            limit if wrapped else None,
-            base + part if wrapped else 0,
-            pitch=form.pitch or None,
-        )
+        begin, limit = plane.space.offset + self.buffers.offset(name), plane.limit
+        wrap = {"limit": limit, "wrap_offset": begin} if 0 < limit < plane.form.bytes else {}
+        return Plane.of(plane.form, tensor, begin + (plane.start if limit else 0), (alloc, release), **wrap)
 
 
 def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Callable[[int], int]) -> int:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from n2d2py.memory.access import Arrival, Joined
-from n2d2py.memory.buffers import Buffer, Buffers
+from n2d2py.memory.buffers import Buffer, Buffers, pop_ready
 from n2d2py.memory.cut import Cutter, Segment
 from n2d2py.memory.packing import Block, Packing, Placement
 from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep, Scratch
@@ -223,11 +223,5 @@ class StreamPacking(Packing):
                 result.append(step)
                 if last[step.op] == i - 1:
                     complete.add(outputs.get(step.op, step.op))
-            ready = [op for op in waiting if complete.issuperset(op.inputs)]
-            while ready:
-                for op in ready:
-                    waiting.remove(op)
-                    complete.add(op.output)
-                    result.append(ScheduleStep(op.name, step.clock if step else 0))
-                ready = [op for op in waiting if complete.issuperset(op.inputs)]
+            result += [ScheduleStep(op.name, step.clock if step else 0) for op in pop_ready(waiting, complete)]
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,10 +56,7 @@ class FuseReport:
     @property
     def counts(self) -> dict[str, int]:
         """Return the number of rewrites by pass, in order of the first one."""
-        counts: dict[str, int] = {}
-        for entry in self.done:
-            counts[entry.rewrite] = counts.get(entry.rewrite, 0) + 1
-        return counts
+        return dict(Counter(entry.rewrite for entry in self.done))
 
     def refuse(self, rewrite: str, refusals: Iterable[Entry]) -> None:
         """Replace the refusals of a pass by those of its latest run."""

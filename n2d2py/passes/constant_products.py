@@ -1,15 +1,6 @@
 """Products with constant matrices become 1x1 convolutions over rows as pixels, as torch's Linear exports them.
 
-    ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1)
-    ... of a single row (1, K)                        =>  Fc(x), weights (N, K): class tokens, steps of a sequence
-    ... and an ArrayMap Add of a constant (N) after it  =>  its bias
-    ... and an ArrayMap Mul by a constant (N) after it  =>  in its weights and its bias
-    ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N)  =>  Conv 1x1 in G groups over T pixels of G K channels, rows transposed
-                                                          from (G, T, K) to (T, G K) before it and back after it
-    ArrayMatMul(W, x) of W (M, K) and x (..., K, N)   =>  (ArrayMatMul(x transposed, W transposed)) transposed
-    ArrayMatMul(W, x) of W (M, K) and x (K, 1)        =>  ArrayMatMul(x, W transposed), x as a row
-
-A scalar counts as such a constant, also subtracted or as divisor. Products then have the integers, corrections and kernels of
+Products then have the integers, corrections and kernels of
 convolutions, and views cost nothing. Groups are the heads of an attention with relative positions, or experts. A left matrix is
 the adjacency of a graph network, mixes the tokens of an MLP-Mixer, or resamples a row.
 """
@@ -61,7 +52,12 @@ class Product:
 
 
 class MatMulToConv(_ConstantProduct):
-    """ArrayMatMul with constant weights => Conv 1x1 or Fc."""
+    """ArrayMatMul(x, W) of rows (R, K) with W (K, N) => MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1); of a single row,
+    such as class tokens and steps of a sequence => Fc(x), weights (N, K).
+
+    An ArrayMap Add of a constant (N) after it is its bias; an ArrayMap Mul is part of its weights and its bias. A scalar counts
+    as such a constant, also subtracted or as divisor.
+    """
 
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"
@@ -125,7 +121,8 @@ _SWAP_ROWS_COLUMNS = (0, 1, 3, 2)
 
 
 class GroupedMatMul(_ConstantProduct):
-    """ArrayMatMul with a constant matrix for each group => grouped Conv 1x1."""
+    """ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N) => Conv 1x1 in G groups over T pixels of G K channels, with rows
+    transposed from (G, T, K) to (T, G K) before it and back after it."""
 
     name = "grouped-matmul"
     summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"
@@ -171,7 +168,8 @@ _SWAP_CHANNELS_COLUMNS = (0, 3, 2, 1)
 
 
 class LeftMatMul(_ConstantProduct):
-    """ArrayMatMul with a constant left matrix => with a constant right one."""
+    """ArrayMatMul(W, x) of W (M, K) and x (..., K, N) => ArrayMatMul(x transposed, W transposed) transposed; an x (K, 1) is a
+    row."""
 
     name = "left-matmul"
     summary = "matrix products with constant left matrices turned into ones with constant right ones"

@@ -1,7 +1,4 @@
-"""A Conv whose kernel covers the whole input, followed by a flattening, becomes an Fc.
-
-Reshape(Conv(x)) with one output position and no padding   =>  Fc(x) with W' = W as (O, C * KH * KW)
-"""
+"""A Conv whose kernel covers the whole input, followed by a flattening, becomes an Fc."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from n2d2py.passes.base import Match, Pass
 
 
 class ConvToFc(Pass):
-    """Conv over its whole input, then Reshape to (C) => Fc."""
+    """Reshape(Conv(x)) to (C) with one output position and no padding => Fc(x) with W' = W as (O, C * KH * KW)."""
 
     name = "conv-to-fc"
     summary = "Conv over a whole input turned into Fc"

@@ -80,9 +80,8 @@ def remove_layer(graph: Graph, layer: str) -> Graph:
     result = graph.copy()
     node = _layer(result, layer)
     if len(node.outputs) != 1 or result.joins_ends(node):
-        raise _unfit_operator(
-            f"layer '{layer}' has several outputs, or connects two ends of the network", "keep it, or replace it"
-        )
+        what = f"layer '{layer}' has several outputs, or connects two ends of the network"
+        raise _unfit_operator(what, "keep it, or replace it")
     drop(result, node)
     recompute_shapes(result)
     result.prune()
@@ -116,7 +115,8 @@ def rename(graph: Graph, old: str, new: str) -> Graph:
 def set_precision(
     graph: Graph, layer: str, bits: int | None = None, weight_bits: int | None = None, quantize: bool | None = None
 ) -> Graph:
-    """Return the graph with the precision of a layer, as `QuantBits`, `QuantWeightBits` and `Quantize` set it; None changes nothing.
+    """Return the graph with the precision of a layer, as `QuantBits`, `QuantWeightBits` and `Quantize` set it; None changes
+    nothing.
 
     Raises:
         N2D2Error: E245 an unknown layer or value.
@@ -143,10 +143,8 @@ def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
     """
     names = list(dict.fromkeys(one.name for one in every_pass()))
     if name not in names:
-        like = nearest(name, names)
-        raise _unfit_operator(
-            f"no pass is called '{name}'", f"did you mean {like}?" if like else f"use one of {', '.join(names)}"
-        )
+        like, other = nearest(name, names), f"use one of {', '.join(names)}"
+        raise _unfit_operator(f"no pass is called '{name}'", f"did you mean {like}?" if like else other)
     result, report = graph.copy(), FuseReport()
     for one in every_pass():
         if one.name == name:
@@ -199,27 +197,22 @@ def _rename_tensor(graph: Graph, old: str, new: str) -> None:
     graph.tensors = {one.name: one for one in tensors}
     for node in graph.nodes:
         node.inputs, node.outputs = named(node.inputs), named(node.outputs)
-    graph.inputs, graph.outputs, graph.float_inputs = (
-        named(graph.inputs),
-        named(graph.outputs),
-        frozenset(named(graph.float_inputs)),
-    )
+    graph.inputs, graph.outputs = named(graph.inputs), named(graph.outputs)
+    graph.float_inputs = frozenset(named(graph.float_inputs))
     graph.aliases = dict(zip(graph.aliases, named(graph.aliases.values()), strict=True))
 
 
 def _check_free(graph: Graph, name: str) -> None:
     if not name or name in graph.tensors or any(node.name == name for node in graph.nodes):
-        raise _unfit_operator(
-            f"the name '{name}' is empty or in use", f"use another one, such as {graph.fresh_name(name or 'layer')}"
-        )
+        remedy = f"use another one, such as {graph.fresh_name(name or 'layer')}"
+        raise _unfit_operator(f"the name '{name}' is empty or in use", remedy)
 
 
 def _unknown_layer(graph: Graph, name: str) -> N2D2Error:
     known = [*graph.inputs, *(node.name for node in graph.nodes)]
     like = nearest(str(name), known)
-    return _unfit_operator(
-        f"'{name}' is not a layer of {graph.name}", f"did you mean {like}?" if like else f"the layers are {listed(known)}"
-    )
+    remedy = f"did you mean {like}?" if like else f"the layers are {listed(known)}"
+    return _unfit_operator(f"'{name}' is not a layer of {graph.name}", remedy)
 
 
 def _unfit_operator(what: str, remedy: str) -> N2D2Error:

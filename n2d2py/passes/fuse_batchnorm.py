@@ -1,12 +1,5 @@
-"""Batch normalisation with stored statistics is a gain and a shift per channel.
-
-With g = scale / sqrt(variance + epsilon) and s = bias - mean * g:
-
-    BatchNorm(Conv(x))  =>  Conv with W' = g W, b' = g b + s         (the same for Deconv, Fc)
-    BatchNorm(x)        =>  Affine with weights g, bias s            (elsewhere)
-
-FuseAffine then merges an Affine into its neighbours.
-"""
+"""Batch normalization with stored statistics is a gain g = scale / sqrt(variance + epsilon) and a shift s = bias - mean * g per
+channel, merged into the layer before where possible."""
 
 from __future__ import annotations
 
@@ -55,10 +48,7 @@ class FuseAffine(Pass):
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:
-    """The producer of the node's first input if it is of `kinds`, linear and read by nobody else.
-
-    Otherwise the reason why not.
-    """
+    """Return the producer of the node's first input if it is of `kinds`, linear and has no other consumer; else the reason."""
     producer = graph.producer(node.inputs[0])
     if producer is None:
         return "its input is a network input"
@@ -75,7 +65,7 @@ def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node |
 
 
 class FuseBatchNorm(Pass):
-    """Conv, Deconv or Fc, then BatchNorm => the same layer; the activation of the BatchNorm is kept."""
+    """BatchNorm of a Conv, Deconv or Fc => that layer with W' = g W, b' = g b + s; the activation of the BatchNorm is kept."""
 
     name = "fuse-batchnorm"
     summary = "BatchNorm layers merged into Conv or Fc"
@@ -94,7 +84,7 @@ class FuseBatchNorm(Pass):
 
 
 class BatchNormToAffine(Pass):
-    """A BatchNorm that FuseBatchNorm left => Affine."""
+    """A BatchNorm that FuseBatchNorm left => Affine with weights g, bias s."""
 
     name = "batchnorm-to-affine"
     summary = "BatchNorm layers turned into Affine"

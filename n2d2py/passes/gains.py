@@ -1,13 +1,5 @@
 """Constant gains and shifts of row-major arrays become integer layers, if the layers next to them are integer too.
 
-    ElemWise Sum(ArrayMap(x) that computes g x, y)               =>  ElemWise Sum with the weight g
-    ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant
-    (N), or a number                                             =>  MemoryView(Affine(MemoryView(x)))
-    ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant
-    (C, 1, 1), after a group normalization                       =>  Reshape(Affine(Reshape(x)))
-    ... with gain 1 and shift 0                                  =>  nothing
-    Affine(Concat(x, y))                                         =>  Concat(Affine(x), y) if gains of x and y differ
-
 A layer between float layers stays in floating point, to avoid a needless quantization.
 """
 
@@ -32,7 +24,7 @@ from n2d2py.passes.views import over_images
 
 
 class WeighSums(Pass):
-    """ArrayMap that multiplies by a number, consumed by sums only => weights of the sums."""
+    """ElemWise Sum(g x, y), g x an ArrayMap that only sums consume => ElemWise Sum with the weight g."""
 
     name = "weigh-sums"
     summary = "factors of arrays made weights of sums"
@@ -143,7 +135,7 @@ class RemoveGain(Pass):
 
 
 class GainsOfChannels(IntegerRewrite):
-    """ArrayMap => Affine of an image."""
+    """ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant (C, 1, 1) => Reshape(Affine(Reshape(x)))."""
 
     name = "gains-of-channels"
     summary = "gains and shifts of the channels of arrays turned into layers that have integers"
@@ -155,19 +147,17 @@ class GainsOfChannels(IntegerRewrite):
         if not found.pixels:
             node.op, node.params = Affine(), found.params
             return f"gains of {channels} elements"
-        image, scaled = (graph.fresh_name(f"{node.output}_{what}") for what in ("channels", "scaled"))
         view = Reshape((channels, prod(found.pixels[:-1]), found.pixels[-1]))
-        graph.add(Node(image, view, [source], [image], location=node.location, helper=True), at=at)
-        graph.add(
-            Node(scaled, Affine(), [image], [scaled], found.params, location=node.location, source=[scaled, *node.source]),
-            at=at + 1,
-        )
+        image = graph.add_helper(view, source, f"{node.output}_channels", at, node.location)
+        scaled = graph.fresh_name(f"{node.output}_scaled")
+        layer = Node(scaled, Affine(), [image], [scaled], found.params, None, node.location, [scaled, *node.source])
+        graph.add(layer, at=at + 1)
         node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
         return f"gains of {channels} channels"
 
 
 class GainsOfRows(IntegerRewrite):
-    """ArrayMap => Affine."""
+    """ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant (N), or a number => MemoryView(Affine(MemoryView(x)))."""
 
     name = "gains-of-rows"
     summary = "gains and shifts of arrays turned into layers that have integers"
@@ -185,8 +175,8 @@ class GainsOfRows(IntegerRewrite):
 
 
 class GainsOfParts(Pass):
-    """Affine after a Concat => an Affine of each part, if the parts differ in their gains. With one scale, scores would share
-    that of boxes in pixels. Not in pre-quantized networks."""
+    """Affine(Concat(x, y)) => Concat(Affine(x), y) if gains of x and y differ. With one scale, scores would share that of boxes
+    in pixels. Not in pre-quantized networks."""
 
     name = "gains-of-parts"
     summary = "gains moved in front of Concats"
@@ -226,10 +216,7 @@ class GainsOfParts(Pass):
         for name, gain, shift in parts:
             dims = (len(gain), *shape[2:])
             if graph.shape(name)[1:] != dims:
-                view = graph.fresh_name(f"{name}_channels")
-                viewed = Node(view, Reshape(dims), [name], [view], location=node.location, helper=True)
-                graph.add(viewed, at=graph.nodes.index(node))
-                name = view
+                name = graph.add_helper(Reshape(dims), name, f"{name}_channels", graph.nodes.index(node), node.location)
             if not Gains(gain, shift).changes_nothing:
                 scaled, params = graph.fresh_name(f"{name}_scaled"), {"weights": gain, "bias": shift}
                 layer = Node(scaled, Affine(), [name], [scaled], params, location=node.location, source=[scaled])

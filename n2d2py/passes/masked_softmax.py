@@ -1,9 +1,5 @@
 """Attention masks: scores that a constant pushes far below the others of their row are left out of the Softmax.
 
-    Softmax(ArrayMap Add(x, constant))                        =>  MaskedSoftmax(x), or of x and the rest of the constant
-    Softmax(ArrayMap Where(constant condition, x, constant))  =>  MaskedSoftmax(x)
-    Where(IsNaN(softmax), constant, softmax)                  =>  the softmax
-
 Exporters write minus infinity, the lowest float, -10000 or -100 as mask. As integers, such scores would leave no steps to the
 others. An element `_FAR` below the largest constant of its row gets a probability below e^-64 for otherwise equal scores. A row
 without any unmasked element keeps its form, since its Softmax is over the masked scores.
@@ -87,7 +83,8 @@ def find_mask(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
 
 
 class FuseMask(Pass):
-    """A mask before a Softmax => MaskedSoftmax; not in pre-quantized networks, nor for a Softmax in floating point."""
+    """Softmax(Add(x, constant)) => MaskedSoftmax(x), or of x and the rest of the constant; Softmax(Where(constant condition, x,
+    constant)) => MaskedSoftmax(x). Not in pre-quantized networks, nor for a Softmax in floating point."""
 
     name = "masked-softmax"
     summary = "masks of attention taken into the softmax"

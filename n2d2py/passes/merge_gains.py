@@ -1,9 +1,5 @@
 """Gains g and shifts s are merged into their weighted consumers: W' = W g, b' = b + sum of W s.
 
-    Affine, then Conv, Fc or a recurrent layer                         =>  that layer
-    Normalize with gain and shift, then such layers                    =>  Normalize without, and these layers
-    ArrayMap Mul, Div or Neg by constants, then such layers            =>  these layers
-
 Layers that move elements may lie between. A shift needs consumers without padding, which adds zeros after it. Gains of arrays
 may differ by at most a factor of two, because the weights of an output share one scale; channel equalization handles wider
 gains (quant/correct/channels.py).
@@ -67,7 +63,8 @@ def _gains_of_array(graph: Graph, node: Node) -> _Gains | None:
 
 
 class MergeGains(Pass):
-    """Gains, then weighted layers => weighted layers; with `arrays` for gains of arrays, else for Affine layers."""
+    """Affine, then Conv, Fc or recurrent layers => these layers; with `arrays`, the same for ArrayMap Mul, Div or Neg by
+    constants and for the gain and shift of a Normalize."""
 
     summary = "constant gains and shifts merged into the weights after them"
 

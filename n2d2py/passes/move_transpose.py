@@ -1,8 +1,4 @@
-"""Transpositions are moved after element-wise layers, or into the weights of an Fc, so that they cancel.
-
-Transpose2(f(Transpose1(x)))   =>  Transpose2(Transpose1(f(x)))   for a chain f of element-wise layers
-Fc(Reshape(Transpose(x)))      =>  Fc(x) with the columns of W in the order of x
-"""
+"""Transpositions are moved after element-wise layers, or into the weights of an Fc, so that they cancel."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from n2d2py.passes.base import Match, Pass, recompute_shapes
 
 
 class MoveTranspose(Pass):
-    """Transpose, element-wise layers, Transpose => element-wise layers, one Transpose."""
+    """Transpose2(f(Transpose1(x))) => Transpose2(Transpose1(f(x))) for a chain f of element-wise layers."""
 
     name = "move-transpose"
     summary = "Transpose layers moved after element-wise layers"
@@ -55,7 +51,7 @@ class MoveTranspose(Pass):
 
 
 class TransposeIntoFc(Pass):
-    """Transpose, Reshape, Fc => Fc with permuted weight columns (a flattening in H, W, C order)."""
+    """Fc(Reshape(Transpose(x))) => Fc(x) with the columns of W in the order of x (a flattening in H, W, C order)."""
 
     name = "transpose-into-fc"
     summary = "Transpose layers merged into the weights of Fc"

@@ -1,9 +1,5 @@
 """Products of two activations read and write through views, so layers that only move or scale their matrices disappear.
 
-    ArrayMatMul(IndexSelect(x), y)   =>  ArrayMatMul(x, y) with a view of x, if the order has constant steps
-    IndexSelect(ArrayMatMul(x, y))   =>  ArrayMatMul with a view of its result
-    ArrayMatMul(c * x, y), c * (x y) =>  ArrayMatMul(x, y) times c, c a number above 0
-
 Heads of an attention then need no transposition, and their temperature is part of the rescale.
 """
 
@@ -49,7 +45,8 @@ class Operand:
 
 
 class ProductOperand(Pass):
-    """Merge layers that move or scale an operand of a product."""
+    """ArrayMatMul(IndexSelect(x), y) with constant steps => ArrayMatMul(x, y) with a view of x; ArrayMatMul(c * x, y) =>
+    ArrayMatMul(x, y) times c, a number above 0."""
 
     name = "product-operand"
     summary = "layers that move or scale operands taken into products of two arrays"
@@ -83,7 +80,8 @@ class ProductOperand(Pass):
 
 
 class ProductResult(Pass):
-    """Merge layers that move or scale the result of a product."""
+    """IndexSelect(ArrayMatMul(x, y)) => ArrayMatMul with a view of its result; c * ArrayMatMul(x, y) => ArrayMatMul times c >
+    0."""
 
     name = "product-result"
     summary = "layers that move or scale results taken into products of two arrays"

@@ -1,13 +1,4 @@
-"""Quantize layers of pre-quantized networks are moved to the layers that compute.
-
-    Quantize(x) of values that are such integers already               =>  nothing
-    two Quantize of one type of one tensor                             =>  one
-    Quantize(Quantize(x)) to a subset of the integers                  =>  the second one
-    Quantize(Move(x)), x not quantized                                 =>  Move(Quantize(x)), the same for a Concat
-    Quantize(Clip(Quantize(x))), both of one type                      =>  Quantize(Clip(x))
-
-The last is exact because rounding is monotonic. A padded zero is an integer of every type.
-"""
+"""Quantize layers of pre-quantized networks are moved to the layers that compute."""
 
 from __future__ import annotations
 
@@ -22,7 +13,8 @@ from n2d2py.passes.base import Match, Pass, drop
 
 
 class MergeQuantize(Pass):
-    """A Quantize that changes nothing, or repeats another of the same tensor, is removed."""
+    """Quantize(x) of integers of this type => x; two Quantize of one type of one tensor => one; Quantize(Quantize(x)) to a
+    subset of the integers => the second one."""
 
     name = "merge-quantize"
     summary = "repeated roundings merged"
@@ -72,7 +64,7 @@ def _narrows(first: Node, second: Quantize) -> bool:
 
 
 class HoistQuantize(Pass):
-    """Values are quantized before they are moved."""
+    """Quantize(Move(x)) => Move(Quantize(x)), also for a Concat. A padded zero is an integer of every type."""
 
     name = "hoist-quantize"
     summary = "roundings moved before layers that move values"
@@ -105,7 +97,7 @@ class HoistQuantize(Pass):
 
 
 class ClipBeforeQuantize(Pass):
-    """A clamp between two Quantize layers of one type moves before both."""
+    """Quantize(Clip(Quantize(x))), both of one type => Quantize(Clip(x)): exact because rounding is monotonic."""
 
     name = "clip-before-quantize"
     summary = "clamps moved before the rounding"

@@ -140,13 +140,8 @@ def computes_plain(node: Node) -> bool:
 
 def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
     """Return E510 for a layer without an integer form; `what` is the reason of `refuses`."""
-    found = QUANTIZERS.get(node.op.kind)
-    return N2D2Error(
-        "E510",
-        f"layer '{node.name}' ({what}) is not supported in integers",
-        where=node.location,
-        remedy=remedy or (found or Quantizer).remedy,
-    )
+    text, advice = f"layer '{node.name}' ({what}) is not supported in integers", QUANTIZERS.get(node.op.kind) or Quantizer
+    return N2D2Error("E510", text, where=node.location, remedy=remedy or advice.remedy)
 
 
 def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:

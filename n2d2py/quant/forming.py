@@ -62,18 +62,7 @@ def integer_layer(
     node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Rescale | None = None, bound: int = 0
 ) -> QuantNode:
     """Return the layer with an integer form."""
-    return QuantNode(
-        node.name,
-        node.op,
-        list(node.inputs),
-        list(node.outputs),
-        form,
-        rescale,
-        clamp,
-        bound,
-        location=node.location,
-        source=list(node.source),
-    )
+    return QuantNode.of(node, form, rescale=rescale, clamp=clamp, bound=bound)
 
 
 def moved_layer(node: Node, types: LayerTypes) -> QuantNode:

@@ -84,11 +84,10 @@ def _with_integer_inputs(graph: Graph) -> Graph:
             continue
         kind = _type_before_gain(graph, name) or (port.type if port.type is not None and port.type.bits == 8 else None)
         if kind is not None:
-            readers, rounded = graph.consumers(name), graph.fresh_name(f"{name}_quantized")
+            readers, op = graph.consumers(name), Quantize(replace(kind, plain=False, full=kind.signed))
+            rounded = graph.add_helper(op, name, f"{name}_quantized", 0, readers[0].location)
             for node in readers:
                 node.inputs = [rounded if one == name else one for one in node.inputs]
-            op = Quantize(replace(kind, plain=False, full=kind.signed))
-            graph.add(Node(rounded, op, [name], [rounded], location=readers[0].location, helper=True), at=0)
     return graph
 
 

@@ -28,10 +28,10 @@ _BATCH_ELEMENTS = 16_000_000
 
 @dataclass
 class Statistics:
-    """Histograms by tensor over `stimuli` samples; `key` identifies network and pipeline, `data` the sample values.
+    """Histograms by tensor over `stimuli` samples; `key` identifies network and pipeline.
 
-    `factors` (C by tensor) are the channel scales applied before (n2d2py/quant/correct/channels.py), `inputs` the float inputs
-    (n2d2py/quant/types/float_inputs.py).
+    `data` is the SHA-256 of the values, independent of batch boundaries. `factors` (C by tensor) are the channel scales applied
+    before (n2d2py/quant/correct/channels.py), `inputs` the float inputs (n2d2py/quant/types/float_inputs.py).
     """
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -94,26 +94,11 @@ class Statistics:
         Raises:
             N2D2Error: E503 if they differ.
         """
-        digest = DataDigest()
+        digest = hashlib.sha256()
         for x in batches:
-            digest.add(x)
-        if digest.text() != self.data:
+            digest.update(np.ascontiguousarray(x).data)
+        if digest.hexdigest() != self.data:
             raise _other_data(path, "other stimuli")
-
-
-class DataDigest:
-    """SHA-256 of sample values, independent of batch boundaries."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-
-    def add(self, x: np.ndarray) -> None:
-        """Add a batch (n, ...)."""
-        self._digest.update(np.ascontiguousarray(x).data)
-
-    def text(self) -> str:
-        """Return 64 hexadecimal digits."""
-        return self._digest.hexdigest()
 
 
 def _other_data(path: Path, what: str) -> N2D2Error:
@@ -194,11 +179,8 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
 
     def measure(batch: np.ndarray) -> Statistics:
         values = engine.run(batch)
-        again = (
-            engine.run({**named_inputs(graph, batch), **given})
-            if (given := _states_of_later_calls(graph, recurrent, values))
-            else {}
-        )
+        later = _states_of_later_calls(graph, recurrent, values)
+        again = engine.run({**named_inputs(graph, batch), **later}) if later else {}
         part = Statistics(stimuli=len(batch))
         states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
         for name in outputs:
@@ -211,11 +193,11 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
         part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
         return part
 
-    digest = DataDigest()
+    digest = hashlib.sha256()
 
     def digested() -> Iterator[np.ndarray]:
         for batch in batches:
-            digest.add(batch)
+            digest.update(np.ascontiguousarray(batch).data)
             yield batch
 
     result = Statistics(key=key)
@@ -224,7 +206,7 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
             result.merge(part)
         else:  # a copy of all histograms is much for a deep network
             result.histograms, result.stimuli = part.histograms, part.stimuli
-    result.data = digest.text()
+    result.data = digest.hexdigest()
     if not result.stimuli:
         raise N2D2Error("E508", "the calibration set is empty", remedy="correct the database, or give -calib-data")
     return result

@@ -112,7 +112,7 @@ class _Solvers:
         self.names = {parameter: name for name, parameter in module.named_parameters()}
         self.optimizers: list[torch.optim.Optimizer] = []
         self.settings: list[list[SolverSettings]] = []
-        for kind, make in (("SGD", _sgd), ("Adam", _adam)):
+        for kind, make in (("SGD", partial(torch.optim.SGD, lr=0.01)), ("Adam", partial(torch.optim.Adam, lr=0.001))):
             chosen = [solver for solver in groups if solver.kind == kind]
             if chosen:
                 self.optimizers.append(make([{"params": groups[solver], **_optimizer_options(solver)} for solver in chosen]))
@@ -182,14 +182,6 @@ class _Solvers:
                         yield optimizer, parameter, {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero}
                     else:
                         yield optimizer, parameter, {"momentum_buffer": zero} if solver.momentum > 0 else {}
-
-
-def _sgd(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    return torch.optim.SGD(groups, lr=0.01)
-
-
-def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    return torch.optim.Adam(groups, lr=0.001)
 
 
 def _optimizer_options(solver: SolverSettings) -> dict[str, Any]:
@@ -264,12 +256,9 @@ def _check_batches(module: GraphModule, batch: int) -> None:
     """Refuse batches with one value per channel for a batch normalization: its variance would be 0."""
     for node in module.graph.nodes:
         if batch < 2 and isinstance(node.op, BatchNorm) and prod(module.graph.shape(node.output)[2:]) == 1:
-            raise N2D2Error(
-                "E431",
-                f"'{node.name}' cannot be trained with a batch of one sample: it normalizes a single value per channel",
-                where=node.location,
-                remedy="set BatchSize in [sp] to 2 or more for each process",
-            )
+            what = f"'{node.name}' cannot be trained with a batch of one sample: it normalizes a single value per channel"
+            remedy = "set BatchSize in [sp] to 2 or more for each process"
+            raise N2D2Error("E431", what, where=node.location, remedy=remedy)
 
 
 def _epoch(

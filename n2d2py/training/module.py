@@ -101,7 +101,10 @@ class GraphModule(nn.Module):
                 found[name] = layer.arrays()
         for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
             found.setdefault(name, {}).update(quantizer.arrays())  # type: ignore[operator]
-        return {name: {role: _numpy(each) for role, each in arrays.items()} for name, arrays in found.items()}
+        return {
+            name: {role: each.detach().cpu().numpy().astype(np.float32) for role, each in arrays.items()}
+            for name, arrays in found.items()
+        }
 
     def clamp_parameters(self) -> None:
         """Keep steps and clipping values positive. Called after each optimizer step."""
@@ -147,14 +150,6 @@ def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: Weight
 def _cannot_train_error(node: Node, what: str) -> N2D2Error:
     remedy = "train elsewhere, and give the weights with -w or an ONNX file"
     return N2D2Error("E431", f"layer '{node.name}' cannot be trained: {what}", where=node.location, remedy=remedy)
-
-
-def _numpy(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().cpu().numpy().astype(np.float32)
-
-
-def _node_activation(node: Node) -> Function | None:
-    return None if node.activation is None else _differentiable(node, node.activation)
 
 
 def _differentiable(node: Node, row: FunctionRow) -> Function:
@@ -310,7 +305,7 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Module:
-    op, activation = node.op, _node_activation(node)
+    op, activation = node.op, node.activation and _differentiable(node, node.activation)
     if isinstance(op, (Conv, Deconv, Fc)):
         connected = None if recipe is None else recipe.connected
         quantizer = None if recipe is None else _weight_quantizer(node, recipe, store)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
-from n2d2py.operators.functions import Clip, FunctionRow
+from n2d2py.operators.functions import Clip
 from n2d2py.quant.observe.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
@@ -51,12 +51,6 @@ def _last_readers(graph: Graph) -> dict[str, int]:
     return {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
 
 
-def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
-    """The inputs by name, those of a fixed type in it."""
-    inputs = named_inputs(graph, stimuli).items()
-    return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
-
-
 class LayerwiseRun:
     """The values of the live tensors of all stimuli, after the layers advanced over so far.
 
@@ -81,8 +75,9 @@ class LayerwiseRun:
         self._count = sum(len(x) for x in batches)
 
     def _part(self, x: np.ndarray) -> _Part:
-        stored = quantize_inputs(self._quantized, [x])
-        return _Part(_real_inputs(self._graph, x), dict(zip(self._graph.inputs, stored, strict=True)))
+        graph, stored = self._graph, quantize_inputs(self._quantized, [x])
+        real = {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in named_inputs(graph, x).items()}
+        return _Part(real, dict(zip(graph.inputs, stored, strict=True)))
 
     def beside(self) -> LayerwiseRun:
         """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
@@ -137,11 +132,11 @@ class LayerwiseRun:
                 del part.real[name]
 
         if self._real:
-            _for_each(run, self._parts)
+            list(ordered_map(run, self._parts))
 
     def advance(self, typed: QuantNode) -> None:
         """Compute the integers of the next layer, or once more from another form of it."""
-        _for_each(lambda part: self._run_integers(part, typed), self._parts)
+        list(ordered_map(lambda part: self._run_integers(part, typed), self._parts))
 
     def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
         """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
@@ -188,22 +183,12 @@ class LayerwiseRun:
         """(sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
         real, stored = part.real[node.output], part.stored[node.output]
         kind = self._quantized.type(node.output)
-        low, high = _open_interval(typed.activation) if kind.is_float else typed.limits
+        clip = typed.activation if isinstance(typed.activation, Clip) else Clip()
+        low, high = (clip.low, clip.high) if kind.is_float else typed.limits
         shape = (real.shape[0], real.shape[1], -1)
         inside = ((stored > low) & (stored < high)).reshape(shape)
         error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
         return error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
-
-
-def _for_each(function: Callable[[_Part], None], parts: Sequence[_Part]) -> None:
-    for _ in ordered_map(function, parts):
-        pass
-
-
-def _open_interval(function: FunctionRow | None) -> tuple[float, float]:
-    """Between which real results no clamp cuts what a layer sums."""
-    low, high = (function.low, function.high) if isinstance(function, Clip) else (-np.inf, np.inf)
-    return low, high
 
 
 def expected_error(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -13,10 +13,8 @@ from itertools import permutations
 
 import numpy as np
 
-from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
-from n2d2py.quant.search.isolation import Tail, output_weights, run_isolated_layer, slices
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.quant.search.isolation import Tail, each_on_batches, output_weights, run_isolated_layer, slices
 
 _STATES = 20_000
 """Choices that are kept while layers are added."""
@@ -41,26 +39,20 @@ def width_errors(
 
     `typed` has the types of the tensors. A constant error of an output channel is left out: the bias takes it up.
     """
-    engine = FloatEngine(graph, taps=list(graph.tensors))
     sums = {name: dict.fromkeys(by_bits, 0.0) for name, by_bits in forms.items()}
-    batches, count = slices(graph, stimuli), 0
+    batches, count = slices(graph, stimuli), max(len(stimuli), 1)
     power = output_weights(graph, batches)
-    for index, batch in enumerate(batches):
-        real = engine.run(batch)
-        count += len(batch)
-        for name in log.progress(forms, f"widths of layers {index + 1}/{len(batches)}", total=len(forms), unit="layer"):
-            output = graph.node(name).output
-            tail = Tail(graph, [output])
-            for bits, node in forms[name].items():
-                restored = typed.type(output).dequantize(run_isolated_layer(typed, node, real))
-                axes = (0, *range(2, restored.ndim))
-                restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
-                found = tail.outputs({**real, output: restored.astype(np.float32)})
-                sums[name][bits] += sum(
-                    float((np.square(values - real[each], dtype=np.float64) * power[each]).sum())
-                    for each, values in found.items()
-                )
-    return {name: {bits: total / max(count, 1) for bits, total in by_bits.items()} for name, by_bits in sums.items()}
+    for name, real in each_on_batches(graph, batches, list(forms), "widths of layers", "layer"):
+        output = graph.node(name).output
+        tail = Tail(graph, [output])
+        for bits, node in forms[name].items():
+            restored = typed.type(output).dequantize(run_isolated_layer(typed, node, real))
+            axes = (0, *range(2, restored.ndim))
+            restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
+            found = tail.outputs({**real, output: restored.astype(np.float32)}).items()
+            errors = (np.square(values - real[each], dtype=np.float64) * power[each] for each, values in found)
+            sums[name][bits] += sum(float(error.sum()) for error in errors)
+    return {name: {bits: total / count for bits, total in by_bits.items()} for name, by_bits in sums.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
+from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.observe.judged import row_weights
@@ -20,6 +22,20 @@ def slices(graph: Graph, stimuli: np.ndarray) -> list[np.ndarray]:
     """Split samples (N, ...) into batches whose tensors fit into the memory limit."""
     size = max(1, _ELEMENTS // sum(elements(tensor.shape) for tensor in graph.tensors.values()))
     return [stimuli[start : start + size] for start in range(0, len(stimuli), size)]
+
+
+T = TypeVar("T")
+
+
+def each_on_batches(
+    graph: Graph, batches: Sequence[np.ndarray], items: Sequence[T], text: str, unit: str
+) -> Iterator[tuple[T, dict[str, np.ndarray]]]:
+    """Yield each item with the float values of all tensors, batch by batch; `text` and `unit` describe the progress."""
+    engine = FloatEngine(graph, taps=list(graph.tensors))
+    for index, batch in enumerate(batches):
+        real = engine.run(batch)
+        for item in log.progress(items, f"{text} {index + 1}/{len(batches)}", total=len(items), unit=unit):
+            yield item, real
 
 
 def output_weights(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

@@ -227,7 +227,8 @@ def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
             if (name in real) == is_float or result.kind(name) or _uses_order_only(node):
                 continue
             if (name, is_float) not in converted:
-                converted[name, is_float] = _convert(result, node, name, is_float)
+                suffix, at = "float" if is_float else "integer", result.nodes.index(node)
+                converted[name, is_float] = result.add_helper(Convert(is_float), name, f"{name}_{suffix}", at, node.location)
             node.inputs = [*node.inputs[:position], converted[name, is_float], *node.inputs[position + 1 :]]
     for node in list(result.nodes):
         if node.name in chosen and result.precision(node).quantize is not False and not _is_float_on_target(result, node):
@@ -242,8 +243,8 @@ def _replace_by_array_operator(graph: Graph, node: Node) -> None:
     if not isinstance(node.op, Activation) or node.op.function.kind not in _ROUNDED or len(shape) == 2 or node.activation:
         return
     size, at = prod(shape[1:]), graph.nodes.index(node)
-    before, mapped, after = (graph.fresh_name(f"{output}_{what}") for what in ("elements", "mapped", "view"))
-    graph.add(Node(before, Reshape((size,)), list(node.inputs), [before], location=node.location, helper=True), at=at)
+    mapped, after = (graph.fresh_name(f"{output}_{what}") for what in ("mapped", "view"))
+    before = graph.add_helper(Reshape((size,)), node.inputs[0], f"{output}_elements", at, node.location)
     graph.tensors[mapped] = Tensor(mapped, (1, size))
     node.op, node.inputs, node.outputs = ArrayMap(_EXACT[node.op.function.kind], (size,), ((size,),)), [before], [mapped]
     view = Node(after, Reshape(tuple(shape[1:])), [mapped], [output], location=node.location, helper=True)
@@ -254,12 +255,3 @@ def _check_float_kernel(node: Node) -> None:
     reason = refused(node)
     if reason is not None and not isinstance(node.op, ArrayOp) and not node.op.same_bits:
         raise refusal(node, reason)
-
-
-def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
-    """Add the conversion of a tensor before its first consumer of the other type; return its output."""
-    output = graph.fresh_name(f"{name}_{'float' if to_float else 'integer'}")
-    graph.add(
-        Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True), at=graph.nodes.index(reader)
-    )
-    return output

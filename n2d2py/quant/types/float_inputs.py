@@ -308,8 +308,6 @@ def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarr
         layers = [("rows", MemoryView(dims)), ("scaled", Affine()), ("array", MemoryView(graph.shape(source)[1:]))]
     last = source
     for step, (suffix, op) in enumerate(layers):
-        output = graph.fresh_name(f"{name}_{suffix}")
-        graph.add(Node(output, op, [last], [output], params if suffix == "scaled" else {}, helper=True), at=at + step)
-        last = output
+        last = graph.add_helper(op, last, f"{name}_{suffix}", at + step, None, params if suffix == "scaled" else None)
     for node in consumers:
         node.inputs = [last if one == source else one for one in node.inputs]

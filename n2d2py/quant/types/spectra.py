@@ -85,17 +85,12 @@ def _is_linear_or_selects(node: Node) -> bool:
 
 
 def _is_converted_and_squared(graph: Graph, node: Node) -> bool:
-    """True if a layer converts values to float and all of these are squared."""
-    readers = graph.consumers(node.output)
-    return is_to_float(node) and bool(readers) and all(_is_squared(graph, reader) for reader in readers)
+    """True if a layer converts values to float and all of these, or their copies, are squared."""
+    return is_to_float(node) and graph.feeds_only(node.output, is_square, _moves_or_joins)
 
 
-def _is_squared(graph: Graph, node: Node) -> bool:
-    """True if a layer squares its input, or moves or concatenates values that are squared next."""
-    if not (node.op.moves_values or isinstance(node.op, Concat)):
-        return is_square(node)
-    readers = graph.consumers(node.output)
-    return bool(readers) and all(_is_squared(graph, reader) for reader in readers)
+def _moves_or_joins(node: Node) -> bool:
+    return node.op.moves_values or isinstance(node.op, Concat)
 
 
 def is_to_float(node: Node) -> bool:
