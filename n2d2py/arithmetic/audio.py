@@ -82,9 +82,10 @@ PRESETS = {
     ),
     "tflm": Preset({"mels": 40, "coefficients": 1, "low": 125.0, "high": 7500.0}, in_mel=True, periodic=False, adapts=True),
 }
-"""librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and `MFCC` with
-center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither, use_energy=False. tflm:
-the audio front end of TFLite Micro with its defaults, which micro_speech and microWakeWord use; log_mel only."""
+"""librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and
+`MFCC` with center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither,
+use_energy=False. tflm: the audio front end of TFLite Micro with its defaults, which micro_speech and microWakeWord use; log_mel
+only."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class InputFrames:
     major: bool
 
     def stimulus(self, frames: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Frames (count, features) as an input of `shape`."""
+        """Return the frames (count, features) as an input of `shape`."""
         return (frames.T if self.turned else frames).reshape(shape)
 
 
@@ -176,11 +177,11 @@ class AudioSource:
         return round(float(np.log2(self._preset.floor)) * 65536)
 
     def samples(self, frames: int) -> int:
-        """Samples that so many frames cover."""
+        """Return the number of samples that so many frames cover."""
         return self.window + (frames - 1) * self.hop
 
     def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
-        """The frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
+        """Return the frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
 
         Raises:
             N2D2Error: E417 the input has another number of features.
@@ -214,7 +215,8 @@ class AudioSource:
 
     @cached_property
     def turns(self) -> np.ndarray:
-        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is (turns[i + N/4], -turns[i])."""
+        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is
+        (turns[i + N/4], -turns[i])."""
         angle = 2 * np.pi * (np.arange(self.fft) - self.fft // 4) / self.fft
         if self.adapts:
             return np.rint(np.cos(angle) * 32767).astype(np.int64)
@@ -260,18 +262,18 @@ class AudioSource:
         return np.rint(real * 2**shift).astype(np.int64), shift
 
     def stimulus(self, samples: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """The real input of `shape`, float32, of 16-bit samples; see `convert`."""
+        """Return the real input of `shape`, float32, of 16-bit samples; see `convert`."""
         frames = self.frames_of(shape)
         return frames.stimulus(self.real(self.convert(samples, frames.count)), shape)
 
     def convert(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, features) of 16-bit samples: of the first frames; silence follows a sound that ends before."""
+        """Return the features (frames, features) of the first frames of 16-bit samples, padded with silence at the end."""
         size = self.samples(frames)
         padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
         return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
 
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, features) of the last complete frames of 16-bit samples; silence comes before a sound that has fewer."""
+        """Return the features (frames, features) of the last whole frames of 16-bit samples, after silence if too few."""
         missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
         if missing <= 0 and self.adapts:
             return self.convert(samples, frames - missing)[-frames:]
@@ -281,7 +283,7 @@ class AudioSource:
         return silent if missing == frames else np.concatenate([silent, self.convert(samples, frames - missing)])
 
     def transform(self, frames: np.ndarray) -> np.ndarray:
-        """Features (n, features) of frames (n, window) of samples, which follow each other."""
+        """Return the features (n, features) of frames (n, window) of samples, which follow each other."""
         values, shifts = self._windowed(frames)
         energies = self._power(values) @ self.weights.T.astype(np.uint64)
         if self.adapts:
@@ -294,11 +296,11 @@ class AudioSource:
         return levels @ cosines.T + (1 << shift - 1) >> shift
 
     def real(self, features: np.ndarray) -> np.ndarray:
-        """The real values of features, float32."""
+        """Return the real values of features, float32."""
         return features.astype(np.float32) * self.step
 
     def _windowed(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps 1 to 4: values (n, N) and shifts (n, 1)."""
+        """Compute steps 1 to 4: values (n, N) and shifts (n, 1)."""
         x = frames.astype(np.int64)
         if self.adapts:
             at = np.arange(self.window)
@@ -316,7 +318,7 @@ class AudioSource:
         return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts + more
 
     def _power(self, values: np.ndarray) -> np.ndarray:
-        """Steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
+        """Compute steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
         half, quarter = self.fft // 2, self.fft // 4
         order = _reversed(half)
         real, imaginary = values[:, 0::2][:, order], values[:, 1::2][:, order]
@@ -353,11 +355,11 @@ class AudioSource:
         return (power >> _POWER_SHIFT).astype(np.uint64)
 
     def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
-        """Values before a stage of the transform that adds so many of them."""
+        """Return the values before a stage of the transform that adds so many of them."""
         return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
+        """Return complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
         cos, sin = self.turns[at + self.fft // 4], self.turns[at]
         if self.adapts:
             return micro_frontend.short_product(real, imaginary, cos, sin)
@@ -366,12 +368,12 @@ class AudioSource:
 
 
 def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
-    """The largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
+    """Return the largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
     return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
 
 
 def read_audio(text: str, option: str = "-audio") -> AudioSource:
-    """The source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
+    """Return the source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
 
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
@@ -466,7 +468,7 @@ def _to_hertz(mel: np.ndarray, htk: bool) -> np.ndarray:
 
 
 def _reversed(count: int) -> np.ndarray:
-    """The numbers below a power of two with their bits in reverse order."""
+    """Return the numbers below a power of two with their bits in reverse order."""
     order = np.zeros(1, np.int64)
     while len(order) < count:
         order = np.concatenate([2 * order, 2 * order + 1])

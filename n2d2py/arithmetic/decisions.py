@@ -49,14 +49,14 @@ class Decider:
     hold: int = 0
 
     def scores(self, stored: np.ndarray) -> np.ndarray:
-        """Scores in 1/65536 (N, classes) of stored values."""
+        """Return the scores in 1/65536 (N, classes) of stored values."""
         if self.activation == "sigmoid":
             return logistic(self.score.of_stored(stored, 16 * LOGIT))
         values = self.score.of_stored(stored, LIMIT)
         return softmax(values) if self.activation == "softmax" else values
 
     def decide(self, stored: np.ndarray) -> np.ndarray:
-        """The result of each call of a stream (N, classes), int64 (N, 2 + 2 * top).
+        """Return the result of each call of a stream (N, classes), int64 (N, 2 + 2 * top).
 
         Its values are the decided class, -1 for none, and its average (of none, the best one); then class and average of the
         best classes.
@@ -80,7 +80,7 @@ class Decider:
 
 
 def softmax(values: np.ndarray) -> np.ndarray:
-    """Probabilities in 1/65536 of values (N, C) in 1/65536."""
+    """Return probabilities in 1/65536 of values (N, C) in 1/65536."""
     exponents = ((values - values.max(1, keepdims=True)) * 94548 + ONE // 2) >> 16  # log2(e) in 1/65536
     octaves, rest = exponents >> 16, exponents & 65535
     piece, rest = rest >> 8, rest & 255

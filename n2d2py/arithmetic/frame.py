@@ -19,8 +19,8 @@ from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
 
 FILTERS = ("nearest", "bilinear", "area", "antialias")
-"""Of the resize: the pixel at the position, two pixels a side (OpenCV's INTER_LINEAR), the mean of the covered area (INTER_AREA), a
-triangle that widens as the frame shrinks (Pillow's and torchvision's bilinear)."""
+"""Of the resize: the pixel at the position, two pixels a side (OpenCV's INTER_LINEAR), the mean of the covered area
+(INTER_AREA), a triangle that widens as the frame shrinks (Pillow's and torchvision's bilinear)."""
 
 LARGEST = 16384
 """Pixels of a side."""
@@ -44,7 +44,7 @@ class Axis:
     first: int
 
     def to_source(self, positions: np.ndarray, steps: int) -> np.ndarray:
-        """Positions in the source of those in the result, int64 in 1 / `steps` pixel, rounded to nearest, within the source."""
+        """Return the source positions of those in the result, int64 in 1 / `steps` pixel, rounded, within the source."""
         found = ((positions + self.first * steps) * self.size + self.target // 2) // self.target
         return self.start * steps + np.clip(found, 0, self.size * steps)
 
@@ -89,12 +89,12 @@ class FrameSource:
         return f"{self.format} frames ({self.filter}{more})"
 
     def measured_size(self, wide: int, high: int) -> tuple[int, int]:
-        """Width and height of the frames whose conversion to an input wide x high is measured: 320x240, or as much as it takes."""
+        """Return the width and height of frames to measure the conversion to wide x high: 320x240, or what it takes."""
         least = self.crop or (wide, high)
         return max(320, 2 * least[0]), max(240, 2 * least[1])
 
     def axes(self, width: int, height: int, wide: int, high: int, name: str = "") -> tuple[Axis, Axis]:
-        """Columns and rows from a frame width x height to an input wide x high.
+        """Return the columns and rows from a frame width x height to an input wide x high.
 
         Raises:
             N2D2Error: E407 the frame is smaller than the crop, or a side exceeds 16384 pixels.
@@ -120,7 +120,7 @@ class FrameSource:
         return columns, rows
 
     def _padded(self, size: int, other: int, whole: int, other_whole: int) -> Axis:
-        """A side of an image that fills one of both sides of the input; `other`: the other side of both."""
+        """Return a side of an image that fills one of both sides of the input; `other`: the other side of both."""
         if whole * other <= other_whole * size:
             return Axis(0, size, whole, 0)
         scaled, rest = divmod(size * other_whole, other)
@@ -130,16 +130,16 @@ class FrameSource:
         return Axis(0, size, target, -((whole - target) // 2))
 
     def mirror(self, pixels: np.ndarray) -> np.ndarray:
-        """Pixels (H, W, ...) in the order in which the camera gives them, or back."""
+        """Return the pixels (H, W, ...) in the order in which the camera gives them, or back."""
         columns, rows = (-1 if flipped else 1 for flipped in self.flips)
         return pixels[::rows, ::columns]
 
     def frame(self, pixels: np.ndarray) -> np.ndarray:
-        """The frame (rows, bytes) that the camera gives where pixels (H, W, 3) of red, green, blue are before it."""
+        """Return the frame (rows, bytes) that the camera gives where pixels (H, W, 3) of red, green, blue are before it."""
         return self.layout.encode(self.mirror(pixels))
 
     def convert(self, lines: np.ndarray, width: int, shape: tuple[int, int, int], name: str = "") -> np.ndarray:
-        """Bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame (rows, bytes).
+        """Return bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame (rows, bytes).
 
         Raises:
             N2D2Error: E407, as `axes`.
@@ -164,7 +164,7 @@ class FrameSource:
 
 
 def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = ()) -> FrameSource:
-    """The source of `-input-format`: FORMAT, FORMAT:FILTER, and KEY=VALUE after a colon or a comma.
+    """Return the source of `-input-format`: FORMAT, FORMAT:FILTER, and KEY=VALUE after a colon or a comma.
 
     Raises:
         N2D2Error: E003 an unknown format, filter or key, or a value that is not possible; E007 `pad` with a resize or a crop.
@@ -197,19 +197,19 @@ def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = 
 
 
 def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
-    """Width and height of an image whose shorter side becomes `size`; the longer one is rounded down."""
+    """Return the width and height of an image whose shorter side becomes `size`; the longer one is rounded down."""
     short, long = min(width, height), max(width, height)
     longer = size * long // short
     return (size, longer) if width <= height else (longer, size)
 
 
 def _centre(whole: int, part: int) -> int:
-    """Margin before the centre; half of an odd one is rounded to even."""
+    """Return the margin before the centre; half of an odd one is rounded to even."""
     return round((whole - part) / 2)
 
 
 def axis_weights(axis: Axis, count: int, filter: str) -> np.ndarray:
-    """Weights (count, size) of the source pixels of an axis for its output positions; the sum of each row is below 65536."""
+    """Return the weights (count, size) of the source pixels for each output position; each row sums to below 65536."""
     at, source = np.arange(axis.first, axis.first + count)[:, None], np.arange(axis.size)
     size, target = axis.size, axis.target
     if filter == "nearest":
@@ -222,7 +222,8 @@ def axis_weights(axis: Axis, count: int, filter: str) -> np.ndarray:
 
 
 def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, filter: str, fill: int = 0) -> np.ndarray:
-    """Bytes (high, wide, C) of bytes (H, W, C), `fill` beyond the image. The products are exact in floating point: 24 bits across, 32 bits down."""
+    """Return bytes (high, wide, C) of bytes (H, W, C), `fill` beyond the image. The products are exact in floating point: 24
+    bits across, 32 bits down."""
     (x, inside), (y, within) = _inside(columns, wide), _inside(rows, high)
     across, down = axis_weights(x, inside.sum(), filter), axis_weights(y, within.sum(), filter)
     used, lines = across.any(axis=0).nonzero()[0], down.any(axis=0).nonzero()[0]
@@ -239,6 +240,6 @@ def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, 
 
 
 def _inside(axis: Axis, count: int) -> tuple[Axis, np.ndarray]:
-    """The axis from its first position in the image on, and which of its `count` positions are in the image."""
+    """Return the axis from its first position in the image on, and which of its `count` positions are in the image."""
     at = axis.first + np.arange(count)
     return replace(axis, first=max(axis.first, 0)), (at >= 0) & (at < axis.target)

@@ -22,7 +22,7 @@ _LOG = [2.0 / (2 * n + 1) for n in range(11)]
 
 
 def _polynomial(coefficients: list[float], x: np.ndarray) -> np.ndarray:
-    """By Horner's rule, from the last coefficient to the first."""
+    """Return the polynomial by Horner's rule, from the last coefficient to the first."""
     result = np.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
         result *= x
@@ -31,7 +31,7 @@ def _polynomial(coefficients: list[float], x: np.ndarray) -> np.ndarray:
 
 
 def exp(x: np.ndarray) -> np.ndarray:
-    """e^x."""
+    """Return e^x."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         bounded = np.clip(np.where(np.isnan(x), 0.0, x), -745.5, 710.0)
@@ -44,7 +44,7 @@ def exp(x: np.ndarray) -> np.ndarray:
 
 
 def log(x: np.ndarray) -> np.ndarray:
-    """The natural logarithm; NaN below 0, -inf at 0."""
+    """Return the natural logarithm; NaN below 0, -inf at 0."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         inside = np.where((x > 0) & np.isfinite(x), x, 1.0)
@@ -60,7 +60,7 @@ def log(x: np.ndarray) -> np.ndarray:
 
 
 def power(x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """x^y; a negative x only with a whole y."""
+    """Return x^y; a negative x only with a whole y."""
     x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     with np.errstate(all="ignore"):
         whole = np.floor(y) == y
@@ -79,7 +79,7 @@ def power(x: ArrayLike, y: ArrayLike) -> np.ndarray:
 
 
 def expm1(x: np.ndarray) -> np.ndarray:
-    """e^x - 1, accurate near 0."""
+    """Return e^x - 1, accurate near 0."""
     x = np.asarray(x, np.float64)
     near = np.clip(np.where(np.isnan(x), 0.0, x), -0.25, 0.25)
     series = near * _polynomial(_EXP[1:], near)
@@ -87,7 +87,7 @@ def expm1(x: np.ndarray) -> np.ndarray:
 
 
 def log1p(x: np.ndarray) -> np.ndarray:
-    """log(1 + x), accurate near 0."""
+    """Return log(1 + x), accurate near 0."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         near = np.clip(np.where(np.isnan(x), 0.0, x), -0.25, 0.25)
@@ -97,14 +97,14 @@ def log1p(x: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + e^-x)."""
+    """Return 1 / (1 + e^-x)."""
     x = np.asarray(x, np.float64)
     small = exp(-np.abs(x))
     return np.where(x >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
 
 
 def tanh(x: np.ndarray) -> np.ndarray:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         twice = expm1(-(np.abs(x) + np.abs(x)))
@@ -112,7 +112,7 @@ def tanh(x: np.ndarray) -> np.ndarray:
 
 
 def softplus(x: np.ndarray) -> np.ndarray:
-    """log(1 + e^x)."""
+    """Return log(1 + e^x)."""
     x = np.asarray(x, np.float64)
     return np.maximum(x, 0.0) + log1p(exp(-np.abs(x)))
 
@@ -121,7 +121,7 @@ _ERF_TERMS = 60
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function: e^(-x^2) times a series up to |x| = 3, a continued fraction beyond."""
+    """Return the error function: e^(-x^2) times a series up to |x| = 3, a continued fraction beyond."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(np.where(np.isnan(x), 0.0, x))
@@ -152,7 +152,7 @@ _ARC = [(-1) ** n / (2 * n + 1) for n in range(14)]
 
 
 def _turned(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(quarter 0 .. 3, sine, cosine) of what is left of x without whole quarters of a turn.
+    """Return (quarter 0 .. 3, sine, cosine) of what is left of x without whole quarters of a turn.
 
     Beyond 1.6 million the period is the float64 nearest to 2 pi.
     """
@@ -167,28 +167,28 @@ def _turned(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def sin(x: np.ndarray) -> np.ndarray:
-    """The sine."""
+    """Return the sine."""
     quarter, sine, cosine = _turned(x)
     value = np.where(quarter & 1, cosine, sine)
     return np.where(quarter & 2, -value, value)
 
 
 def cos(x: np.ndarray) -> np.ndarray:
-    """The cosine."""
+    """Return the cosine."""
     quarter, sine, cosine = _turned(x)
     value = np.where(quarter & 1, sine, cosine)
     return np.where((quarter + 1) & 2, -value, value)
 
 
 def tan(x: np.ndarray) -> np.ndarray:
-    """The tangent."""
+    """Return the tangent."""
     quarter, sine, cosine = _turned(x)
     with np.errstate(all="ignore"):
         return np.where(quarter & 1, -cosine / sine, sine / cosine)
 
 
 def atan(x: np.ndarray) -> np.ndarray:
-    """The inverse tangent: of 1 / x above 1, and of (sqrt(3) x - 1) / (sqrt(3) + x) above tan(pi / 12)."""
+    """Return the inverse tangent: of 1 / x above 1, and of (sqrt(3) x - 1) / (sqrt(3) + x) above tan(pi / 12)."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -203,21 +203,21 @@ def atan(x: np.ndarray) -> np.ndarray:
 
 
 def asin(x: np.ndarray) -> np.ndarray:
-    """The inverse sine; NaN beyond 1."""
+    """Return the inverse sine; NaN beyond 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         return atan(x / np.sqrt((1.0 - x) * (1.0 + x)))
 
 
 def acos(x: np.ndarray) -> np.ndarray:
-    """The inverse cosine; NaN beyond 1."""
+    """Return the inverse cosine; NaN beyond 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         return 2.0 * atan(np.sqrt((1.0 - x) / (1.0 + x)))
 
 
 def sinh(x: np.ndarray) -> np.ndarray:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -227,7 +227,7 @@ def sinh(x: np.ndarray) -> np.ndarray:
 
 
 def cosh(x: np.ndarray) -> np.ndarray:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -241,7 +241,7 @@ _LARGE, _LN2 = 1e8, 0.6931471805599453
 
 
 def asinh(x: np.ndarray) -> np.ndarray:
-    """The inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -252,7 +252,7 @@ def asinh(x: np.ndarray) -> np.ndarray:
 
 
 def acosh(x: np.ndarray) -> np.ndarray:
-    """The inverse hyperbolic cosine; NaN below 1."""
+    """Return the inverse hyperbolic cosine; NaN below 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         above = np.minimum(x, _LARGE) - 1.0
@@ -260,7 +260,7 @@ def acosh(x: np.ndarray) -> np.ndarray:
 
 
 def atanh(x: np.ndarray) -> np.ndarray:
-    """The inverse hyperbolic tangent; NaN beyond 1."""
+    """Return the inverse hyperbolic tangent; NaN beyond 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -269,6 +269,6 @@ def atanh(x: np.ndarray) -> np.ndarray:
 
 
 def sequential_sum(values: np.ndarray) -> np.ndarray:
-    """The sum over the last axis in float64 (integers: int64), from its first element to its last."""
+    """Return the sum over the last axis in float64 (integers: int64), from its first element to its last."""
     wide = np.asarray(values, np.float64 if values.dtype.kind == "f" else None)
     return np.add.accumulate(wide, axis=-1)[..., -1]

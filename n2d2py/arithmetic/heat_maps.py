@@ -50,17 +50,17 @@ class HeatMaps:
     logits: bool = False
 
     def values(self, stored: np.ndarray) -> np.ndarray:
-        """Fixed point (maps, rows, columns) of stored values."""
+        """Return fixed point (maps, rows, columns) of stored values."""
         return self.score.of_stored(stored, LIMIT)
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        """Scores in 1/65536 of values."""
+        """Return the scores in 1/65536 of values."""
         if self.logits:
             return logistic(np.clip(values, -16 * LOGIT, 16 * LOGIT))
         return np.clip(values, 0, ONE)
 
     def pixels(self, cells: np.ndarray, steps: int) -> np.ndarray:
-        """Positions (..., x y x y ...) in 1 / `steps` cell, in 1/16 pixel."""
+        """Return the positions (..., x y x y ...) in 1 / `steps` cell, in 1/16 pixel."""
         sizes = (self.width, self.height) * (cells.shape[-1] // 2)
         counts = np.array((self.columns, self.rows) * (cells.shape[-1] // 2)) * steps
         return (cells * SUBPIXELS * np.array(sizes) + counts // 2) // counts
@@ -81,7 +81,7 @@ class PointDecoder:
     centered: bool = False
 
     def points(self, stored: np.ndarray) -> np.ndarray:
-        """The points of stored heat maps (maps, rows, columns), int64 (maps, 3): score in 1/65536, x, y in 1/16 pixel."""
+        """Return points of stored heat maps (maps, rows, columns), int64 (maps, 3): score in 1/65536, x, y in 1/16 pixel."""
         maps, values = self.maps, self.maps.values(stored)
         cells = values.reshape(maps.count, -1).argmax(1)
         found = np.zeros((maps.count, 3), np.int64)
@@ -93,7 +93,7 @@ class PointDecoder:
         return found
 
     def _moved(self, line: np.ndarray, at: int) -> int:
-        """The way from the largest value of a line to its top, in 1/256 cell."""
+        """Return the way from the largest value of a line to its top, in 1/256 cell."""
         if self.refine == "none" or not 0 < at < len(line) - 1:
             return 0
         left, value, right = (int(one) for one in line[at - 1 : at + 2])
@@ -122,7 +122,7 @@ class CenterDecoder:
     most: int
 
     def boxes(self, stored: np.ndarray, sizes: np.ndarray, offsets: np.ndarray | None) -> np.ndarray:
-        """The boxes of stored heat maps (maps, rows, columns), sizes and offsets (2, rows, columns; x first), as `BoxDecoder.detect`."""
+        """Return the boxes of stored heat maps, sizes and offsets (2, rows, columns; x first), as `BoxDecoder.detect`."""
         maps, values = self.maps, self.maps.values(stored)
         scores = maps.scores(values)
         place = np.stack(np.meshgrid(np.arange(maps.columns), np.arange(maps.rows)))
@@ -169,7 +169,8 @@ class ClassMap:
     threshold: int
 
     def best(self, stored: np.ndarray) -> np.ndarray:
-        """The class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns): of equal ones the first.
+        """Return the class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns): of equal ones
+        the first.
 
         Of one class: 1 where its score is above the threshold, else 0. NaN is the least.
         """

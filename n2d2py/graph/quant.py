@@ -45,7 +45,7 @@ class QuantTensor:
 def requantized(
     acc: np.ndarray, rescale: Rescale, limits: tuple[int, int], kind: NumType, axis: int = 1, zero: int | None = None
 ) -> np.ndarray:
-    """clamp(rescaled acc + `zero`) as elements of `kind`, whose zero point is taken if `zero` is None; `axis`: channels of `acc`."""
+    """Return clamp(rescaled acc + `zero`, by default that of `kind`) as elements of `kind`; `axis`: channels of acc."""
     zero = kind.zero_point if zero is None else zero
     low, high = (limit - zero for limit in limits)
     sizes = [0 if at == axis % acc.ndim else size for at, size in enumerate(acc.shape)]
@@ -82,13 +82,13 @@ class ResidualAdd:
     bound: int
 
     def apply(self, own: np.ndarray, residual: np.ndarray, kind: NumType, output: NumType) -> np.ndarray:
-        """Stored elements of type `output` from those of the layer itself and those of type `kind` of the residual."""
+        """Return the stored elements of type `output` from the layer's own and those of type `kind` of the residual."""
         acc = self.multiplier * (own.astype(np.int64) - self.type.zero_point)
         acc = acc + self.residual_multiplier * (residual.astype(np.int64) - kind.zero_point) + self.offset
         return requantized(acc, self.rescale, self.clamp, output)
 
     def stored_offset(self, kind: NumType) -> int:
-        """Bias for products of the stored integers, with the zero points in it."""
+        """Return the bias for products of the stored integers, with the zero points in it."""
         return self.offset - self.multiplier * self.type.zero_point - self.residual_multiplier * kind.zero_point
 
 
@@ -140,7 +140,7 @@ class QuantNode(Generic[OpT]):
         return self.form.constants
 
     def form_as(self, form: type[FormT]) -> FormT:
-        """`form`, of a layer that has one of this type."""
+        """Return `form`, of a layer that has one of this type."""
         if not isinstance(self.form, form):
             raise InternalError(f"{self.name} is {type(self.form).__name__}, not {form.__name__}")
         return self.form
@@ -165,7 +165,7 @@ class QuantNode(Generic[OpT]):
         return self.rescale
 
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
-        """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
+        """Return clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
         The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of
         what acc stands for.
@@ -216,7 +216,7 @@ class QuantGraph(Ends):
 
     @staticmethod
     def ends_of(graph: Graph, bits: int) -> QuantGraph:
-        """A network with the name, the ends, the aliases and the states of a float one, without tensors and layers."""
+        """Return a network with the name, the ends, the aliases and the states of a float one, without tensors and layers."""
         names = ("inputs", "outputs", "aliases", "states", "calls", "input_ports", "output_ports")
         return QuantGraph(graph.name, bits, **{name: copy(getattr(graph, name)) for name in names})
 
@@ -226,13 +226,13 @@ class QuantGraph(Ends):
         return sum(self.tensors[name].bytes for name in self.state_inputs)
 
     def origin(self, tensor: str) -> str:
-        """The tensor of the network before it was cut into strips, or packed, that `tensor` is a piece of, or holds; or itself."""
+        """Return the tensor of the network, before cutting into strips or packing, that `tensor` is a piece of or holds."""
         if tensor in self.pieces:
             return self.pieces[tensor].tensor
         return self.packed.get(tensor) or self.unpacked.get(tensor) or tensor
 
     def with_pieces(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Values (N, C, H, W) of tensors by name, with those of their pieces and of the unpacked ones."""
+        """Return the values (N, C, H, W) of tensors by name, with those of their pieces and of the unpacked ones."""
         pieces = {
             name: values[one.tensor].take(range(one.first, one.stop), one.axis)
             for name, one in self.pieces.items()
@@ -242,11 +242,11 @@ class QuantGraph(Ends):
         return {**values, **pieces, **unpacked}
 
     def type(self, tensor: str) -> NumType:
-        """Number type of a tensor."""
+        """Return the number type of a tensor."""
         return self.tensors[tensor].type
 
     def consumers(self, tensor: str) -> list[QuantNode]:
-        """The nodes that read `tensor`, in order."""
+        """Return the nodes that read `tensor`, in order."""
         return [node for node in self.nodes if tensor in node.inputs]
 
     def is_integer(self, node: QuantNode) -> bool:
@@ -291,7 +291,7 @@ class QuantGraph(Ends):
                 raise InternalError(f"the state {name} has another type than {output}, which it was")
 
     def dump(self) -> dict[str, Any]:
-        """The typed graph as plain data, without the parameter values."""
+        """Return the typed graph as plain data, without the parameter values."""
         return {
             "name": self.name,
             "bits": self.bits,
@@ -319,7 +319,7 @@ class QuantGraph(Ends):
 
 
 def outputs_from(graph: QuantGraph) -> dict[str, int]:
-    """For each tensor the outputs that need it, as bits: bit i is set where output i is the tensor, or is computed from it."""
+    """Return for each tensor the outputs that need it: bit i is set if output i is or is computed from the tensor."""
     found = dict.fromkeys([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)], 0)
     for index, name in enumerate(graph.outputs):
         found[name] |= 1 << index
@@ -333,7 +333,7 @@ def outputs_from(graph: QuantGraph) -> dict[str, int]:
 
 
 def nodes_for(graph: QuantGraph, outputs: Iterable[str]) -> list[QuantNode]:
-    """The nodes that the named outputs need, in order."""
+    """Return the nodes that the named outputs need, in order."""
     named = set(outputs)
     wanted = sum(1 << index for index, name in enumerate(graph.outputs) if name in named)
     needs = outputs_from(graph)

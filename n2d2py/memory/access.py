@@ -214,7 +214,7 @@ class LineTable(Access):
     overlay: ClassVar[Overlay] = Overlay.WINDOW
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
-        """Merges the ranges of an operator that reads a tensor twice."""
+        """Merge the ranges of an operator that reads a tensor twice."""
         tables = [self.lines[number] for number in numbers]
         return [
             range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
@@ -242,8 +242,7 @@ class LineTable(Access):
 
 @dataclass(frozen=True)
 class Repacked(LineTable):
-    """Each output row holds the same elements as the input row in other bytes. `unpacks`: in more bytes with fewer elements
-    each."""
+    """Each output row holds the elements of the input row in other bytes; `unpacks`: in more bytes of fewer elements."""
 
     unpacks: bool = False
     single: ClassVar[str] = "packing"
@@ -262,7 +261,7 @@ class Pointwise(Access):
     overlay: ClassVar[Overlay] = Overlay.POINTWISE
 
     def over(self, source: TensorSpec, output: TensorSpec) -> Overlay:
-        """A broadcast operand is needed until the end."""
+        """Return WHOLE for a broadcast operand, which is needed until the end."""
         return Overlay.POINTWISE if source.shape == output.shape else Overlay.WHOLE
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:

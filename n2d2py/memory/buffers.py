@@ -128,11 +128,11 @@ class Buffers:
         return max(self.clock.values(), default=-1)
 
     def order(self) -> list[OpSpec]:
-        """The operators in execution order."""
+        """Return the operators in execution order."""
         return sorted(self.problem.ops, key=lambda op: self.clock[op.name])
 
     def distinct(self) -> list[Buffer]:
-        """Every buffer once, in the order of first appearance."""
+        """Return every buffer once, in the order of first appearance."""
         return list(dict.fromkeys(self.of[name] for name in self.problem.tensors if name in self.of))
 
     def _make(self) -> dict[str, Buffer]:

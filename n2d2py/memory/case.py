@@ -141,15 +141,10 @@ class Stamps:
             wrong &= reads[:, :, None]
         if wrong.any():
             y, x, byte = (int(i) for i in np.argwhere(wrong)[0])
-            holder = self._holder(int(held[y, x, byte]))
-            self.case.fault(
-                "overwritten",
-                f"{int(wrong.sum()) * self.grain} bytes of {name} are lost before {reader} reads them, "
-                f"first line {y}, pixel {x}, byte {byte * self.grain}: {holder or 'nothing'} is there",
-                op=op,
-                tensor=name,
-                by=holder,
-            )
+            holder, lost = self._holder(int(held[y, x, byte])), int(wrong.sum()) * self.grain
+            place = f"first line {y}, pixel {x}, byte {byte * self.grain}: {holder or 'nothing'} is there"
+            what = f"{lost} bytes of {name} are lost before {reader} reads them, {place}"
+            self.case.fault("overwritten", what, op, name, holder)
 
     def compare_lines(self, source: str, rows: np.ndarray, columns: np.ndarray, op: str, reader: str) -> None:
         if source in self.case.outside or not len(rows):

@@ -224,7 +224,7 @@ def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
 
 
 def _check_constants(case: Case) -> None:
-    """Faults of constants without an operator, and of memories that hold more than they have room for."""
+    """Record constants without an operator, and memories that hold more than they have room for."""
     room = dict(case.map.get("roms", {}))
     for each in case.map.get("memories", ()):
         room[each["name"]] = each["bytes"] + each.get("reserved", 0) - _end_in(case, each)
@@ -240,7 +240,7 @@ def _check_constants(case: Case) -> None:
 
 
 def _end_in(case: Case, memory: dict[str, Any]) -> int:
-    """Bytes of a memory up to the last tensor, workspace or copy."""
+    """Return the bytes of a memory up to the last tensor, workspace or copy."""
     ends = [case.extent(name)[1] + 1 for name in case.graph["tensors"] if name not in case.outside]
     ends += [part["offset"] + part["size"] for step in case.map["schedule"] for part in step.get("scratch", ())]
     ends += [each["copy"] + each["bytes"] for each in case.copies]

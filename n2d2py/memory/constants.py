@@ -18,9 +18,7 @@ from n2d2py.memory.scratch import holes_between, used_at
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant of the operator `op`: its bytes in whole words, and those that an inference reads of it. `copyable`: a copy may
-    replace it.
-    """
+    """A constant of operator `op`: bytes in whole words, and bytes an inference reads; `copyable`: copies may replace it."""
 
     name: str
     op: str
@@ -32,8 +30,8 @@ class Constant:
 def place_constants(
     plan: MemoryPlan, constants: Sequence[Constant], roms: Sequence[Memory], room: int, limit: int, early: bool = False
 ) -> MemoryPlan:
-    """The plan with all constants. `room`: bytes of the first memory that start-up may fill. `limit`: the end of the copies there.
-    `early`: a copy is begun before the layer that runs before its own.
+    """Return the plan with all constants. `room`: bytes of the first memory that start-up may fill. `limit`: the end of the
+    copies there. `early`: a copy is begun before the layer that runs before its own.
 
     Raises:
         N2D2Error: E607 where the memories for constants are too small.
@@ -59,7 +57,7 @@ def _placed(one: Constant, home: Memory, memory: Memory | None = None) -> Consta
 
 
 def _homes(constants: Sequence[Constant], reads: Mapping[str, float], roms: Sequence[Memory]) -> dict[str, Memory]:
-    """The memory that stores each constant."""
+    """Return the memory that stores each constant."""
     left, homes = {memory: memory.bytes for memory in roms}, {}
     for one in sorted(constants, key=lambda one: -reads[one.name] / one.bytes):
         home = next((memory for memory in roms if left[memory] >= one.bytes), None)
@@ -95,7 +93,7 @@ def _fill(
 def _with_copies(
     plan: MemoryPlan, constants: Sequence[Constant], homes: Mapping[str, Memory], limit: int, early: bool
 ) -> MemoryPlan:
-    """The plan with copies in the first memory below `limit` where they pay for themselves."""
+    """Return the plan with copies in the first memory below `limit` where they pay for themselves."""
     if not plan.memories:
         return plan
     fast, clocks = plan.memories[0], sorted({step.clock for step in plan.schedule})

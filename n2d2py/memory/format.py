@@ -43,7 +43,7 @@ from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 # ---- the graph ----------------------------------------------------------------------------------
 def graph_json(problem: MemoryProblem) -> dict[str, Any]:
-    """The GRAPH of a problem."""
+    """Return the GRAPH of a problem."""
     tensors = {}
     for t in problem.tensors.values():
         tensors[t.name] = {"h": t.height, "w": t.width, "c": t.channels}
@@ -120,9 +120,9 @@ def _lists(value: Any) -> Any:
 
 
 def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
-    """The problem with "fc", which reads its inputs whole, for each operator that not every reader of maps knows and that the plan
-    does not run by lines or over an input: a "window", two factors or dilations, operands of another shape than the output.
-    """
+    """Return the problem with "fc", which reads its inputs whole, for each operator that not every reader of maps knows and
+    that the plan does not run by lines or over an input: a "window", two factors or dilations, operands of another shape than
+    the output."""
     streamed = set(plan.streamed)
     return replace(
         problem,
@@ -144,7 +144,7 @@ def _is_known(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
 
 # ---- the map ------------------------------------------------------------------------------------
 def map_json(plan: MemoryPlan) -> dict[str, Any]:
-    """The MAP of a plan."""
+    """Return the MAP of a plan."""
     schedule = []
     for step in plan.schedule:
         if step.arrives:
@@ -189,7 +189,7 @@ def _memory(memory: Memory) -> dict[str, Any]:
 
 
 def _constants(plan: MemoryPlan) -> list[dict[str, Any]]:
-    """The constants, and their copies in the arena."""
+    """Return the constants, and their copies in the arena."""
     return [
         {key: getattr(one, key) for key in ("name", "op", "bytes", "home", "memory")}
         | ({} if one.copy is None else {"copy": one.copy, "life": list(one.life)})

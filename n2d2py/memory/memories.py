@@ -36,7 +36,8 @@ class Spread:
 
 
 def plan_memories(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-    """Return the plan of least cost in the memories of the settings, of all packings, with and without layers that run row by row.
+    """Return the plan of least cost in the memories of the settings, of all packings, with and without layers that run row by
+    row.
 
     States lie in the first memory.
 
@@ -92,8 +93,7 @@ def _is_coherent(problem: MemoryProblem, plan: MemoryPlan, memories: Sequence[Me
 
 
 def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict[str, float]:
-    """Return the bytes that an inference writes and reads, by tensor; a window reads a pixel once for each output that contains
-    it."""
+    """Return the bytes that an inference writes and reads, by tensor; a pixel counts once for each output reading it."""
     found = {name: float(problem.tensors[name].bytes) for name in chain(problem.inputs, problem.outputs)}
     for op in problem.ops:
         if op.name in views:

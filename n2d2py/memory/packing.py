@@ -58,10 +58,13 @@ Range = tuple[int, int]
 
 class ForbiddenRange(NamedTuple):
     """Address range that block `block` forbids to a neighbour, relative to its own address. `op`: the operator between the two,
-    -1 without one, with the bounds for forward (`ahead`) and `backward` loops."""
+    -1 without one, with the bounds for forward (`ahead`) and `backward` loops. `exact`: the pair may share one address;
+    `apart`: the range for disjoint blocks."""
 
     block: int
     op: int
+    exact: bool
+    apart: Range
     ahead: Range
     backward: Range
 
@@ -118,7 +121,7 @@ class Packing:
             [self._forbidden_range(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)
         ]
         self._near = [[each for each in near if each.op >= 0] for near in self.forbidden]
-        self._apart = [[(each.block, *each.ahead) for each in near if each.op < 0] for near in self.forbidden]
+        self._apart = [[(each.block, *each.apart) for each in near if each.op < 0] for near in self.forbidden]
         self._borders = [self._borders_of(block.size) for block in self.blocks]
         self._live = self._make_live()
         self.bound = self._bound()
@@ -210,11 +213,12 @@ class Packing:
         """Return the range that block `j` forbids to block `i`."""
         low, high = -self.blocks[i].size, self.blocks[j].size
         if pair is None:
-            return ForbiddenRange(j, -1, (low, high), (low, high))
+            return ForbiddenRange(j, -1, False, (low, high), (low, high), (low, high))
         ahead, backward = pair.safe_distances.ahead, pair.safe_distances.backward
+        ranges = (low, min(high, -ahead)), (max(low, -backward), high)
         if i == pair.output:
-            return ForbiddenRange(j, pair.op, (max(low, ahead), high), (low, min(high, backward)))
-        return ForbiddenRange(j, pair.op, (low, min(high, -ahead)), (max(low, -backward), high))
+            ranges = (max(low, ahead), high), (low, min(high, backward))
+        return ForbiddenRange(j, pair.op, pair.exact, (low, high), *ranges)
 
     def _make_live(self) -> list[int]:
         """Return the live bytes at each clock from -1 on."""
@@ -239,7 +243,7 @@ class Packing:
         return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
 
     def block_of(self) -> dict[str, int]:
-        """The block of each tensor in the arena."""
+        """Return the block of each tensor in the arena."""
         at = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
         return {name: at[buffer] for name, buffer in self.buffers.of.items() if buffer in at}
 
@@ -301,7 +305,7 @@ class Packing:
             at = offsets[j]
             if at >= 0:
                 forbidden.append((at + low, at + high))
-        for j, op, ahead, backward in self._near[i]:
+        for j, op, _, _, ahead, backward in self._near[i]:
             at = offsets[j]
             if at >= 0:
                 low, high = backward if backwards[op] else ahead
@@ -335,7 +339,7 @@ class Packing:
         return MemoryPlan(strategy, max(tops, default=0), planes, schedule, ops, options, self.bound)
 
     def _options(self) -> dict[str, int | str]:
-        """The options of the plan in addition to its settings."""
+        """Return the options of the plan in addition to its settings."""
         return {"Clock": "op"}
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:

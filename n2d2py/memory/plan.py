@@ -18,8 +18,7 @@ from n2d2py.memory.problem import MemoryProblem
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory of the target: `cost` of a byte read or written, relative to the others; `start`: its address in the joint
-    space."""
+    """A memory of the target: relative `cost` of a byte read or written; `start`: its address in the joint space."""
 
     ALIGNMENT: ClassVar[int] = 64
     """Alignment of the start of a memory, in bytes."""
@@ -112,7 +111,7 @@ class Plane:
         return self.offset + y * self.line_bytes if y < before else self.wrap_offset + (y - before) * self.line_bytes
 
     def intervals(self) -> list[tuple[int, int]]:
-        """The occupied byte ranges [begin, end), including gaps; empty for external planes."""
+        """Return the occupied byte ranges [begin, end), including gaps; empty for external planes."""
         if self.external:
             return []
         tail = self.stride - self.size

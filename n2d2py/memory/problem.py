@@ -105,7 +105,7 @@ class MemoryProblem:
         return sum(tensor.bytes for tensor in self.tensors.values())
 
     def op(self, name: str) -> OpSpec:
-        """The operator of that name; raises KeyError."""
+        """Return the operator of that name; raises KeyError."""
         for op in self.ops:
             if op.name == name:
                 return op

@@ -15,9 +15,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
-from n2d2py.memory.packing import Packing, Placement, Range
+from n2d2py.memory.packing import ForbiddenRange, Packing, Placement
 
 _WORK = 20_000
 """Random moves times blocks, about a third of a second on one core."""
@@ -65,18 +64,6 @@ def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
     }
 
 
-class _Near(NamedTuple):
-    """A neighbour of a block, as `ForbiddenRange`. `exact`: the pair may share one address; `apart`: the range for disjoint
-    blocks."""
-
-    block: int
-    op: int
-    exact: bool
-    apart: Range
-    ahead: Range
-    backward: Range
-
-
 @dataclass(frozen=True)
 class _Fit:
     """Addresses of all blocks, the overlapping operators, and `score`: bytes above the arena and overlapping work. `begins`:
@@ -96,14 +83,6 @@ class _Fitter:
         self.sizes = [block.size for block in packing.blocks]
         self.costs = {pair.op: packing.cost(pair.op) for pair in packing.pairs}
         self.some_cost_nothing = any(cost == 0 for cost in self.costs.values())
-        self.near = [
-            [
-                _Near(j, op, pair is not None and pair.exact, (-self.sizes[i], self.sizes[j]), ahead, backward)
-                for j, op, ahead, backward in packing.forbidden[i]
-                for pair in [packing.neighbours[i][j]]
-            ]
-            for i in range(len(self.sizes))
-        ]
         births = {pair.op: packing.blocks[pair.output].birth for pair in packing.pairs}
         exact = {pair.op for pair in packing.pairs if pair.exact}
         self.least = sum(self.costs[op] for op, clock in births.items() if op not in exact and packing.live(clock) > self.arena)
@@ -152,7 +131,7 @@ class _Fitter:
 
     def _place(self, i: int, at: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
         """Return the address of block `i`, at index `at` of the order; add the operators that it makes overlap."""
-        placed = [(offsets[near.block], near) for near in self.near[i] if offsets[near.block] >= 0]
+        placed = [(offsets[near.block], near) for near in self.packing.forbidden[i] if offsets[near.block] >= 0]
         held = {near.op for _, near in placed if near.op >= 0}
         free = {op for op in held if op in overlapping or self.costs[op] == 0}
         room = self.arena - self.sizes[i]
@@ -169,7 +148,7 @@ class _Fitter:
         return lowest
 
     @staticmethod
-    def _lowest(placed: list[tuple[int, _Near]], free: set[int], backwards: list[bool]) -> int:
+    def _lowest(placed: list[tuple[int, ForbiddenRange]], free: set[int], backwards: list[bool]) -> int:
         """Return the lowest address of a block at which only operators in `free`, or exact places, overlap."""
         closed, exact = [], []
         for at, (_, op, is_exact, apart, ahead, backward) in placed:
@@ -210,7 +189,7 @@ class _State:
         return self.found.score
 
     def placement(self) -> Placement:
-        """The state's placement."""
+        """Return the state's placement."""
         top = max(at + size for at, size in zip(self.found.offsets, self.fitter.sizes, strict=True))
         return Placement(tuple(self.found.offsets), tuple(self.backwards), top)
 

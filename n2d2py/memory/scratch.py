@@ -77,8 +77,7 @@ def place_scratch(
 def _holes_near_output(
     problem: MemoryProblem, plan: MemoryPlan, name: str, holes: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Return the holes in the memory of an operator's output, or of its input if the output belongs to the caller; an empty
-    hole without any."""
+    """Return the holes in an operator's output, or in its input if the caller has the output; empty without any."""
     op = problem.op(name)
     planes = [plan.planes[tensor] for tensor in (op.output, *op.operands)]
     at = next((plane.offset for plane in planes if not plane.external), 0)
@@ -99,7 +98,7 @@ def _holes_of(plan: MemoryPlan, names: Sequence[str]) -> dict[str, list[tuple[in
 
 
 def used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
-    """By clock, of those in ascending order, the ranges of the arena that something uses then."""
+    """Return, by clock, the ranges of the arena in use; `clocks` in ascending order."""
     used: dict[int, list[tuple[int, int]]] = {clock: [] for clock in clocks}
     for plane in plan.planes.values():
         for clock in clocks[bisect_left(clocks, plane.alloc) : bisect_right(clocks, plane.release)]:
@@ -116,7 +115,7 @@ def used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int
 
 
 def holes_between(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges of the arena, aligned, next to those that are used; the last one has no end."""
+    """Return the ranges of the arena, aligned, next to those that are used; the last one has no end."""
     holes, at = [], 0
     for begin, end in sorted(used):
         if at < begin:

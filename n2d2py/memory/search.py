@@ -26,7 +26,7 @@ Search = Callable[[Packing], Placement]
 
 
 def plan_overlap(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-    """OptimizeOverlap: outputs overlap inputs after their last use, as far as the kernels' order allows, where the arena needs it.
+    """Return the plan of OptimizeOverlap: outputs overlap inputs after their last use, as far as the kernels allow.
 
     Return the best placement found; at the packing's bound it is proved to be the smallest.
     """
@@ -145,7 +145,7 @@ _EFFORT = 10.0
 
 
 def plan_optimal(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-    """OptimizeOptimal: the plan of OptimizeOverlap, improved and bounded by CP-SAT of ortools, within its limit.
+    """Return the plan of OptimizeOptimal: that of OptimizeOverlap, improved and bounded by CP-SAT of ortools, within its limit.
 
     Raises:
         N2D2Error: E606 without ortools.

@@ -27,7 +27,7 @@ Improve = Callable[[Packing, Placement], Placement]
 def plan_streamed(
     problem: MemoryProblem, settings: Settings, search: Improve | None = None, pooled: bool = False
 ) -> MemoryPlan:
-    """OptimizeStream: the placement of the best cut, which streams as few layers as the budget allows; `search` improves it."""
+    """Return the plan of OptimizeStream: streams as few layers as the budget allows; `search` improves placement."""
     plan = plan_within(problem, settings, search, pooled)
     assert plan is not None
     return plan
@@ -63,8 +63,8 @@ def plan_within(
 
 
 def plan_pooled(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-    """Return the plan of exact overlap, or one in which convolutions and pools without overlapping windows run row by row, at no
-    loss of speed, if that saves at least a twentieth and no sums are fused into convolutions."""
+    """Return the plan of exact overlap, or one in which convolutions and pools without overlapping windows run row by row, at
+    no loss of speed, if that saves at least a twentieth and no sums are fused into convolutions."""
     plan = plan_overlap(problem, settings)
     if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
         return plan

@@ -58,7 +58,7 @@ class FusePadding(Pass):
 
     @staticmethod
     def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:
-        """The reader's operator with the padding in it, or why that is not exact."""
+        """Return the reader's operator with the padding in it, or why that is not exact."""
         op, padding = reader.op, node.op.pads
         if not isinstance(op, (Conv, Pool)):
             return f"it feeds {reader.name} of type {op.kind}"

@@ -11,9 +11,11 @@ from n2d2py.frontend.ini.recipes import SolverSettings
 
 
 def learning_rate(solver: SolverSettings, steps: int, batch: int, total: int) -> float:
-    """Return the rate of the next step after n = `steps`, each of IterationSize batches of `batch` samples; the training learns `total`.
+    """Return the rate of the next step after n = `steps`, each of IterationSize batches of `batch` samples; the training learns
+    `total`.
 
-    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m = MinDecay:
+    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m =
+    MinDecay:
 
     =================  ==================================================
     StepDecay          r d^k

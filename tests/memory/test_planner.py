@@ -236,7 +236,7 @@ def test_unknown_strategy_lists_the_known_ones():
 
 def test_a_strategy_is_registered_once():
     with pytest.raises(InternalError, match="None is registered twice"):
-        PLANNERS.add("None", PLANNERS["None"])
+        PLANNERS.add("None", plan_memory)
 
 
 @every("settings", [{"alignment": 0}, {"alignment": -4}, {"clock": "cell"}, {"buffer_alignment": 0}])

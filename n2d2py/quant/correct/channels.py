@@ -38,7 +38,7 @@ _EXPONENTS = (0.0, 0.25, 0.5)
 _NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
 """Candidate exponents for a normalization, whose results do not grow with its inputs."""
 _GAIN, _NORM_GAIN = 0.98, 0.7
-"""Share of the expected error that is left where equalization pays; values of a normalisation that samples do not show are clipped."""
+"""Share of the expected error left where equalization pays; rare values of a normalisation are clipped."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
 """Steps of an activation, of a signed one and a weight."""
 

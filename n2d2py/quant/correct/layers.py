@@ -108,7 +108,7 @@ class _Biases:
         return node.output not in self._fixed and (self.only is None or node.name in self.only)
 
     def add(self, node: Node, plain: QuantNode, shift: np.ndarray, better: bool) -> None:
-        """A layer whose bias can be corrected."""
+        """Record a layer whose bias can be corrected."""
         self.plain[node.name] = plain
         if better and shift.any():
             self.shifts[node.name] = shift
@@ -116,7 +116,7 @@ class _Biases:
             self._dropped.append(node.name)
 
     def result(self) -> BiasCorrections:
-        """Correction at the outputs of the network."""
+        """Return the corrections and their effect at the outputs of the network."""
         corrected, plain = self.held.errors()
         worse = self.held.stimuli > 0 and corrected >= plain
         return BiasCorrections(
@@ -127,7 +127,7 @@ class _Biases:
 def alternatives(
     graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, widths: Mapping[str, Sequence[int]]
 ) -> dict[str, dict[int, QuantNode]]:
-    """Forms of layers by name and by the bits of their weights, those of `widths`, the largest first.
+    """Return the forms of layers by name and by the bits of their weights, those of `widths`, the largest first.
 
     Each is formed on the inputs that layers of the largest width before it give.
     """

@@ -144,9 +144,9 @@ Covariance = DenseCovariance | ThinCovariance
 
 
 class _ThinFactor:
-    """The factor as of `_DenseFactor`, block by block from the last one. With S the inverse of I + X D^-1 X^T over the inputs after
-    block b, the covariance after their elimination is D + X^T S X (Woodbury). Its columns of b are X^T S X_b. With U the triangle
-    of the block and Z = S X_b U^-T, those of M are X^T Z, and the next S is S - Z Z^T."""
+    """The factor as of `_DenseFactor`, block by block from the last one. With S the inverse of I + X D^-1 X^T over the inputs
+    after block b, the covariance after their elimination is D + X^T S X (Woodbury). Its columns of b are X^T S X_b. With U the
+    triangle of the block and Z = S X_b U^-T, those of M are X^T Z, and the next S is S - Z Z^T."""
 
     def __init__(self, samples: np.ndarray, own: np.ndarray, outputs: int):
         groups, count, size = samples.shape

@@ -12,11 +12,9 @@ from n2d2py.arithmetic.exact import BLOCK
 _LEAST_DB = 15.0
 """Required SQNR of all rows of an output together, in dB."""
 _FLATTERED_DB = 3.0
-"""Additional dB required on the samples used for calibration: the loss of ten networks of docs/lab/networks.md on other
-samples."""
+"""Additional dB on the calibration samples: what ten networks of docs/lab/networks.md lose on others."""
 _ENOUGH = 64
-"""Number of independent decisions that outweighs that margin if at most half of `_CHANGED` change: resnet18 keeps 97 % at 16.5
-dB."""
+"""Independent decisions that outweigh the margin if at most half of `_CHANGED` change (resnet18: 97 % at 16.5 dB)."""
 _LEAST_ROW_DB = 3.0
 """Required SQNR of each row: below it, the error is half of the signal."""
 _CHANGED = 0.05
@@ -26,8 +24,7 @@ _CLEAR = 0.1
 _SCORE_STEP = 1 / 128
 """Errors of scores in [0, 1] that never count."""
 _CONSTANT = 1e-12
-"""Ratio of variance to mean square below which a row is constant, and its error is relative to the value: float32 alone gives
-1e-15."""
+"""Variance / mean square below which a row is constant and errors are relative to the value; float32 gives 1e-15."""
 _VALUES = 8
 """Fewest values of a row for a variance."""
 
@@ -132,7 +129,7 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
 
 
 def _row_figures(rows: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Variance, mean square, mean squared error, smallest and largest value of each row (5, rows), in double precision."""
+    """Return variance, mean square, mean squared error, smallest and largest value of each row: float64 (5, rows)."""
     rows, axes = rows.astype(np.float64), (1, 2)
     error = np.square(rows - found).mean(axis=axes)
     return np.stack([rows.var(axis=axes), np.square(rows).mean(axis=axes), error, rows.min(axis=axes), rows.max(axis=axes)])
@@ -163,7 +160,7 @@ def row_weights(real: np.ndarray) -> np.ndarray:
 
 
 def in_rows(values: np.ndarray) -> np.ndarray:
-    """Return values (N, ...) by row: (rows, N, positions)."""
+    """Return the values (N, ...) by row: (rows, N, positions)."""
     axis = _row_axis(values.shape)
     return np.moveaxis(values, axis, 0).reshape(values.shape[axis], len(values), -1)
 

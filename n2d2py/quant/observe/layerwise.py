@@ -37,7 +37,7 @@ class _Part:
 
 
 def sample_count(graph: Graph) -> int:
-    """Number of stimuli that can run together within the memory set for them; at least 8."""
+    """Return the number of stimuli that can run together within the memory set for them; at least 8."""
     last = _last_readers(graph)
     alive, most = sum(elements(graph.shape(name)) for name in graph.inputs), 1
     for index, node in enumerate(graph.nodes):
@@ -80,7 +80,8 @@ class LayerwiseRun:
         return _Part(real, dict(zip(graph.inputs, stored, strict=True)))
 
     def beside(self) -> LayerwiseRun:
-        """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
+        """Return another run of the same samples through the integers, before the first layer; it shares the real values of
+        this one.
 
         `advance` takes it on after that of this one, `forget` as this one.
         """
@@ -90,7 +91,7 @@ class LayerwiseRun:
         return other
 
     def moments(self, node: Node, thorough: bool = False) -> Moments:
-        """Moments of the inputs of the next layer; `thorough`: of more positions, and next to the float network."""
+        """Return the moments of the inputs of the next layer; `thorough`: of more positions, and next to the float network."""
         kinds = [self._quantized.type(name) for name in node.inputs]
 
         def observed(batch: list[_Part]) -> Moments:
@@ -105,7 +106,7 @@ class LayerwiseRun:
         return result
 
     def reached(self, node: Node) -> list[tuple[np.ndarray, np.ndarray]]:
-        """By batch: the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
+        """Return, by batch, the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
 
         def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
             kinds = [self._quantized.type(name) for name in node.inputs]
@@ -117,7 +118,8 @@ class LayerwiseRun:
         return list(ordered_map(run, self._parts))
 
     def advance_real(self, node: Node) -> None:
-        """Compute the outputs of the next layer in floating point, where they are asked for, and free inputs that no later layer reads.
+        """Compute the outputs of the next layer in floating point, where they are asked for, and free inputs that no later
+        layer reads.
 
         `moments` with `thorough` and `reached` of this layer come before.
         """
@@ -139,7 +141,8 @@ class LayerwiseRun:
         list(ordered_map(lambda part: self._run_integers(part, typed), self._parts))
 
     def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
+        """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their
+        numbers.
 
         Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer
         without bias.
@@ -155,7 +158,7 @@ class LayerwiseRun:
         return list(ordered_map(run, self._parts))
 
     def squares(self, name: str) -> tuple[float, float]:
-        """Of a live tensor: sum of the squares of its errors, and of its real values."""
+        """Return the sum of the squared errors of a live tensor, and that of its squared real values."""
         kind, sums = self._quantized.type(name), np.zeros(2)
         for part in self._parts:
             real = part.real[name].astype(np.float64)
@@ -163,7 +166,7 @@ class LayerwiseRun:
         return float(sums[0]), float(sums[1])
 
     def forget(self) -> None:
-        """Frees what no layer after the one just advanced over reads."""
+        """Free the tensors that no layer after the current one reads, and go on to the next layer."""
         node = self._graph.nodes[self._index]
         for name in self._read_last([*node.inputs, *node.outputs]):
             for part in self._parts:
@@ -172,7 +175,7 @@ class LayerwiseRun:
         self._index += 1
 
     def _read_last(self, names: Iterable[str]) -> set[str]:
-        """Those of the names that no layer after the next one reads."""
+        """Return those of the names that no layer after the next one reads."""
         return {name for name in names if self._last.get(name, -1) <= self._index}
 
     def _run_integers(self, part: _Part, typed: QuantNode) -> None:
@@ -180,7 +183,7 @@ class LayerwiseRun:
         part.stored.update(zip(typed.outputs, results, strict=True))
 
     def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
-        """(sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
+        """Return (sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
         real, stored = part.real[node.output], part.stored[node.output]
         kind = self._quantized.type(node.output)
         clip = typed.activation if isinstance(typed.activation, Clip) else Clip()
@@ -192,7 +195,7 @@ class LayerwiseRun:
 
 
 def expected_error(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Mean error of each channel (C), drawn towards 0 as far as the stimuli leave it uncertain.
+    """Return the mean error of each channel (C), drawn towards 0 as far as the stimuli leave it uncertain.
 
     `sums` and `counts` (n, C): of the errors of each stimulus, and of how many values they are. A channel of few values, and
     every channel of a single stimulus, gets 0. The factor is that of a shrinkage estimator (W. James and C. Stein, 1961).

@@ -18,7 +18,7 @@ _KL_BINS = 2048
 
 
 def activation_threshold(histogram: Histogram, mode: str, levels: int, quantile: float = 0.9999) -> float:
-    """The clipping threshold of a tensor; `levels` is the largest stored value (127, 255, ...).
+    """Return the clipping threshold of a tensor; `levels` is the largest stored value (127, 255, ...).
 
     Never above the largest magnitude seen; 1 for a tensor that is always zero.
     """
@@ -49,7 +49,7 @@ def _quantization_error(x: np.ndarray, p: np.ndarray, threshold: float, levels: 
 
 
 def mse_threshold(counts: np.ndarray, edges: np.ndarray, largest: float, levels: int) -> float:
-    """The threshold with the least expected squared error of quantized magnitudes.
+    """Return the threshold with the least expected squared error of quantized magnitudes.
 
     A coarse scan of [largest / 32, largest] on a logarithmic grid, then a fine one around the best
     point. Ties go to the larger threshold.
@@ -70,7 +70,7 @@ def mse_threshold(counts: np.ndarray, edges: np.ndarray, largest: float, levels:
 
 
 def kl_threshold(counts: np.ndarray, edges: np.ndarray, levels: int) -> float:
-    """The threshold that minimises KL(p || q) between the clipped histogram and its quantized form.
+    """Return the threshold that minimises KL(p || q) between the clipped histogram and its quantized form.
 
     The method of S. Migacz, "8-bit inference with TensorRT", GTC 2017, on 2,048 bins: clipped mass
     goes to the last bin kept of p; q spreads each level's mass evenly over the non-empty bins it covers.
@@ -100,6 +100,6 @@ def kl_threshold(counts: np.ndarray, edges: np.ndarray, levels: int) -> float:
 
 
 def quantile_threshold(counts: np.ndarray, edges: np.ndarray, quantile: float) -> float:
-    """The upper edge of the first bin at which the cumulated share of values reaches `quantile`."""
+    """Return the upper edge of the first bin at which the cumulated share of values reaches `quantile`."""
     share = np.cumsum(counts) / counts.sum()
     return float(edges[int(np.searchsorted(share, quantile)) + 1]) if quantile < 1 else float(edges[-1])

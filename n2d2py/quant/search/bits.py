@@ -34,8 +34,8 @@ class WidthChoice:
 def width_errors(
     graph: Graph, typed: QuantGraph, forms: Mapping[str, Mapping[int, QuantNode]], stimuli: np.ndarray
 ) -> dict[str, dict[int, float]]:
-    """Mean square of what each form of a layer, by its name and bits, changes at the outputs, by the variance of their rows, when it alone
-    has integers.
+    """Return the mean square of what each form of a layer, by its name and bits, changes at the outputs, by the variance of
+    their rows, when it alone has integers.
 
     `typed` has the types of the tensors. A constant error of an output channel is left out: the bias takes it up.
     """
@@ -69,7 +69,7 @@ class Front:
     _links: tuple[tuple[np.ndarray, np.ndarray], ...]
 
     def widths(self, place: int) -> dict[str, int]:
-        """Bits by layer of the choice at a place."""
+        """Return the bits by layer of the choice at an index."""
         found = {}
         for (name, choices), (before, chosen) in zip(reversed(self._choices), reversed(self._links), strict=True):
             found[name] = choices[chosen[place]].bits
@@ -77,13 +77,13 @@ class Front:
         return {name: found[name] for name, _ in self._choices}
 
     def within(self, budget: int) -> int | None:
-        """The place of the best choice of at most `budget` bytes; None where there is none."""
+        """Return the index of the best choice of at most `budget` bytes; None if there is none."""
         place = int(np.searchsorted(self.bytes, budget, side="right")) - 1
         return None if place < 0 else place
 
 
 def front(choices: Mapping[str, Sequence[WidthChoice]], fixed: int) -> Front:
-    """All best choices of a width for each layer; `fixed` are the bytes besides."""
+    """Return all best choices of a width for each layer; `fixed` are the bytes of everything else."""
     sizes, errors = np.array([fixed], np.int64), np.zeros(1)
     links = []
     for options in choices.values():
@@ -110,7 +110,8 @@ def improved(
     error: Callable[[Mapping[str, int]], float],
     tries: int,
 ) -> list[dict[str, int]]:
-    """Bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries`; then those tried, by their error.
+    """Return the bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries`; then
+    those tried, by their error.
 
     Those tried have another width in one layer or in two; those from which single layers predict the least error come first.
     The first that is better takes the place of the start.
@@ -133,7 +134,7 @@ def improved(
 
 
 def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str, int], room: int) -> list[dict[str, int]]:
-    """Choices that differ in one layer or in two and have at most `room` bytes, by the predicted error."""
+    """Return the choices that differ in one layer or in two and have at most `room` bytes, by the predicted error."""
     now = {name: next(one for one in each if one.bits == widths[name]) for name, each in choices.items()}
     bytes_left, error = room - sum(one.bytes for one in now.values()), sum(one.error for one in now.values())
     singles = [

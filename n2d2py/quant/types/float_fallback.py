@@ -141,7 +141,7 @@ def _as_array_operator(node: Node, graph: Graph) -> ArrayMap | None:
 
 
 def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
-    """Return the layers that move or scale values only between `chosen` layers: quantization there would lose precision for nothing."""
+    """Return the layers that move or scale values only between `chosen` layers: quantization there only adds error."""
     found = {
         node.name: node
         for node in graph.nodes

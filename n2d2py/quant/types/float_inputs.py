@@ -89,7 +89,7 @@ def _first_layers(graph: Graph, tensor: str) -> Iterator[Node]:
 
 
 def _last_products(graph: Graph, tensor: str) -> Iterator[Node]:
-    """Yield the layers that multiply a tensor by others to form network outputs, and the layers that move values around them."""
+    """Yield the layers that multiply a tensor by others to form outputs, and the layers that move values there."""
     for reader in graph.consumers(tensor):
         if reader.op.moves_values and reader.activation is None:
             after = [*_last_products(graph, reader.output)]
@@ -122,7 +122,7 @@ def _is_elementwise(node: Node) -> bool:
 
 # ---- the choice -------------------------------------------------------------------------------------
 def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, tuple[float, float] | None]) -> InputScales:
-    """Return the inputs that are better left in floating point, judged on samples (n, ...); never inputs of known range, such as images."""
+    """Return the inputs better left in floating point on samples (n, ...); never inputs of known range (images)."""
     found: dict[str, np.ndarray] = {}
     for name, x in named_inputs(graph, stimuli).items():
         measured = ranges.get(name) is None and name in graph.user_inputs and not graph.kind(name)
@@ -182,7 +182,8 @@ def needs_16_bits(largest: float, variance: float) -> bool:
 
 
 def would_clip(graph: Graph, name: str, count: int) -> bool:
-    """True if calibration saw so few values (`count`) of an input, or of each scaled channel, that clipping later ones costs 35 dB.
+    """True if calibration saw so few values (`count`) of an input, or of each scaled channel, that clipping later ones costs 35
+    dB.
 
     A 16-bit range has headroom for them. Inputs of a network with states keep 8 bits: stored inputs would take twice the
     memory.
@@ -196,7 +197,7 @@ def _quantized(x: np.ndarray) -> np.ndarray:
 
 
 def _squared_error(channels: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the mean squared error (C) of quantized channels (C, N) in their units, computed by parts of N that fit the cache."""
+    """Return the mean squared error (C) of quantized channels (C, N) in their units, by parts that fit the cache."""
     kind, sums = _type(channels, 16 if _needs_16_bits(channels) else 8), np.zeros(len(channels))
     for first in range(0, channels.shape[1], step := max(1, _CACHED // len(channels))):
         part = channels[:, first : first + step]
@@ -262,7 +263,7 @@ def _channel_indices(shape: tuple[int, ...], axis: int) -> np.ndarray:
 
 
 def _scalable_copy(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, tuple[int, ...]] | None:
-    """Return the input, or a copy of it in another layout, on which an Affine can scale the channels, and its dims (C, ...); None without any."""
+    """Return the input, or its copy in another layout, that an Affine can scale by channel, and dims (C, ...); or None."""
     count = int(numbers.max()) + 1
     while True:
         dims = numbers.shape[1:]

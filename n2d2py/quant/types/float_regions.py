@@ -16,7 +16,7 @@ from n2d2py.quant.contract import refused
 
 
 def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Graph:
-    """Return a copy of a fused float graph with the target's form of each layer; `in_integers` is true for layers it runs in integers."""
+    """Return a copy of a fused float graph with the target's form of each layer; `in_integers` tells integer layers."""
     chosen = {
         node.name
         for node in graph.nodes

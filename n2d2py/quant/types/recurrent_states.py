@@ -67,7 +67,7 @@ def _final_source(sources: Mapping[str, str], name: str) -> str:
 
 
 def _computed_parts(graph: Graph, source: Mapping[str, str], name: str, states: set[str]) -> set[str]:
-    """Return a computed tensor with the inputs of its Concat; empty if some of its values are only copied from states or inputs."""
+    """Return a computed tensor and the inputs of its Concat; empty if values are copied from states or inputs."""
     producer = graph.producer(name)
     if producer is None:
         return set()
@@ -125,7 +125,7 @@ class StateRanges:
 
 
 def changed_inputs(graph: Graph, node: Node) -> dict[str, int]:
-    """Return the network inputs that arithmetic modifies before they become a state of a recurrent layer, and the index of that layer input."""
+    """Return inputs that arithmetic modifies before they are the state of a recurrent layer, with its input's index."""
     largest: dict[str, int] = {}
     if graph.states or not isinstance(node.op, ArrayRecurrent):
         return largest

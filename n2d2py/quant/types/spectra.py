@@ -44,7 +44,8 @@ def power_layers(graph: Graph) -> set[str]:
 
 
 def spectrum_tensors(graph: Graph) -> set[str]:
-    """Return spectra and the tensors that only spectra are computed from, integer or float. Other conversions to float do not count.
+    """Return spectra and the tensors that only spectra are computed from, integer or float. Other conversions to float do not
+    count.
 
     `graph` has its conversions.
     """
@@ -136,7 +137,7 @@ def _layers_of_power(graph: Graph, name: str, known: dict[str, list[Node]], dept
 
 
 def _layers_of_magnitude(graph: Graph, name: str, known: dict[str, list[Node]], depth: int) -> list[Node]:
-    """Return the layers of a magnitude that is squared again: from squares to the root of their sum; empty for other tensors."""
+    """Return the layers of a magnitude that is squared again, from the squares to the root; empty for other tensors."""
     moved: list[Node] = []
     node = graph.producer(name)
     while node is not None and node.op.moves_values:

@@ -108,7 +108,7 @@ _SUMS = (AddConstants, ElemWise)
 
 
 def _is_residual_stream(graph: Graph, name: str, seen: set[str]) -> bool:
-    """True if only normalizations, softmaxes and sums with such consumers read a tensor, as in the residual stream of a transformer."""
+    """True if only normalizations, softmaxes and sums with such consumers read a tensor: a residual stream."""
     if name in seen:
         return True
     seen.add(name)

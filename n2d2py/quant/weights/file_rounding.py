@@ -23,8 +23,7 @@ _SEARCH_DISTANCES = (0, 1, -1, 2, -2)
 
 
 def quantized_multiplier(factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (m, s), int64, of float64 `factors` = m / 2^(31 + s) with 2^30 <= m < 2^31; m = 0 for factors below 2^-32
-    (QuantizeMultiplier)."""
+    """Return (m, s), int64, of `factors` = m / 2^(31 + s), 2^30 <= m < 2^31; m = 0 below 2^-32 (QuantizeMultiplier)."""
     mantissa, exponent = np.frexp(np.asarray(factors, np.float64))
     multipliers, shifts = np.floor(mantissa * 2.0**31 + 0.5).astype(np.int64), -exponent.astype(np.int64)
     carried, tiny = multipliers == 2**31, shifts > 31
@@ -37,7 +36,7 @@ def doubling(factors: np.ndarray) -> DoublingRescale:
 
 
 def multiplied(values: np.ndarray, factor: float) -> np.ndarray:
-    """Return integers times `factor` as kernels that round twice compute it, int64, not clamped."""
+    """Return the integers times `factor` as kernels that round twice compute it, int64, not clamped."""
     return doubling(np.array([factor])).apply(np.asarray(values, np.int64), -(2**31), 2**31 - 1)
 
 
@@ -103,8 +102,7 @@ def mean_rescale(ratio: float, count: int) -> DoublingRescale:
 
 
 def pool_rescale(counts: np.ndarray) -> FixedPointRescale | None:
-    """Return 1 / count for each of `counts`, slightly enlarged so that ties of sums of bytes round away from 0; None if that is
-    not exact."""
+    """Return 1 / count for `counts`, enlarged so that ties of sums of bytes round away from 0; None if inexact."""
     shift = 32 if counts.min() > 2 else 30
     multipliers = (np.int64(1) << shift) // counts + 1
     return FixedPointRescale(multipliers, shift, 31) if int(counts.max()) ** 2 * 2**8 < 1 << shift else None

@@ -38,7 +38,7 @@ class CompensatedRounding:
             self._shift = np.linalg.solve(covariance.matrix(), drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
-        """Return integers (O, K) for float weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
+        """Return the integers (O, K) for float weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
         shape = self._shape(rows)
         steps = None if scales.ndim == 1 else scales.reshape(shape)
         target = self._target(rows / scales[:, None] if steps is None else rows)
@@ -114,8 +114,8 @@ class CachedRounding:
 
 
 def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, steps: np.ndarray | None = None) -> np.ndarray:
-    """Return integers (G, O, K) near `target` with a small error over inputs of this covariance; `steps` (G, O, K) are their
-    scales, else 1.
+    """Return the integers (G, O, K) near `target` with a small error over inputs of this covariance; `steps` (G, O, K) are
+    their scales, else 1.
 
     With inputs sorted by decreasing variance, the covariance is M M^T with M upper triangular, so the error e H e^T is the sum
     over k of (sum of e_j M_jk over j <= k)^2. Each weight in turn minimizes its own square. The integers are those of GPTQ,
@@ -157,7 +157,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
 def descend(
     target: np.ndarray, start: np.ndarray, covariance: np.ndarray, levels: int, steps: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return integers (G, O, K) with an error of at most that of `start`, by coordinate descent.
+    """Return the integers (G, O, K) with an error of at most that of `start`, by coordinate descent.
 
     With e = target - q the error e H e^T is least at q_k + (e H)_k / H_kk; rounding this never increases the error.
     """
