@@ -327,15 +327,15 @@ class Graph(Ends):
 
     def prune(self) -> list[Node]:
         """Remove dead nodes, whose results reach no output; return them."""
-        needed, state_inputs, dropped = set(self.outputs), [], []
+        needed, kept, dropped = set(self.outputs), [], []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
                 needed.update(node.inputs)
-                state_inputs.append(node)
+                kept.append(node)
             else:
                 dropped.append(node)
-        self.nodes = state_inputs[::-1]
-        present = needed | set(self.inputs) | {name for node in state_inputs for name in node.outputs}
+        self.nodes = kept[::-1]
+        present = needed | set(self.inputs) | {name for node in kept for name in node.outputs}
         self.tensors = {name: t for name, t in self.tensors.items() if name in present}
         return dropped[::-1]
 

@@ -10,6 +10,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.base import Op
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,15 @@ class Pass:
     Attributes:
         name: short name for reports.
         summary: description of one rewrite for the summary line.
+        at: the operators at which its pattern starts; any if empty.
     """
 
     name: str = ""
     summary: str = ""
+    at: tuple[type[Op], ...] = ()
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        """Return a Match or Match.no for the pattern at `node`; None if the node is of another kind."""
+        """Return a Match or Match.no for the pattern at `node`, whose operator is one of `at`; None without the pattern."""
         raise NotImplementedError
 
     def rewrite(self, graph: Graph, node: Node, found: Any) -> str:
@@ -119,7 +122,7 @@ class Pass:
             progress = False
             refusals.clear()
             for node in list(graph.nodes):
-                if node not in graph:
+                if node not in graph or (self.at and not isinstance(node.op, self.at)):
                     continue
                 match = self.match(graph, node)
                 if match is None:

@@ -15,10 +15,9 @@ class ConvToFc(Pass):
 
     name = "conv-to-fc"
     summary = "Conv over a whole input turned into Fc"
+    at = (Conv,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Conv):
-            return None
         reshape = graph.sole_consumer(node.output)
         if reshape is None or not isinstance(reshape.op, Reshape) or len(reshape.op.dims) != 1:
             return None

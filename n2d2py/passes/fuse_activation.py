@@ -54,10 +54,9 @@ class FuseActivation(Pass):
 
     name = "fuse-activation"
     summary = "activations merged into the layer before"
+    at = (Activation,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Activation):
-            return None
         function = node.op.function
         if not isinstance(function, Clip):
             return Match.no(f"{function.kind} is not a clamp")

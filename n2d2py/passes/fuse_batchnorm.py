@@ -18,10 +18,9 @@ class FuseAffine(Pass):
 
     name = "fuse-affine"
     summary = "constant gains and shifts merged into the layer before"
+    at = (Affine,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Affine):
-            return None
         gain, shift = gain_and_shift(node)
         if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
             return Match("neutral")
@@ -69,10 +68,9 @@ class FuseBatchNorm(Pass):
 
     name = "fuse-batchnorm"
     summary = "BatchNorm layers merged into Conv or Fc"
+    at = (BatchNorm,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, BatchNorm):
-            return None
         producer = linear_producer(graph, node, (Conv, Deconv, Fc))
         return Match.no(producer) if isinstance(producer, str) else Match(producer)
 
@@ -88,9 +86,10 @@ class BatchNormToAffine(Pass):
 
     name = "batchnorm-to-affine"
     summary = "BatchNorm layers turned into Affine"
+    at = (BatchNorm,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        return Match(True) if isinstance(node.op, BatchNorm) else None
+        return Match(True)
 
     def rewrite(self, graph: Graph, node: Node, found: object) -> str:
         gain, shift = gain_and_shift(node)

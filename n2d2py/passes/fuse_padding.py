@@ -35,10 +35,9 @@ class FusePadding(Pass):
 
     name = "fuse-padding"
     summary = "Padding layers merged into Conv or Pool"
+    at = (Padding,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Padding):
-            return None
         if min(node.op.pads) < 0:
             return Match.no("it crops")
         if node.activation is not None:

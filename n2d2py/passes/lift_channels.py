@@ -86,10 +86,9 @@ class MergeTake(Pass):
 
     name = "merge-take"
     summary = "IndexSelect layers merged"
+    at = (IndexSelect,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, IndexSelect):
-            return None
         before = graph.producer(node.inputs[0])
         if before is None or not isinstance(before.op, IndexSelect) or before.activation is not None:
             return None

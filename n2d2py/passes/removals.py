@@ -16,10 +16,9 @@ class RemoveIdentity(Pass):
 
     name = "remove-identity"
     summary = "Identity and Dropout layers removed"
+    at = (Identity,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Identity):
-            return None
         if node.activation is not None:
             return Match.no("it carries an activation")
         if graph.joins_ends(node):

@@ -28,10 +28,9 @@ class RemoveReshape(Pass):
 
     name = "remove-reshape"
     summary = "Reshape layers removed"
+    at = (Reshape,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Reshape):
-            return None
         if node.activation is not None:
             return Match.no("it carries an activation")
         if _producer(graph, node, Reshape) is not None:
@@ -83,10 +82,9 @@ class MergeTranspose(Pass):
 
     name = "remove-transpose"
     summary = "Transpose layers removed or simplified"
+    at = (Transpose,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Transpose):
-            return None
         if node.activation is not None:
             return Match.no("it carries an activation")
         if node.op.perm == tuple(range(len(node.op.perm))) and not graph.joins_ends(node):
