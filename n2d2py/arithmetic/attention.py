@@ -74,8 +74,8 @@ def powers_of(x: np.ndarray, powers: np.ndarray, taken: np.ndarray | None = None
     if taken is not None:
         x = np.where(taken, x, np.where(taken, x, np.iinfo(x.dtype).min).max(-1, keepdims=True))
     below = x.max(-1, keepdims=True).astype(np.int64) - x
-    found = powers.astype(np.int64)[below] if powers.dtype == np.uint16 else _computed_powers(below, powers)
-    return found if taken is None else np.where(taken, found, 0)
+    result = powers.astype(np.int64)[below] if powers.dtype == np.uint16 else _computed_powers(below, powers)
+    return result if taken is None else np.where(taken, result, 0)
 
 
 def shares(powers: np.ndarray, factor: np.float32 | None, numerator: int, low: int, high: int) -> np.ndarray:

@@ -379,30 +379,30 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
     wrong = partial(_wrong, option, text)
-    kind, given = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
-    preset = given.get("preset", "librosa")
+    kind, settings = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
+    preset = settings.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
     if kind != "log_mel" and PRESETS[preset].adapts:
         raise wrong(f"{preset} has no {kind}", "use log_mel")
-    if kind != "mfcc" and "coefficients" in given:
+    if kind != "mfcc" and "coefficients" in settings:
         raise wrong("coefficients have no effect on log_mel", "remove them, or use mfcc")
     defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
-    values: dict[str, Any] = {"preset": preset, "window_type": given.get("window_type", defaults["window_type"])}
-    rate = values["rate"] = int(_number(option, text, "rate", given.get("rate", defaults["rate"])))
+    values: dict[str, Any] = {"preset": preset, "window_type": settings.get("window_type", defaults["window_type"])}
+    rate = values["rate"] = int(_number(option, text, "rate", settings.get("rate", defaults["rate"])))
     for key in ("window", "hop"):
-        value = given.get(key, f"{defaults[key]}ms")
+        value = settings.get(key, f"{defaults[key]}ms")
         milliseconds = value.removesuffix("ms")
         number = _number(option, text, key, milliseconds)
         values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
     defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
     for key in ("low", "high", "preemphasis"):
-        values[key] = _number(option, text, key, given.get(key, defaults[key]))
+        values[key] = _number(option, text, key, settings.get(key, defaults[key]))
     for key in ("fft", "mels", "coefficients"):
-        values[key] = int(_number(option, text, key, given.get(key, defaults[key])))
-    found = AudioSource(kind, **values)
-    if problem := _problem(found):
+        values[key] = int(_number(option, text, key, settings.get(key, defaults[key])))
+    source = AudioSource(kind, **values)
+    if problem := _problem(source):
         raise wrong(problem, "correct the value")
-    return found
+    return source
 
 
 _DEFAULTS: Mapping[str, Any] = {
@@ -436,11 +436,11 @@ def _problem(source: AudioSource) -> str:
             f"coefficients={source.coefficients} is not between 1 and mels={source.mels}",
         ),
     )
-    found = next((text for holds, text in rules if not holds), "")
-    if not found and not source.bands.any(1).all():
+    problem = next((text for holds, text in rules if not holds), "")
+    if not problem and not source.bands.any(1).all():
         empty = int(np.flatnonzero(~source.bands.any(1))[0])
-        found = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
-    return found
+        problem = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
+    return problem
 
 
 def _number(option: str, text: str, key: str, value: Any) -> float:

@@ -85,15 +85,15 @@ class BoxDecoder:
         limits = SUBPIXELS * np.array([self.width, self.height] * 2)
         cut = np.clip(corners, 0, limits)
         labels, best = self._best(scores)
-        found = np.flatnonzero((best > self.threshold) & (cut[:, :2] < cut[:, 2:]).all(1))
-        kept: list[int] = []
-        for box in found[np.argsort(-best[found], kind="stable")]:
-            if len(kept) == self.most:
+        candidates = np.flatnonzero((best > self.threshold) & (cut[:, :2] < cut[:, 2:]).all(1))
+        chosen: list[int] = []
+        for box in candidates[np.argsort(-best[candidates], kind="stable")]:
+            if len(chosen) == self.most:
                 break
-            rivals = [one for one in kept if labels[one] == labels[box]]
+            rivals = [one for one in chosen if labels[one] == labels[box]]
             if not _overlaps(corners[box], corners[rivals], self.overlap).any():
-                kept.append(int(box))
-        return np.concatenate([labels[kept, None], best[kept, None], cut[kept]], axis=1)
+                chosen.append(int(box))
+        return np.concatenate([labels[chosen, None], best[chosen, None], cut[chosen]], axis=1)
 
     def _corners(self, boxes: np.ndarray) -> np.ndarray:
         """Return x0, y0, x1, y1 (count, 4) in 1/16 pixel."""

@@ -136,12 +136,12 @@ def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
     most = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
     padded = np.zeros((len(weights), -(-count // each) * each), np.int16 if 2 * words * most < 2**15 else np.int32)
     padded[:, :count] = weights
-    found = np.zeros(len(weights), np.int64)
+    result = np.zeros(len(weights), np.int64)
     for sign in (-1, 1):
         parts = np.maximum(sign * padded, 0)
         pairs = (parts[:, ::2] + parts[:, 1::2]).reshape(len(weights), -1, words, 2)
         sums = pairs[:, :, 0]
         for word in range(1, words):
             sums = sums + pairs[:, :, word]
-        found = np.maximum(found, sums.max(axis=(1, 2)))
-    return found
+        result = np.maximum(result, sums.max(axis=(1, 2)))
+    return result

@@ -45,8 +45,8 @@ class Axis:
 
     def to_source(self, positions: np.ndarray, steps: int) -> np.ndarray:
         """Return the source positions of those in the result, int64 in 1 / `steps` pixel, rounded, within the source."""
-        found = ((positions + self.first * steps) * self.size + self.target // 2) // self.target
-        return self.start * steps + np.clip(found, 0, self.size * steps)
+        source = ((positions + self.first * steps) * self.size + self.target // 2) // self.target
+        return self.start * steps + np.clip(source, 0, self.size * steps)
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class FrameSource:
         pixels = self.layout.decode(lines, width)
         if shape[0] == 1:
             pixels = luminance(pixels)
-        made = resize(pixels, columns, shape[2], rows, shape[1], self.filter, max(self.pad, 0))
-        return np.broadcast_to(self.mirror(made), (*made.shape[:2], shape[0]))
+        result = resize(pixels, columns, shape[2], rows, shape[1], self.filter, max(self.pad, 0))
+        return np.broadcast_to(self.mirror(result), (*result.shape[:2], shape[0]))
 
     def to_frame(self, positions: np.ndarray, frame: tuple[int, int], shape: tuple[int, int], steps: int) -> np.ndarray:
         """Return points (n, 2) or boxes (n, 4; left, top, right, bottom) of an input in positions of the `frame`.
@@ -177,23 +177,23 @@ def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = 
     parts = rest.split(",") if colon else []
     name = parts.pop(0) if parts and "=" not in parts[0] else None
     require_known("format", form, FORMATS, wrong)
-    _, given = read_settings(f"{form}:{','.join(parts)}", {form: _KEYS}, wrong)
+    _, settings = read_settings(f"{form}:{','.join(parts)}", {form: _KEYS}, wrong)
     for what, value, known in (
         ("filter", name, FILTERS),
-        ("round", given.get("round"), ("nearest", "down")),
-        ("flip", given.get("flip"), FLIPS),
+        ("round", settings.get("round"), ("nearest", "down")),
+        ("flip", settings.get("flip"), FLIPS),
     ):
         if value is not None:
             require_known(what, value, known, wrong)
-    pad = given.get("pad", "-1")
-    if "pad" in given and not (pad.isdecimal() and int(pad) < 256):
+    pad = settings.get("pad", "-1")
+    if "pad" in settings and not (pad.isdecimal() and int(pad) < 256):
         raise wrong(f"pad={pad} is not a byte", "give the value of the margins, from 0 to 255")
-    if "pad" in given and (resize or crop):
+    if "pad" in settings and (resize or crop):
         raise N2D2Error("E007", "pad= excludes -resize and -crop", remedy="remove them: pad= resizes to the input")
-    if "round" in given and "pad" not in given:
+    if "round" in settings and "pad" not in settings:
         raise wrong("round has no effect without pad", "give pad, or remove round")
     name = name or ("antialias" if resize else "bilinear")
-    return FrameSource(form, name, resize, crop, int(pad), given.get("round", "nearest"), given.get("flip", ""))
+    return FrameSource(form, name, resize, crop, int(pad), settings.get("round", "nearest"), settings.get("flip", ""))
 
 
 def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
@@ -233,9 +233,9 @@ def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, 
     values = (256 * sums.astype(np.int64) + total // 2) // total
     sums = down[:, lines].astype(np.float64) @ values.reshape(len(lines), -1).astype(np.float64)
     total = down.sum(axis=1)[:, None]
-    made = ((sums.astype(np.int64) + 128 * total) // (256 * total)).astype(np.uint8)
+    result = ((sums.astype(np.int64) + 128 * total) // (256 * total)).astype(np.uint8)
     full = np.full((high, wide, pixels.shape[2]), fill, np.uint8)
-    full[np.ix_(within, inside)] = made.reshape(len(down), -1, len(across)).transpose(0, 2, 1)
+    full[np.ix_(within, inside)] = result.reshape(len(down), -1, len(across)).transpose(0, 2, 1)
     return full
 
 

@@ -84,13 +84,13 @@ class PointDecoder:
         """Return points of stored heat maps (maps, rows, columns), int64 (maps, 3): score in 1/65536, x, y in 1/16 pixel."""
         maps, values = self.maps, self.maps.values(stored)
         cells = values.reshape(maps.count, -1).argmax(1)
-        found = np.zeros((maps.count, 3), np.int64)
+        result = np.zeros((maps.count, 3), np.int64)
         for point, (row, column) in enumerate(zip(*np.divmod(cells, maps.columns), strict=True)):
             lines = (values[point, row, :], column), (values[point, :, column], row)
             place = [FRACTION * at + self._moved(line, at) + self.centered * FRACTION // 2 for line, at in lines]
-            found[point, 1:] = maps.pixels(np.array(place), FRACTION)
-            found[point, 0] = maps.scores(values[point, row, column])
-        return found
+            result[point, 1:] = maps.pixels(np.array(place), FRACTION)
+            result[point, 0] = maps.scores(values[point, row, column])
+        return result
 
     def _moved(self, line: np.ndarray, at: int) -> int:
         """Return the way from the largest value of a line to its top, in 1/256 cell."""
@@ -134,8 +134,8 @@ class CenterDecoder:
         corners = np.clip(maps.pixels(ends, 2 * STEP), -REACH, REACH)
         cut = np.clip(corners, 0, SUBPIXELS * np.array([maps.width, maps.height] * 2))
         inside = (cut[..., :2] < cut[..., 2:]).all(-1)
-        found = np.moveaxis(_peaks(values) & (scores > self.threshold) & inside, 0, -1)
-        rows, columns, labels = np.nonzero(found)
+        peaks = np.moveaxis(_peaks(values) & (scores > self.threshold) & inside, 0, -1)
+        rows, columns, labels = np.nonzero(peaks)
         best = scores[labels, rows, columns]
         order = np.argsort(-best, kind="stable")[: self.most]
         return np.concatenate([labels[order, None], best[order, None], cut[rows, columns][order]], 1)
@@ -145,11 +145,11 @@ def _peaks(values: np.ndarray) -> np.ndarray:
     """True for each value (maps, rows, columns) that is the largest of its 3x3 neighbors, of equal ones the first."""
     rows, columns = values.shape[1:]
     padded = np.pad(values, ((0, 0), (1, 1), (1, 1)), constant_values=-LIMIT - 1)
-    found = np.ones(values.shape, bool)
+    peaks = np.ones(values.shape, bool)
     for at in (one for one in range(9) if one != 4):
         other = padded[:, at // 3 : at // 3 + rows, at % 3 : at % 3 + columns]
-        found &= values > other if at < 4 else values >= other
-    return found
+        peaks &= values > other if at < 4 else values >= other
+    return peaks
 
 
 @dataclass(frozen=True)

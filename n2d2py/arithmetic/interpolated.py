@@ -49,11 +49,11 @@ def fit_knots(steps: np.ndarray, low: int, high: int, within: float) -> np.ndarr
     added; [low, high] is the range of its type. A knot is either the function's value there, or that
     less a sixteenth of the second difference of its neighbours, which halves the error where a function bends evenly.
     """
-    held = np.clip(np.asarray(steps, np.float64), -_REACH, _REACH)
-    wanted, positions = np.clip(held[:-1], low, high), np.arange(INPUTS)
+    clipped = np.clip(np.asarray(steps, np.float64), -_REACH, _REACH)
+    wanted, positions = np.clip(clipped[:-1], low, high), np.arange(INPUTS)
     for segments in SEGMENTS:
         width = INPUTS // segments
-        at = held[::width]
+        at = clipped[::width]
         bend = np.zeros_like(at)
         bend[1:-1] = (at[2:] - at[1:-1]) - (at[1:-1] - at[:-2])
         for values in (at, np.clip(at - bend / 16, -_REACH, _REACH)):

@@ -12,9 +12,9 @@ def cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     limits = np.iinfo(dtype)
     whole = np.trunc(np.where(np.isnan(values), 0.0, values.astype(np.float64)))
     inside = (whole < float(limits.max)) & (whole > float(limits.min))
-    made = np.where(inside, whole, 0.0).astype(dtype)
+    integers = np.where(inside, whole, 0.0).astype(dtype)
     ends = np.where(whole < float(limits.max), dtype.type(limits.min), dtype.type(limits.max))
-    return np.where(inside, made, ends)
+    return np.where(inside, integers, ends)
 
 
 @dataclass(frozen=True)

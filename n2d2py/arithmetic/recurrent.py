@@ -55,9 +55,9 @@ def knots(function: str, fraction: int) -> np.ndarray:
     """Return the knots of "sigmoid" or "tanh" in 2^-15, for 16-bit inputs in 2^-fraction."""
     inputs = np.arange(-_MIDDLE, _MIDDLE + 1) * 2.0**-fraction
     values = ONE * (exact.sigmoid(inputs) if function == "sigmoid" else exact.tanh(inputs))
-    found = fit_knots(values, -ONE, ONE, _WITHIN)
-    if found is not None:
-        return found
+    result = fit_knots(values, -ONE, ONE, _WITHIN)
+    if result is not None:
+        return result
     width = INPUTS // _SEGMENTS
     return np.rint(values[::width] * (2**FRACTION // width)).astype(np.int32)
 

@@ -98,11 +98,11 @@ def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, 
     Raises:
         InternalError: if another parameter is None.
     """
-    found = {role: array for role, array in params.items() if array is not None}
-    missing = [role for role in params if role not in found]
+    arrays = {role: array for role, array in params.items() if array is not None}
+    missing = [role for role in params if role not in arrays]
     if any(role != "bias" for role in missing):
         raise InternalError(f"parameters without values: {', '.join(missing)}")
-    return found | {role: np.zeros(len(found["weights"]), np.float32) for role in missing}, bool(missing)
+    return arrays | {role: np.zeros(len(arrays["weights"]), np.float32) for role in missing}, bool(missing)
 
 
 class Graph(Ends):
@@ -262,11 +262,11 @@ class Graph(Ends):
 
     def precision(self, node: Node) -> Precision:
         """Return the precision requested for a layer, by its name or that of a layer merged into it; the last one counts."""
-        found = Precision()
+        result = Precision()
         for name in dict.fromkeys([node.name, *node.source]):
-            asked = self.precisions.get(name)
-            found = asked.over(found) if asked is not None else found
-        return found
+            requested = self.precisions.get(name)
+            result = requested.over(result) if requested is not None else result
+        return result
 
     def resolve(self, name: str) -> str | None:
         """Return the tensor that holds the result of a layer or tensor called `name`, or None."""
@@ -304,8 +304,8 @@ class Graph(Ends):
 
     def fresh_name(self, name: str) -> str:
         """Return `name` with underscores appended until no tensor and no layer has it."""
-        taken = set(self.tensors) | {node.name for node in self.nodes}
-        while name in taken:
+        names = set(self.tensors) | {node.name for node in self.nodes}
+        while name in names:
             name += "_"
         return name
 

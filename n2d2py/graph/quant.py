@@ -320,16 +320,16 @@ class QuantGraph(Ends):
 
 def outputs_from(graph: QuantGraph) -> dict[str, int]:
     """Return for each tensor the outputs that need it: bit i is set if output i is or is computed from the tensor."""
-    found = dict.fromkeys([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)], 0)
+    needed = dict.fromkeys([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)], 0)
     for index, name in enumerate(graph.outputs):
-        found[name] |= 1 << index
+        needed[name] |= 1 << index
     for node in reversed(graph.nodes):
         bits = 0
         for name in node.outputs:
-            bits |= found[name]
+            bits |= needed[name]
         for name in node.inputs:
-            found[name] |= bits
-    return found
+            needed[name] |= bits
+    return needed
 
 
 def nodes_for(graph: QuantGraph, outputs: Iterable[str]) -> list[QuantNode]:

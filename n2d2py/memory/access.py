@@ -125,12 +125,12 @@ class Window(Access):
     single: ClassVar[str] = "convolution"
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
-        found, dilation = [], self.dilation[0]
+        ranges, dilation = [], self.dilation[0]
         for y in range(lines):
             first = y * self.stride[0] - self.pads[0]
             skipped = max(0, -(first // dilation))  # taps above the first line
-            found.append(range(first + skipped * dilation, min(first + self.kernel[0] * dilation, source.height), dilation))
-        return found
+            ranges.append(range(first + skipped * dilation, min(first + self.kernel[0] * dilation, source.height), dilation))
+        return ranges
 
     def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
         return lambda y: min(source.height, max(0, y * self.stride[0] - self.pads[0]))
@@ -362,5 +362,5 @@ def same_order(node: QuantNode, graph: QuantGraph) -> Access:
         return Whole()
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
     first, second = map(channels, shapes)
-    kept = first == second or all(channels(s) == 1 or elements(s) == channels(s) for s in shapes)
-    return View() if kept else Whole()
+    same = first == second or all(channels(s) == 1 or elements(s) == channels(s) for s in shapes)
+    return View() if same else Whole()

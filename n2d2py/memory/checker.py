@@ -98,8 +98,8 @@ def _form_fault(plane: dict[str, Any], name: str, shape: tuple[int, int, int]) -
     (height, width, pixel), stride, count = shape, plane["stride"], plane["count"]
     line, limit, ring = stride * plane["length"], plane.get("limit"), plane.get("ring_rows")
     if (count, plane["length"], plane["size"]) != (height, width, pixel):
-        own = f"{count}, {plane['length']} and {plane['size']}"
-        return "form", f"{name} is {height} lines of {width} pixels of {pixel} bytes, its plane has {own}"
+        dims = f"{count}, {plane['length']} and {plane['size']}"
+        return "form", f"{name} is {height} lines of {width} pixels of {pixel} bytes, its plane has {dims}"
     if stride < pixel:
         return "form", f"the pixels of {name} overlap: stride {stride}, size {pixel}"
     if ring is not None and (limit is not None or not 1 <= ring <= count):
@@ -121,7 +121,7 @@ def _check_schedule(case: Case) -> None:
     last = {step["op"]: index for index, step in enumerate(case.map["schedule"]) if "op" in step}
     ready, done = set(case.graph["inputs"]) - arriving, set()
     begun: dict[str, int] = {}
-    taken: dict[str, int] = {}
+    lines_read: dict[str, int] = {}
     clock = -1
     for index, step in enumerate(case.map["schedule"]):
         now = step.get("clock", index)
@@ -149,12 +149,12 @@ def _check_schedule(case: Case) -> None:
             case.fault("schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0])
         _check_lifetimes(case, op, step, now)
         if "in_rows" in step:
-            made = _check_in_rows(case, op, step, taken)
+            commits = _check_in_rows(case, op, step, lines_read)
         else:
-            made = "rows" not in step or last[name] == index
+            commits = "rows" not in step or last[name] == index
             if "rows" in step:
-                _check_rows(case, name, op["output"], step["rows"], begun, made)
-        if made:
+                _check_rows(case, name, op["output"], step["rows"], begun, commits)
+        if commits:
             ready.add(op["output"])
             done.add(name)
     for name in case.ops:
@@ -196,10 +196,10 @@ def _check_rows(
         case.fault("schedule", f"makes {rows[1]} of the {height} lines of {tensor}", op, tensor)
 
 
-def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: dict[str, int]) -> bool:
+def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], lines_read: dict[str, int]) -> bool:
     """True if the operator commits; faults when the lines are not the next or the commit is not with the last."""
     name, rows, source = op["name"], step["in_rows"], op["inputs"][0]
-    height, first = case.shape[source][0], taken.get(name, 0)
+    height, first = case.shape[source][0], lines_read.get(name, 0)
     commits = bool(step.get("commit"))
     if not rows or rows[0] != first or not first < rows[1] <= height or "rows" in step:
         case.fault("schedule", f"takes lines {rows} of {source}, line {first} is next", name, source)
@@ -207,7 +207,7 @@ def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: 
     if commits != (rows[1] == height):
         case.fault("schedule", f"commits with lines {rows} of the {height} of {source}", name, source)
         return True
-    taken[name] = rows[1]
+    lines_read[name] = rows[1]
     return commits
 
 

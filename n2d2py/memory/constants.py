@@ -37,16 +37,16 @@ def place_constants(
         N2D2Error: E607 where the memories for constants are too small.
     """
     homes = _homes(constants, {one.name: one.reads for one in constants}, roms)
-    found: dict[str, ConstantPlan] = {}
-    rest = _fill(plan.memories[:1], [room][: len(plan.memories)], constants, homes, found)
+    plans: dict[str, ConstantPlan] = {}
+    rest = _fill(plan.memories[:1], [room][: len(plan.memories)], constants, homes, plans)
     plan = _with_copies(replace(plan, roms=tuple(roms)), rest, homes, limit, early)
-    found |= {one.name: one for one in plan.constants}
+    plans |= {one.name: one for one in plan.constants}
     left = [memory.bytes - used for memory, used in zip(plan.memories, plan.used, strict=False)]
-    _fill(plan.memories[1:], left[1:], [one for one in rest if one.name not in found], homes, found)
-    read = {name: 0 if one.copy is None else one.bytes for name, one in found.items()}
+    _fill(plan.memories[1:], left[1:], [one for one in rest if one.name not in plans], homes, plans)
+    read = {name: 0 if one.copy is None else one.bytes for name, one in plans.items()}
     homes = _homes(constants, {one.name: read.get(one.name, one.reads) for one in constants}, roms)
     placed = (
-        replace(found[one.name], home=homes[one.name].name) if one.name in found else _placed(one, homes[one.name])
+        replace(plans[one.name], home=homes[one.name].name) if one.name in plans else _placed(one, homes[one.name])
         for one in constants
     )
     return replace(plan, constants=tuple(placed))
@@ -76,7 +76,7 @@ def _fill(
     rooms: Sequence[int],
     constants: Sequence[Constant],
     homes: Mapping[str, Memory],
-    found: dict[str, ConstantPlan],
+    plans: dict[str, ConstantPlan],
 ) -> list[Constant]:
     """Give the room of memories that start-up fills to constants; return those that are left."""
     rest = list(constants)
@@ -85,7 +85,7 @@ def _fill(
         for one in sorted(dearer, key=lambda one: -one.reads * (homes[one.name].cost - memory.cost) / one.bytes):
             if one.bytes <= room:
                 room -= one.bytes
-                found[one.name] = _placed(one, homes[one.name], memory)
+                plans[one.name] = _placed(one, homes[one.name], memory)
                 rest.remove(one)
     return rest
 
@@ -111,7 +111,7 @@ def _with_copies(
         holes = holes_between(set().union(*busy.values()))
         at = next((begin for begin, end in holes if min(end, limit) - begin >= one.bytes), None)
         if at is not None:
-            made = replace(_placed(one, homes[one.name], fast), copy=at, life=(during[0], during[-1]))
+            plan_of_copy = replace(_placed(one, homes[one.name], fast), copy=at, life=(during[0], during[-1]))
             top = max(plan.arena_bytes, at + one.bytes)
-            plan = replace(plan, constants=(*plan.constants, made), arena_bytes=top)
+            plan = replace(plan, constants=(*plan.constants, plan_of_copy), arena_bytes=top)
     return plan

@@ -52,14 +52,14 @@ def graph_json(problem: MemoryProblem) -> dict[str, Any]:
     ops = []
     for op in problem.ops:
         entry = {"name": op.name, "type": _type(op), "inputs": list(op.operands), "output": op.output, **_attributes(op)}
-        given = (
+        fields = (
             ("straight", op.access.prefers_caller, False),
             ("dense", op.access.dense, False),
             ("by_lines", op.access.by_lines, True),
             ("residual", op.aliased, None),
             ("scratch_bytes", op.scratch_bytes, 0),
         )
-        ops.append({**entry, **{key: value for key, value, default in given if value != default}})
+        ops.append({**entry, **{key: value for key, value, default in fields if value != default}})
     return {
         "tensors": tensors,
         "inputs": list(problem.inputs),
@@ -91,16 +91,16 @@ def _attributes(op: OpSpec) -> dict[str, Any]:
     access = op.access
     if isinstance(access, Window):
         used = {d for d, k in zip(access.dilation, access.kernel, strict=True) if k > 1} or {1}
-        found = {
+        attributes = {
             **dict(zip(("kh", "kw", "sh", "sw"), (*access.kernel, *access.stride), strict=True)),
             "pads": list(access.pads),
             "dil": used.pop() if len(used) == 1 else list(access.dilation),
             "groups": access.groups,
         }
         if isinstance(access, PoolWindow):
-            found.update({"kind": access.mode} if access.mode else {})
-            found.update({"sum_bytes": access.partial_bytes} if access.partial_bytes else {})
-        return found
+            attributes.update({"kind": access.mode} if access.mode else {})
+            attributes.update({"sum_bytes": access.partial_bytes} if access.partial_bytes else {})
+        return attributes
     if isinstance(access, Upsample):
         lines, columns = access.factors
         return {"scale": lines if lines == columns else [lines, columns]}
@@ -138,8 +138,8 @@ def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
 def _is_known(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
     if isinstance(op.access, Pointwise):
         return all(tensors[name].shape == tensors[op.output].shape for name in op.inputs)
-    found = _attributes(op)
-    return not isinstance(op.access, LineTable) and all(isinstance(found.get(key, 1), int) for key in ("scale", "dil"))
+    attributes = _attributes(op)
+    return not isinstance(op.access, LineTable) and all(isinstance(attributes.get(key, 1), int) for key in ("scale", "dil"))
 
 
 # ---- the map ------------------------------------------------------------------------------------

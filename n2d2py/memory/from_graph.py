@@ -34,12 +34,12 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
         access = MEMORY_ACCESSES.get(node.op.kind)
         if access is None:
             raise InternalError(f"no memory access for {node.op.kind}")
-        found = access(node, graph)
+        pattern = access(node, graph)
         inputs = tuple(parts[name][0] if name in parts else name for name in node.inputs)
         if any(name in parts for name in node.inputs):
             firsts = [parts[name][1] if name in parts else 0 for name in node.inputs]
-            found = reading_columns(found, [tensors[name] for name in inputs], firsts, tensors[node.output])
-        ops.append(OpSpec(node.name, found, inputs, node.output, layer=node.op.kind))
+            pattern = reading_columns(pattern, [tensors[name] for name in inputs], firsts, tensors[node.output])
+        ops.append(OpSpec(node.name, pattern, inputs, node.output, layer=node.op.kind))
     return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops), graph.states)
 
 

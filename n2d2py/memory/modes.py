@@ -113,7 +113,7 @@ def _solved(packing: Packing, placement: Placement) -> Placement:
 
 def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
     """Return the layers that run while the plan holds the most bytes, in order."""
-    held: dict[int, int] = {}
+    live_bytes: dict[int, int] = {}
     for clock in sorted({step.clock for step in plan.schedule}):
         parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
         parts += [
@@ -125,8 +125,8 @@ def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
         for begin, stop in sorted(parts):
             total += max(0, stop - max(begin, end))
             end = max(end, stop)
-        held[clock] = total
-    peak = max(held, key=lambda clock: (held[clock], -clock))
+        live_bytes[clock] = total
+    peak = max(live_bytes, key=lambda clock: (live_bytes[clock], -clock))
     return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and step.op not in plan.views))
 
 
@@ -171,7 +171,7 @@ def budget_curve(problem: MemoryProblem, settings: Settings) -> list[tuple[int, 
     for n in range(1, _POINTS - 1):
         budget = points[0][0] + (end[0] - points[0][0]) * n // (_POINTS - 1)
         if budget < points[-1][0]:
-            found = point(budget)
-            if end[0] < found[0] < points[-1][0]:
-                points.append(found)
+            middle = point(budget)
+            if end[0] < middle[0] < points[-1][0]:
+                points.append(middle)
     return points + ([end] if end[0] < points[-1][0] else [])

@@ -129,7 +129,7 @@ class Packing:
     def _borders_of(self, size: int) -> list[Range]:
         """Return the addresses at which a block of `size` bytes would cross a border between memories."""
         memories = self.buffers.settings.memories
-        return [(each.end - size, behind.start) for each, behind in pairwise(memories)]
+        return [(each.end - size, following.start) for each, following in pairwise(memories)]
 
     def _collect(self) -> None:
         """Create blocks and pairs."""
@@ -159,7 +159,7 @@ class Packing:
                 source = buffers.of[name]
                 if not buffers.dies_at(name, op) or source is output:
                     continue
-                found = safe_distances(
+                distances = safe_distances(
                     op,
                     tensors[name],
                     buffers.geometry(name),
@@ -168,9 +168,9 @@ class Packing:
                     buffers.form(output),
                     buffers.offset(op.output),
                 )
-                if found is not None:
+                if distances is not None:
                     i, j = index[source], index[output]
-                    pairs.append(self._pair(number, i, j, found, self._same_place(op, name)))
+                    pairs.append(self._pair(number, i, j, distances, self._same_place(op, name)))
         return pairs
 
     def _same_place(self, op: OpSpec, name: str) -> bool:
@@ -190,11 +190,11 @@ class Packing:
         op = self.ops[number]
         return op.work(self.buffers.problem.tensors) * (_TABLE if isinstance(op.access, LineTable) else 1)
 
-    def _pair(self, number: int, source: int, output: int, found: SafeDistances, exact: bool = False) -> Pair:
+    def _pair(self, number: int, source: int, output: int, distances: SafeDistances, exact: bool = False) -> Pair:
         """Return the pair of two blocks, with distances rounded to the safe side."""
         size, room = self.blocks[source].size, self.blocks[output].size
-        ahead = max(found.ahead // self.step * self.step, -room)
-        backward = min(self._up(found.backward), size)
+        ahead = max(distances.ahead // self.step * self.step, -room)
+        backward = min(self._up(distances.backward), size)
         return Pair(number, source, output, SafeDistances(ahead, backward, size, room), exact)
 
     def _make_neighbours(self) -> list[dict[int, Pair | None]]:
@@ -236,9 +236,9 @@ class Packing:
     def _bound(self) -> int:
         """Return the largest sum, over the operators, of live bytes minus the most that overlaps can save."""
         saved: dict[int, int] = {}
-        for own in self._pairs_of.values():
-            best = max(sum(p.safe_distances.gain(way) for p in own) for way in (False, True))
-            written = {p.output: self.blocks[p.output] for p in own}
+        for pairs in self._pairs_of.values():
+            best = max(sum(p.safe_distances.gain(way) for p in pairs) for way in (False, True))
+            written = {p.output: self.blocks[p.output] for p in pairs}
             saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
         return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
 
@@ -263,8 +263,8 @@ class Packing:
         if pairs and rng.random() < turning:
             at = rng.choice(pairs).op
             backwards[at] = not backwards[at]
-            kept = min(max(order.index(p.source), order.index(p.output)) for p in self._pairs_of[at])
-            return Move(order, backwards, kept, {i for p in self._pairs_of[at] for i in (p.source, p.output)})
+            unchanged = min(max(order.index(p.source), order.index(p.output)) for p in self._pairs_of[at])
+            return Move(order, backwards, unchanged, {i for p in self._pairs_of[at] for i in (p.source, p.output)})
         source = order.index(block)
         target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
         order.insert(target, order.pop(source))

@@ -277,13 +277,13 @@ class MemoryPlan:
         """Bytes of each memory that tensors and workspaces use, from its start; the arena for a single memory."""
         if not self.memories:
             return (self.arena_bytes,)
-        found = [0] * len(self.memories)
+        sizes = [0] * len(self.memories)
         ends = [end for plane in self.planes.values() for _, end in plane.intervals()]
         ends += [each.offset + each.size for each in self.scratch.values()]
         for end in (*ends, *(one.copy + one.bytes for one in self.constants if one.copy is not None)):
             number = self.memory_at(end - 1)
-            found[number] = max(found[number], end - self.memories[number].start)
-        return tuple(found)
+            sizes[number] = max(sizes[number], end - self.memories[number].start)
+        return tuple(sizes)
 
     def overlaps(self, problem: MemoryProblem, op: str) -> bool:
         """True if the output shares bytes with an input, so the kernel must process the rows in order."""

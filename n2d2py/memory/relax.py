@@ -132,13 +132,13 @@ class _Fitter:
     def _place(self, i: int, at: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
         """Return the address of block `i`, at index `at` of the order; add the operators that it makes overlap."""
         placed = [(offsets[near.block], near) for near in self.packing.forbidden[i] if offsets[near.block] >= 0]
-        held = {near.op for _, near in placed if near.op >= 0}
-        free = {op for op in held if op in overlapping or self.costs[op] == 0}
+        placed_ops = {near.op for _, near in placed if near.op >= 0}
+        free = {op for op in placed_ops if op in overlapping or self.costs[op] == 0}
         room = self.arena - self.sizes[i]
         lowest = self._lowest(placed, free, backwards)
         if lowest <= room:
             return lowest
-        paid = sorted(held - free, key=lambda op: (self.costs[op], op))
+        paid = sorted(placed_ops - free, key=lambda op: (self.costs[op], op))
         for count in range(1, len(paid) + 1):
             for more in combinations(paid, count):
                 lowest = self._lowest(placed, free.union(more), backwards)
@@ -179,9 +179,9 @@ class _State:
     backwards: list[bool]
 
     def __post_init__(self) -> None:
-        found = self.fitter.fit(self.order, self.backwards)
-        assert found is not None
-        self.found = found
+        fit = self.fitter.fit(self.order, self.backwards)
+        assert fit is not None
+        self.found = fit
 
     @property
     def score(self) -> tuple[int, int]:
@@ -196,20 +196,20 @@ class _State:
     def move(self, rng: random.Random) -> None:
         """Move an overlapping block or its neighbour earlier, or change a direction; keep the result unless it is worse."""
         move = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
-        found = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
-        if found is not None:
-            self.order, self.backwards, self.found = move.order, move.backwards, found
+        fit = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
+        if fit is not None:
+            self.order, self.backwards, self.found = move.order, move.backwards, fit
 
     def _critical(self, rng: random.Random) -> int:
-        packing, sizes, found = self.fitter.packing, self.fitter.sizes, self.found
+        packing, sizes, fit = self.fitter.packing, self.fitter.sizes, self.found
         if self.score[0]:
-            top = max(at + size for at, size in zip(found.offsets, sizes, strict=True))
-            chosen = [i for i, at in enumerate(found.offsets) if at + sizes[i] == top]
+            top = max(at + size for at, size in zip(fit.offsets, sizes, strict=True))
+            chosen = [i for i, at in enumerate(fit.offsets) if at + sizes[i] == top]
         else:
             chosen = [
                 block
                 for pair in packing.pairs
-                if pair.op in found.overlapping and self.fitter.costs[pair.op]
+                if pair.op in fit.overlapping and self.fitter.costs[pair.op]
                 for block in (pair.source, pair.output)
             ]
         if not chosen or rng.random() < 0.2:

@@ -42,8 +42,8 @@ def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
     kernel, stride = op[("kh", "kw")[axis]], op[("sh", "sw")[axis]]
 
     def inside(position: int) -> np.ndarray:
-        found = position * stride - pad + np.arange(kernel) * dilation
-        return found[(found >= 0) & (found < inputs)]
+        taps = position * stride - pad + np.arange(kernel) * dilation
+        return taps[(taps >= 0) & (taps < inputs)]
 
     return inside
 

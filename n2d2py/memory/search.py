@@ -48,16 +48,16 @@ def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> 
     chosen: set[str] = set()
     best = quick(packing)
     everywhere = packed(possible)
-    found = quick(everywhere)
-    if found.bytes <= best.bytes:
-        packing, best, chosen = everywhere, found, set(possible)
+    candidate = quick(everywhere)
+    if candidate.bytes <= best.bytes:
+        packing, best, chosen = everywhere, candidate, set(possible)
     for concat in possible:
         changed = chosen ^ {concat}
         other = packed(changed)
         if other.bound < best.bytes:
-            found = quick(other)
-            if found.bytes < best.bytes:
-                packing, best, chosen = other, found, changed
+            candidate = quick(other)
+            if candidate.bytes < best.bytes:
+                packing, best, chosen = other, candidate, changed
     return packing, search(packing)
 
 
@@ -76,14 +76,14 @@ def _starts(packing: Packing, directions: list[list[bool]]) -> list[tuple[list[i
         lambda i: blocks[i].birth,
         lambda i: -blocks[i].death,
     )
-    made = []
+    starts = []
     for key in keys:
         order = sorted(range(len(blocks)), key=key)
         for backwards in directions:
-            made.append((order, backwards, packing.first_fit(order, backwards)))
-            if made[-1][2].bytes <= packing.bound:
-                return made
-    return made
+            starts.append((order, backwards, packing.first_fit(order, backwards)))
+            if starts[-1][2].bytes <= packing.bound:
+                return starts
+    return starts
 
 
 def quick(packing: Packing) -> Placement:
@@ -128,9 +128,9 @@ class _State:
         """Make one move, unless the result is worse."""
         block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(self.order))
         move = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
-        found = self.packing.refit(move, self.current, self.current.bytes)
-        if found is not None:
-            self.order, self.backwards, self.current = move.order, move.backwards, found
+        placement = self.packing.refit(move, self.current, self.current.bytes)
+        if placement is not None:
+            self.order, self.backwards, self.current = move.order, move.backwards, placement
 
     def _critical(self, rng: random.Random) -> int:
         """Return a block that ends at the top of the arena, or a neighbour of one."""
@@ -208,9 +208,9 @@ def solve(packing: Packing, start: Placement) -> Placement:
     packing.bound = max(packing.bound, int(solver.best_objective_bound + 0.5) * unit)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return start
-    found = Placement(
+    placement = Placement(
         tuple(solver.value(variable) * unit for variable in at),
         tuple(bool(solver.value(variable)) for variable in back),
         solver.value(arena) * unit,
     )
-    return found if found.bytes < start.bytes else start
+    return placement if placement.bytes < start.bytes else start

@@ -104,9 +104,9 @@ class StreamPacking(Packing):
                 size = self._up(self.buffers.form(buffer).bytes)
                 self.blocks.append(Block(size, birth, death, buffer))
         self.pairs = [
-            self._pair(number, index[self.buffers.of[x]], index[self.buffers.of[y]], found)
+            self._pair(number, index[self.buffers.of[x]], index[self.buffers.of[y]], distances)
             for number, segment in enumerate(self.segments)
-            for (x, y), found in segment.pairs.items()
+            for (x, y), distances in segment.pairs.items()
         ]
         for number, segment in enumerate(self.segments):
             for op in self.ops[segment.begin : segment.end]:
@@ -123,13 +123,13 @@ class StreamPacking(Packing):
     def _strips(self) -> list[tuple[int, int]]:
         """Return the operators of each strip: [first, end)."""
         at = {op.output: number for number, op in enumerate(self.ops)}
-        found = []
+        strips = []
         for op in self.buffers.problem.ops:
             if isinstance(op.access, Joined):
                 ends = [at[name] + 1 for name in op.inputs]
                 length = ends[1] - ends[0]
-                found += [(end - length, end) for end in ends]
-        return found
+                strips += [(end - length, end) for end in ends]
+        return strips
 
     def _alike(self) -> list[list[int]]:
         """Return the indices of all segments, grouped by shared line buffers."""
@@ -172,10 +172,10 @@ class StreamPacking(Packing):
             for op in self.ops[segment.begin : segment.end]:
                 if isinstance(op.access, Arrival):
                     continue
-                own = scratch.get(op.name)
-                partial = own.offset + op.scratch_bytes if own is not None and op.name in segment.partial else None
+                workspace = scratch.get(op.name)
+                partial = workspace.offset + op.scratch_bytes if workspace is not None and op.name in segment.partial else None
                 turned = segment.rows is None and number in backwards
-                ops[op.name] = OpPlan(False, turned, segment.rows is not None, own, partial)
+                ops[op.name] = OpPlan(False, turned, segment.rows is not None, workspace, partial)
         return ops
 
     def _life(self, name: str, end: int) -> tuple[int, int]:

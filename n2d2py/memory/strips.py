@@ -148,8 +148,8 @@ def needed_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], column
 
 def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
     """Apply `needed_columns` to one range."""
-    found = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
-    return {name: (int(first), int(stop)) for name, ((first, stop),) in found.items()}
+    by_tensor = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
+    return {name: (int(first), int(stop)) for name, ((first, stop),) in by_tensor.items()}
 
 
 def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Columns]:
@@ -160,22 +160,22 @@ def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Col
     sizes[-1] += after
     for number in range(width - sum(sizes)):
         sizes[-1 - number // 2 if number % 2 == 0 else number // 2] += 1
-    found, at = [], 0
+    columns, at = [], 0
     for size in sizes:
-        found.append((at, at + size))
+        columns.append((at, at + size))
         at += size
-    return found
+    return columns
 
 
 def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: Iterable[dict[str, Columns]]) -> int:
     """Return the multiply-accumulates that strips repeat."""
-    found, strips = 0, list(strips)
+    total, strips = 0, list(strips)
     for op in ops:
         output = tensors[op.output]
         twice = sum(stop - first for first, stop in (strip[op.output] for strip in strips)) - output.width
         work = op.access.computed(tensors[op.inputs[0]], output)
-        found += work * twice // output.width
-    return found
+        total += work * twice // output.width
+    return total
 
 
 def multiply_accumulates(problem: MemoryProblem) -> int:
@@ -183,10 +183,10 @@ def multiply_accumulates(problem: MemoryProblem) -> int:
     return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
 
 
-def beginning_at(window: Window, covered: Columns, held: Columns) -> Window:
-    """Return `window` for an input that holds only the columns `held`, with windows that cover the columns `covered`."""
+def beginning_at(window: Window, covered: Columns, present: Columns) -> Window:
+    """Return `window` for an input that holds only the columns `present`, with windows that cover the columns `covered`."""
     top, _, bottom, _ = window.pads
-    return replace(window, pads=(top, held[0] - covered[0], bottom, covered[1] - held[1]))
+    return replace(window, pads=(top, present[0] - covered[0], bottom, covered[1] - present[1]))
 
 
 def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Sequence[int], output: TensorSpec) -> Access:

@@ -105,13 +105,13 @@ class ArrayElemWise(IntegerRewrite):
         found = _find_replacement(node)
         return found if found is not None and (found.shapes or node.op.function == "Mul") else None
 
-    def rewrite(self, graph: Graph, node: Node, found: Replacement) -> str:
-        node.op, node.inputs, node.params = found.op, list(found.operands), {}
-        if not found.shapes:
-            return f"it is {found.op.kind}"
-        sources = [(channels, height, width) for height, width, channels in found.shapes]
+    def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
+        node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
+        if not replacement.shapes:
+            return f"it is {replacement.op.kind}"
+        sources = [(channels, height, width) for height, width, channels in replacement.shapes]
         over_images(graph, node, sources, max(sources, key=prod))
-        return f"it is {found.op.kind} of images"
+        return f"it is {replacement.op.kind} of images"
 
 
 class OuterProduct(IntegerRewrite):
@@ -134,9 +134,9 @@ class OuterProduct(IntegerRewrite):
         product = ArrayMatMul((count, rows, 1), (count, 1, columns), (0, 1))
         return Replacement(product, (node.inputs[op.slots[first]], node.inputs[op.slots[1 - first]]))
 
-    def rewrite(self, graph: Graph, node: Node, found: Replacement) -> str:
-        node.op, node.inputs = found.op, list(found.operands)
-        return f"it is {found.op.kind}"
+    def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
+        node.op, node.inputs = replacement.op, list(replacement.operands)
+        return f"it is {replacement.op.kind}"
 
 
 class AddedConstants(IntegerRewrite):
@@ -154,8 +154,8 @@ class AddedConstants(IntegerRewrite):
                 return Match.no("its constants are a mask")
         return super().match(graph, node)
 
-    def rewrite(self, graph: Graph, node: Node, found: np.ndarray) -> str:
-        node.op, node.params = AddConstants(), {"constants": found}
+    def rewrite(self, graph: Graph, node: Node, constants: np.ndarray) -> str:
+        node.op, node.params = AddConstants(), {"constants": constants}
         return "it is AddConstants"
 
 

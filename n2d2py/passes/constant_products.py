@@ -28,7 +28,7 @@ class _ConstantProduct(Pass):
 
     slots: ClassVar[tuple[int, int]] = (0, -1)
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         """Return the match of a product without other operations in the layer."""
         raise NotImplementedError
 
@@ -36,7 +36,7 @@ class _ConstantProduct(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != self.slots or op.result or node.activation is not None:
             return None
-        found = self.found(graph, node, op)
+        found = self.match_product(graph, node, op)
         return Match.no("it computes in integers of the file") if found is not None and is_quantized(graph) else found
 
 
@@ -62,7 +62,7 @@ class MatMulToConv(_ConstantProduct):
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         if prod(op.right[:-2]) != 1:
             return None
         weights = node.params["operand1"].reshape(op.right[-2:])
@@ -70,14 +70,14 @@ class MatMulToConv(_ConstantProduct):
         scaled, gain = _combination_after(graph, added or node, "Mul", op.right[-1])
         return Match(Product(weights, added, bias, scaled, gain))
 
-    def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
-        width = found.weights.shape[1]
-        for behind in (found.added, found.scaled):
-            if behind is not None:
-                graph.absorb(node, behind)
-        weights, bias = found.weights, np.zeros(width) if found.bias is None else found.bias
-        if found.gain is not None:
-            weights, bias = (weights * found.gain).astype(weights.dtype), bias * found.gain
+    def rewrite(self, graph: Graph, node: Node, product: Product) -> str:
+        width = product.weights.shape[1]
+        for layer in (product.added, product.scaled):
+            if layer is not None:
+                graph.absorb(node, layer)
+        weights, bias = product.weights, np.zeros(width) if product.bias is None else product.bias
+        if product.gain is not None:
+            weights, bias = (weights * product.gain).astype(weights.dtype), bias * product.gain
         node.params = {"weights": np.ascontiguousarray(weights.T), "bias": bias.astype(weights.dtype)}
         rows = graph.shape(node.output)[1] // width
         if rows == 1:
@@ -88,8 +88,8 @@ class MatMulToConv(_ConstantProduct):
             over_images(graph, node, [(depth, 1, rows)], (width, 1, rows))
         return (
             (f"product of {rows} rows turned into a Conv of 1x1" if rows > 1 else "product of a row turned into an Fc")
-            + (f", with {found.added.name} as bias" if found.added else "")
-            + (f", times the gains of {found.scaled.name}" if found.scaled else "")
+            + (f", with {product.added.name} as bias" if product.added else "")
+            + (f", times the gains of {product.scaled.name}" if product.scaled else "")
         )
 
 
@@ -127,7 +127,7 @@ class GroupedMatMul(_ConstantProduct):
     name = "grouped-matmul"
     summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         if prod(op.right[:-2]) == 1:
             return None
         end = 1 + max(axis for axis, size in enumerate(op.right[:-2]) if size > 1)
@@ -175,7 +175,7 @@ class LeftMatMul(_ConstantProduct):
     summary = "matrix products with constant left matrices turned into ones with constant right ones"
     slots = (-1, 0)
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         if prod(op.left[:-2]) != 1:
             return Match.no("it has a matrix for each of several products")
         return Match((prod(op.right[:-2]), op.right[-1]))

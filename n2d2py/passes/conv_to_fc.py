@@ -30,9 +30,9 @@ class ConvToFc(Pass):
             return Match.no(f"{reshape.name} carries an activation")
         return Match(reshape)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+    def rewrite(self, graph: Graph, node: Node, reshape: Node) -> str:
         weights = node.params["weights"]
         node.op = Fc()
         node.params = {**node.params, "weights": cast_like(weights.reshape(len(weights), -1), weights)}
-        graph.absorb(node, found)
-        return f"Conv and {found.name} turned into Fc"
+        graph.absorb(node, reshape)
+        return f"Conv and {reshape.name} turned into Fc"

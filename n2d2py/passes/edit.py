@@ -59,11 +59,11 @@ def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mappin
     result = graph.copy()
     node = _layer(result, layer)
     changed = replace(node, params=node.params if params is None else dict(params))
-    found = _operator(operation)
-    if isinstance(found, Activation) and not isinstance(node.op, Activation):
-        changed.activation = found.function
+    new_op = _operator(operation)
+    if isinstance(new_op, Activation) and not isinstance(node.op, Activation):
+        changed.activation = new_op.function
     else:
-        changed.op = found
+        changed.op = new_op
     at = result.nodes.index(node)
     result.remove(node)
     for name in node.outputs:
@@ -160,33 +160,33 @@ def _with_node(graph: Graph, node: Node, at: int) -> Graph:
         graph.add(node, at)
     except (InternalError, KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         shapes = " and ".join("x".join(map(str, graph.shape(name)[1:])) for name in node.inputs)
-        given = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"
+        contents = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"
         remedy = "use another operator, or give its constants in params"
-        raise _unfit_operator(f"{node.op.kind} does not fit into layer '{node.name}' with {given}", remedy) from problem
+        raise _unfit_operator(f"{node.op.kind} does not fit into layer '{node.name}' with {contents}", remedy) from problem
     recompute_shapes(graph)
     graph.verify()
     return graph
 
 
 def _operator(operation: Operation) -> Op:
-    made, like = operation, None
+    op, like = operation, None
     if isinstance(operation, str):
         like = nearest(operation, FUNCTIONS)
         with suppress(KeyError, TypeError):
-            made = FUNCTIONS[operation]()
-    if isinstance(made, FunctionRow):
-        made = Activation(made)
-    if not isinstance(made, Op):
+            op = FUNCTIONS[operation]()
+    if isinstance(op, FunctionRow):
+        op = Activation(op)
+    if not isinstance(op, Op):
         remedy = f"did you mean {like}, or an object of this class?" if like else "give one, or an object of n2d2py.operators"
         raise _unfit_operator(f"{operation!r} is neither an operator nor a function without attributes", remedy)
-    return made
+    return op
 
 
 def _layer(graph: Graph, name: str) -> Node:
-    found = next((node for node in graph.nodes if node.name == name), None)
-    if found is None:
+    layer = next((node for node in graph.nodes if node.name == name), None)
+    if layer is None:
         raise _unknown_layer(graph, name)
-    return found
+    return layer
 
 
 def _rename_tensor(graph: Graph, old: str, new: str) -> None:

@@ -134,5 +134,5 @@ def keep_real(graph: Graph, *, rows: bool) -> None:
             continue
         shape = graph.shape(node.output)
         if len(shape) > 2 or op.size in (0, elements(shape)):
-            given = graph.precisions.get(node.name, Precision())
-            graph.precisions[node.name] = replace(given, target=TargetForm.REAL)
+            precision = graph.precisions.get(node.name, Precision())
+            graph.precisions[node.name] = replace(precision, target=TargetForm.REAL)

@@ -27,23 +27,23 @@ class FuseAffine(Pass):
         producer = linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
         return Match.no(producer) if isinstance(producer, str) else Match(producer)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node | str) -> str:
-        if isinstance(found, str):
+    def rewrite(self, graph: Graph, node: Node, producer: Node | str) -> str:
+        if isinstance(producer, str):
             drop(graph, node)
             return "Affine that changes nothing removed"
         gain, shift = gain_and_shift(node)
-        if isinstance(found.op, Affine):
-            first_gain, first_shift = gain_and_shift(found)
-            reference = found.params["weights"]
-            found.params = {
+        if isinstance(producer.op, Affine):
+            first_gain, first_shift = gain_and_shift(producer)
+            reference = producer.params["weights"]
+            producer.params = {
                 "weights": cast_like(gain * first_gain, reference),
                 "bias": cast_like(gain * first_shift + shift, reference),
             }
         else:
-            scale_outputs(found, gain, shift)
-        graph.absorb(found, node)
-        found.activation = node.activation
-        return f"gain and shift merged into {found.name}"
+            scale_outputs(producer, gain, shift)
+        graph.absorb(producer, node)
+        producer.activation = node.activation
+        return f"gain and shift merged into {producer.name}"
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:
@@ -74,11 +74,11 @@ class FuseBatchNorm(Pass):
         producer = linear_producer(graph, node, (Conv, Deconv, Fc))
         return Match.no(producer) if isinstance(producer, str) else Match(producer)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        scale_outputs(found, *gain_and_shift(node))
-        graph.absorb(found, node)
-        found.activation = node.activation
-        return f"BatchNorm merged into {found.name}"
+    def rewrite(self, graph: Graph, node: Node, producer: Node) -> str:
+        scale_outputs(producer, *gain_and_shift(node))
+        graph.absorb(producer, node)
+        producer.activation = node.activation
+        return f"BatchNorm merged into {producer.name}"
 
 
 class BatchNormToAffine(Pass):

@@ -45,10 +45,10 @@ class FuseGate(Pass):
             return None
         if any(shape != op.dims for shape in op.shapes):
             return None
-        found = find_gated_function(graph, *node.inputs)
-        if found is None:
+        gate = find_gated_function(graph, *node.inputs)
+        if gate is None:
             return None
-        x, function, factor = found
+        x, function, factor = gate
         if isclose(factor, 1.0, rel_tol=1e-5):
             return Match(Gate(x, function, None))
         reader = graph.sole_consumer(node.output)
@@ -57,11 +57,11 @@ class FuseGate(Pass):
             return Match.no(f"it is {factor:g} times {function.kind}")
         return Match(Gate(x, function, reader))
 
-    def rewrite(self, graph: Graph, node: Node, found: Gate) -> str:
-        if found.scaled is not None:
-            graph.absorb(node, found.scaled)
-        node.op, node.inputs, node.params = Activation(found.function), [found.x], {}
-        return f"it and the layers before it are {found.function.kind}"
+    def rewrite(self, graph: Graph, node: Node, gate: Gate) -> str:
+        if gate.scaled is not None:
+            graph.absorb(node, gate.scaled)
+        node.op, node.inputs, node.params = Activation(gate.function), [gate.x], {}
+        return f"it and the layers before it are {gate.function.kind}"
 
 
 class FuseMagnitude(Pass):
@@ -175,8 +175,8 @@ class RemoveSoftplusTail(Pass):
             return Match.no(f"the threshold is below {_LEAST_THRESHOLD:g}")
         return Match(node.inputs[2])
 
-    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
-        node.op, node.inputs, node.params = Identity(), [found], {}
+    def rewrite(self, graph: Graph, node: Node, source: str) -> str:
+        node.op, node.inputs, node.params = Identity(), [source], {}
         graph.prune()
         return "a softplus is linear there"
 

@@ -95,13 +95,13 @@ class MergeTake(Pass):
         plain = before.op.by_axes(graph.shape(before.inputs[0])) and node.op.by_axes(graph.shape(before.output))
         return Match(before) if plain else None
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+    def rewrite(self, graph: Graph, node: Node, before: Node) -> str:
         node.op = IndexSelect(
-            tuple(_composed(first, then) for first, then in zip(found.op.indices, node.op.indices, strict=True))
+            tuple(_composed(first, then) for first, then in zip(before.op.indices, node.op.indices, strict=True))
         )
-        node.inputs = list(found.inputs)
+        node.inputs = list(before.inputs)
         graph.prune()
-        return f"merged with the IndexSelect {found.name}"
+        return f"merged with the IndexSelect {before.name}"
 
 
 def _composed(first: tuple[int, ...] | None, then: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -55,10 +55,10 @@ def _gains_of_array(graph: Graph, node: Node) -> _Gains | None:
     if isinstance(node.op, Normalize) and "gain" in node.params:
         gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
         return _Gains.of(gain, shift, node.op.channel_numbers(graph.shape(node.output)))
-    found = gains_and_shifts(node)
-    if found is None or found[2].any() or not isinstance(node.op, ArrayMap):
+    gains = gains_and_shifts(node)
+    if gains is None or gains[2].any() or not isinstance(node.op, ArrayMap):
         return None
-    shape, gain, shift = found
+    shape, gain, shift = gains
     return _Gains.of(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(shape), node.op.dims).reshape(1, -1))
 
 
@@ -73,22 +73,22 @@ class MergeGains(Pass):
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         if isinstance(node.op, Affine):
-            found = None if self.arrays else _gains_of_affine(graph, node)
+            gains = None if self.arrays else _gains_of_affine(graph, node)
         else:
-            found = _gains_of_array(graph, node) if self.arrays and not is_quantized(graph) else None
-        if found is None:
+            gains = _gains_of_array(graph, node) if self.arrays and not is_quantized(graph) else None
+        if gains is None:
             return None
         if node.activation is not None:
             return Match.no(f"it has the activation {node.activation.kind}")
-        if self.arrays and found.is_wide:
+        if self.arrays and gains.is_wide:
             return Match.no(f"its gains differ by more than a factor of {_LARGEST_RATIO:g}")
-        readers = weighted_readers(graph, node.output, found.numbers)
+        readers = weighted_readers(graph, node.output, gains.numbers)
         if isinstance(readers, str):
             return Match.no(readers)
         padded = padded_reader(readers)
-        if padded is not None and found.shift.any():
+        if padded is not None and gains.shift.any():
             return Match.no(f"{padded.name} pads with zeros, which the shift would change")
-        return Match((found, readers))
+        return Match((gains, readers))
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[_Gains, WeightedReaders]) -> str:
         gains, readers = found

@@ -67,7 +67,7 @@ class TransposeIntoFc(Pass):
     @staticmethod
     def _readers(graph: Graph, node: Node) -> list[Node] | str:
         """Return the Fc layers after the node and its Reshapes, or the reason why it has other consumers."""
-        found, waiting = [], [node]
+        layers, waiting = [], [node]
         while waiting:
             layer = waiting.pop(0)
             readers = graph.consumers(layer.output)
@@ -75,22 +75,22 @@ class TransposeIntoFc(Pass):
                 return f"{layer.name} is a network output"
             for reader in readers:
                 if isinstance(reader.op, Fc):
-                    found.append(reader)
+                    layers.append(reader)
                 elif isinstance(reader.op, Reshape) and reader.activation is None:
                     waiting.append(reader)
                 else:
                     return f"it feeds {reader.name} of type {reader.op.kind}"
-        return found
+        return layers
 
-    def rewrite(self, graph: Graph, node: Node, found: list[Node]) -> str:
+    def rewrite(self, graph: Graph, node: Node, layers: list[Node]) -> str:
         source, permutation = node.inputs[0], node.op.perm
         sizes = graph.shape(node.output)[1:]
         back = np.argsort(permutation[1:]) + 1
-        for reader in found:
+        for reader in layers:
             weights = reader.params["weights"]
             columns = weights.reshape(len(weights), *sizes).transpose(0, *back)
             reader.params = {**reader.params, "weights": cast_like(columns.reshape(len(weights), -1), weights)}
             reader.inputs = [source]
         for unread in graph.prune():
             graph.aliases.update(dict.fromkeys(unread.outputs, source))
-        return "merged into the weights of " + ", ".join(reader.name for reader in found)
+        return "merged into the weights of " + ", ".join(reader.name for reader in layers)

@@ -52,19 +52,19 @@ class PooledArrays(IntegerRewrite):
         turns = any(op.dims[axis] > 1 for axis in between)
         return Axes(outer, reduced, inner, (*before, *op.axes, *after) if turns else ())
 
-    def rewrite(self, graph: Graph, node: Node, found: Axes) -> str:
-        function, window = node.op.function, (1, found.reduced)
+    def rewrite(self, graph: Graph, node: Node, axes: Axes) -> str:
+        function, window = node.op.function, (1, axes.reduced)
 
-        if found.order:
+        if axes.order:
             dims, steps = node.op.dims, strides(node.op.dims)
-            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in found.order))
+            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in axes.order))
             at, name = graph.nodes.index(node), f"{node.output}_order"
             node.inputs = [graph.add_helper(order, node.inputs[0], name, at, node.location)]
         node.op = Pool(_MODES[function], window, window)
         output = node.output
-        over_images(graph, node, [(found.inner, 1, found.outer * found.reduced)], (found.inner, 1, found.outer))
+        over_images(graph, node, [(axes.inner, 1, axes.outer * axes.reduced)], (axes.inner, 1, axes.outer))
         if function == "Sum":
-            gains = {"weights": np.full(found.inner, found.reduced, np.float32), "bias": np.zeros(found.inner, np.float32)}
+            gains = {"weights": np.full(axes.inner, axes.reduced, np.float32), "bias": np.zeros(axes.inner, np.float32)}
             at, view = graph.nodes.index(node) + 1, graph.required_producer(output)
             view.inputs = [graph.add_helper(Affine(), node.output, f"{node.output}_sum", at, node.location, gains)]
-        return f"{function} of {found.reduced} rows turned into a Pool"
+        return f"{function} of {axes.reduced} rows turned into a Pool"

@@ -65,18 +65,18 @@ class ProductOperand(Pass):
                 return Match(Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}"))
             if _only_moves(producer):
                 places = producer.op.positions()[0][view_positions(view, dims)]
-                taken = steps_of_order(places, graph.shape(producer.inputs[0])[1])
-                if taken is not None:
-                    return Match(Operand(index, producer.inputs[0], taken, 1.0, f"the order of {producer.name}"))
+                steps = steps_of_order(places, graph.shape(producer.inputs[0])[1])
+                if steps is not None:
+                    return Match(Operand(index, producer.inputs[0], steps, 1.0, f"the order of {producer.name}"))
         return None
 
-    def rewrite(self, graph: Graph, node: Node, found: Operand) -> str:
+    def rewrite(self, graph: Graph, node: Node, operand: Operand) -> str:
         views = list(node.op.full_views())
-        views[found.index] = found.view
-        node.op = replace(node.op, scale=node.op.scale * found.factor, views=tuple(views))
-        node.inputs = [found.source if index == found.index else name for index, name in enumerate(node.inputs)]
+        views[operand.index] = operand.view
+        node.op = replace(node.op, scale=node.op.scale * operand.factor, views=tuple(views))
+        node.inputs = [operand.source if index == operand.index else name for index, name in enumerate(node.inputs)]
         graph.prune()
-        return f"it takes in {found.what}"
+        return f"it takes in {operand.what}"
 
 
 class ProductResult(Pass):

@@ -85,15 +85,15 @@ class HoistQuantize(Pass):
             return Match.no(f"the output of {mover.name} is read in other ways too")
         return Match(mover)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+    def rewrite(self, graph: Graph, node: Node, mover: Node) -> str:
         """Quantize each input of the mover, which takes over the name of the quantized result."""
-        at = graph.nodes.index(found)
-        graph.absorb(found, node)
-        for index, source in enumerate(dict.fromkeys(found.inputs)):
+        at = graph.nodes.index(mover)
+        graph.absorb(mover, node)
+        for index, source in enumerate(dict.fromkeys(mover.inputs)):
             name = graph.fresh_name(f"{source}_quantized")
             graph.add(Node(name, node.op, [source], [name], location=node.location), at=at + index)
-            found.inputs = [name if given == source else given for given in found.inputs]
-        return f"moved before {found.name}"
+            mover.inputs = [name if given == source else given for given in mover.inputs]
+        return f"moved before {mover.name}"
 
 
 class ClipBeforeQuantize(Pass):
@@ -114,6 +114,6 @@ class ClipBeforeQuantize(Pass):
             return Match.no("what it clamps is also used without")
         return Match(first)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        drop(graph, found)
-        return f"moved before {found.name}"
+    def rewrite(self, graph: Graph, node: Node, rounding: Node) -> str:
+        drop(graph, rounding)
+        return f"moved before {rounding.name}"

@@ -62,8 +62,8 @@ class RemoveReshape(Pass):
                 return Match.no(f"the output {old} would change its shape")
         return Match("drop")
 
-    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
-        if found == "merge":
+    def rewrite(self, graph: Graph, node: Node, action: str) -> str:
+        if action == "merge":
             before = graph.required_producer(node.inputs[0])
             node.inputs = list(before.inputs)
             unread = not graph.consumers(before.output) and before.output not in graph.outputs
@@ -97,11 +97,11 @@ class MergeTranspose(Pass):
             return Match("reshape")
         return Match.no("it changes the order of the elements")
 
-    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
-        if found == "drop":
+    def rewrite(self, graph: Graph, node: Node, action: str) -> str:
+        if action == "drop":
             drop(graph, node)
             return "Transpose that moves nothing removed"
-        if found == "reshape":
+        if action == "reshape":
             node.op = Reshape(graph.shape(node.output)[1:])
             return "Transpose of axes of size 1 turned into a Reshape"
         before = graph.required_producer(node.inputs[0])

@@ -20,10 +20,10 @@ def over_images(graph: Graph, node: Node, sources: Sequence[Shape], result: Shap
         view = MemoryView(tuple(dims))
         name = graph.add_helper(view, node.inputs[number], name, graph.nodes.index(node), node.location)
         node.inputs = [*node.inputs[:number], name, *node.inputs[number + 1 :]]
-    made = graph.fresh_name(f"{output}_pixels")
-    graph.tensors[made] = Tensor(made, (1, *result))
-    node.outputs = [made]
-    as_array(graph, made, output, node, graph.nodes.index(node) + 1)
+    pixels = graph.fresh_name(f"{output}_pixels")
+    graph.tensors[pixels] = Tensor(pixels, (1, *result))
+    node.outputs = [pixels]
+    as_array(graph, pixels, output, node, graph.nodes.index(node) + 1)
 
 
 def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> None:

@@ -106,10 +106,10 @@ def _gain_before_quantize(graph: Graph, name: str) -> tuple[Node, NumType] | Non
 def _type_before_gain(graph: Graph, name: str) -> NumType | None:
     """Return the type whose integers, before the gain and shift of a tensor, equal those of the Quantize after them; None
     without one."""
-    found = _gain_before_quantize(graph, name)
-    if found is None:
+    gain = _gain_before_quantize(graph, name)
+    if gain is None:
         return None
-    (node, kind), gains = found, found[0].params["weights"]
+    (node, kind), gains = gain, gain[0].params["weights"]
     shifts = node.params["bias"].astype(np.float64) / kind.scale
     zero_point = kind.zero_point + round(float(shifts[0]))
     exact = np.all(gains == gains[0]) and np.abs(shifts - np.rint(shifts[0])).max() <= _WHOLE

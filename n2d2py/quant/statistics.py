@@ -57,8 +57,8 @@ class Statistics:
             "scaled": np.array(list(self.factors), np.str_),
             "float_inputs": np.array(list(self.inputs), np.str_),
         }
-        for role, found in (("factors", self.factors), ("inputs", self.inputs)):
-            arrays.update({f"{role}.{index}": array for index, array in enumerate(found.values())})
+        for role, arrays_by_name in (("factors", self.factors), ("inputs", self.inputs)):
+            arrays.update({f"{role}.{index}": array for index, array in enumerate(arrays_by_name.values())})
         for index, histogram in enumerate(self.histograms.values()):
             arrays.update({f"{index}.{part}": array for part, array in histogram.to_arrays().items()})
         save_arrays(path, arrays)
@@ -155,13 +155,13 @@ def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
 def _states_of_later_calls(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return results of later calls instead of states that are zero in all samples, if arithmetic modifies them before the
     recurrent layer."""
-    found = {}
+    results = {}
     for node in recurrent:
         wanted = {name: at for name, at in changed_inputs(graph, node).items() if name in values and not values[name].any()}
         if wanted:
             states = states_after(node, [values[name] for name in node.inputs])
-            found |= {name: states[at - 1].reshape(values[name].shape).astype(np.float32) for name, at in wanted.items()}
-    return found
+            results |= {name: states[at - 1].reshape(values[name].shape).astype(np.float32) for name, at in wanted.items()}
+    return results
 
 
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:

@@ -133,18 +133,18 @@ def alternatives(
     """
     narrow = any(bits < 8 for each in widths.values() for bits in each)
     run = LayerwiseRun(graph, typed_graph(graph, types, options), samples, real=narrow)
-    found: dict[str, dict[int, QuantNode]] = {}
+    forms: dict[str, dict[int, QuantNode]] = {}
     for node in graph.nodes:
         layer = layer_types(graph, node, types, options)
         if layer is not None and node.name in widths:
             layer = _with_rounding(node, layer, run, narrow)
-            found[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
-            run.advance(next(iter(found[node.name].values())))
+            forms[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
+            run.advance(next(iter(forms[node.name].values())))
         else:
             run.advance(form_layer(node, layer))
         run.advance_real(node)
         run.forget()
-    return found
+    return forms
 
 
 def _with_rounding(node: Node, layer: LayerTypes, run: LayerwiseRun, narrow: bool) -> LayerTypes:

@@ -130,24 +130,24 @@ class Accumulator:
             self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
         if compiled is not None:
             self.missing = int(np.ma.count_masked(compiled[:1]))
-            found = self.check(stored, compiled, slack)
-            if self.difference is None and found is not None:
-                self.difference = replace(found, index=(found.index[0] + self.stimuli, *found.index[1:]))
+            difference = self.check(stored, compiled, slack)
+            if self.difference is None and difference is not None:
+                self.difference = replace(difference, index=(difference.index[0] + self.stimuli, *difference.index[1:]))
         self.stimuli += len(stored)
 
     def check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
         """Compare a batch of compiled values with stored ones; return the first difference."""
-        found = first_difference(stored, compiled, self.type, slack)
-        self.identical = found is None and self.identical is not False
-        strict = first_difference(stored, compiled, self.type) if slack else found
+        difference = first_difference(stored, compiled, self.type, slack)
+        self.identical = difference is None and self.identical is not False
+        strict = first_difference(stored, compiled, self.type) if slack else difference
         self.exact = strict is None and self.exact is not False
-        return found
+        return difference
 
     def check_samples(self, stored: np.ndarray, compiled: np.ndarray, samples: Sequence[str]) -> None:
         """Compare a batch of named samples, which count in no other figure."""
-        found = self.check(stored, compiled)
-        if self.difference is None and found is not None:
-            self.difference = replace(found, index=found.index[1:], sample=samples[found.index[0]])
+        difference = self.check(stored, compiled)
+        if self.difference is None and difference is not None:
+            self.difference = replace(difference, index=difference.index[1:], sample=samples[difference.index[0]])
 
     def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
         """Update the sample on which the layer's error is largest."""

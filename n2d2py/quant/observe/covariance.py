@@ -24,9 +24,9 @@ _DAMPING = 0.01
 
 def shrinkage(moments: Moments) -> float:
     """Return the share by which the covariance is shrunk towards its diagonal, 0 to 1."""
-    held = moments.square if moments.square is not None else moments.columns
-    assert held is not None
-    return held.shape[-1] / (held.shape[-1] + moments.count)
+    sums = moments.square if moments.square is not None else moments.columns
+    assert sums is not None
+    return sums.shape[-1] / (sums.shape[-1] + moments.count)
 
 
 def shrunk_covariance(moments: Moments) -> Covariance:

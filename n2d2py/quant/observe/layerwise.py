@@ -99,9 +99,9 @@ class LayerwiseRun:
             real = [np.concatenate([part.real[name] for part in batch]) for name in node.inputs] if thorough else None
             return observe(node, stored, kinds, self._count, real)
 
-        found = ordered_map(observed, self._batches)
-        result = next(found)
-        for moments in found:
+        parts = ordered_map(observed, self._batches)
+        result = next(parts)
+        for moments in parts:
             result.merge(moments)
         return result
 

@@ -79,11 +79,11 @@ def kl_threshold(counts: np.ndarray, edges: np.ndarray, levels: int) -> float:
     last = int(np.flatnonzero(p_all)[-1]) + 1
     best, best_divergence = last, np.inf
     step = max(1, (last - levels) // 128) if last > levels else 1
-    for kept in range(last, min(levels, last) - 1, -step):
-        p = p_all[:kept].copy()
+    for bins in range(last, min(levels, last) - 1, -step):
+        p = p_all[:bins].copy()
         q_source = p.copy()
-        p[-1] += p_all[kept:].sum()
-        level = np.minimum((np.arange(kept) * levels) // kept, levels - 1)
+        p[-1] += p_all[bins:].sum()
+        level = np.minimum((np.arange(bins) * levels) // bins, levels - 1)
         filled = (q_source > 0).astype(np.float64)
         mass = np.bincount(level, weights=q_source, minlength=levels)
         members = np.bincount(level, weights=filled, minlength=levels)
@@ -95,7 +95,7 @@ def kl_threshold(counts: np.ndarray, edges: np.ndarray, levels: int) -> float:
         ratio = (p[valid] / p.sum()) / np.maximum(q[valid] / total_q, 1e-12)
         divergence = float(np.sum(p[valid] / p.sum() * np.log(ratio)))
         if divergence < best_divergence - 1e-12:
-            best, best_divergence = kept, divergence
+            best, best_divergence = bins, divergence
     return float(edges[best * (BINS // _KL_BINS)])
 
 

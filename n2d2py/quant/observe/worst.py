@@ -100,5 +100,5 @@ def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LAR
     else:
         low, high = float(image.min()), float(image.max())
         scaled = (image - low) * (255 / (high - low) if high > low else 0.0)
-    made = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
-    return made[0] if len(made) == 1 else np.ascontiguousarray(made.transpose(1, 2, 0))
+    picture = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+    return picture[0] if len(picture) == 1 else np.ascontiguousarray(picture.transpose(1, 2, 0))

@@ -49,8 +49,8 @@ def width_errors(
             restored = typed.type(output).dequantize(run_isolated_layer(typed, node, real))
             axes = (0, *range(2, restored.ndim))
             restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
-            found = tail.outputs({**real, output: restored.astype(np.float32)}).items()
-            errors = (np.square(values - real[each], dtype=np.float64) * power[each] for each, values in found)
+            outputs = tail.outputs({**real, output: restored.astype(np.float32)}).items()
+            errors = (np.square(values - real[each], dtype=np.float64) * power[each] for each, values in outputs)
             sums[name][bits] += sum(float(error.sum()) for error in errors)
     return {name: {bits: total / count for bits, total in by_bits.items()} for name, by_bits in sums.items()}
 
@@ -70,11 +70,11 @@ class Front:
 
     def widths(self, place: int) -> dict[str, int]:
         """Return the bits by layer of the choice at an index."""
-        found = {}
+        bits = {}
         for (name, choices), (before, chosen) in zip(reversed(self._choices), reversed(self._links), strict=True):
-            found[name] = choices[chosen[place]].bits
+            bits[name] = choices[chosen[place]].bits
             place = int(before[place])
-        return {name: found[name] for name, _ in self._choices}
+        return {name: bits[name] for name, _ in self._choices}
 
     def within(self, budget: int) -> int | None:
         """Return the index of the best choice of at most `budget` bytes; None if there is none."""
@@ -92,14 +92,14 @@ def front(choices: Mapping[str, Sequence[WidthChoice]], fixed: int) -> Front:
         lost = (errors[:, None] + np.array([one.error for one in options])).reshape(-1)
         order = np.lexsort((lost, every))
         least = np.minimum.accumulate(lost[order])
-        kept = order[np.concatenate([[True], least[1:] < least[:-1]])]
-        if len(kept) > _STATES:  # of sizes that are nearly the same the best, and the smallest of all
-            near = (every[kept] - every[kept[0]]) * _STATES // (every[kept[-1]] - every[kept[0]] + 1)
+        best = order[np.concatenate([[True], least[1:] < least[:-1]])]
+        if len(best) > _STATES:  # of sizes that are nearly the same the best, and the smallest of all
+            near = (every[best] - every[best[0]]) * _STATES // (every[best[-1]] - every[best[0]] + 1)
             last = np.concatenate([near[1:] != near[:-1], [True]])
             last[0] = True
-            kept = kept[last]
-        links.append((kept // some, kept % some))
-        sizes, errors = every[kept], lost[kept]
+            best = best[last]
+        links.append((best // some, best % some))
+        sizes, errors = every[best], lost[best]
     return Front(sizes, errors, tuple(choices.items()), tuple(links))
 
 
@@ -123,10 +123,10 @@ def improved(
         others = [each for each in _exchanges(choices, best, room) if tuple(each.values()) not in seen][:tries]
         for each in others:
             tries -= 1
-            found = error(each)
-            seen[tuple(each.values())] = found, each
-            if found < _GAIN * least:
-                best, least = each, found
+            lost = error(each)
+            seen[tuple(each.values())] = lost, each
+            if lost < _GAIN * least:
+                best, least = each, lost
                 break
         else:
             break
@@ -143,9 +143,9 @@ def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str
         for one in each
         if one.bits != widths[name]
     ]
-    found = [(error + lost, {name: bits}) for name, bits, size, lost in singles if size <= bytes_left]
+    exchanges = [(error + lost, {name: bits}) for name, bits, size, lost in singles if size <= bytes_left]
     for first, second in permutations(singles, 2):
         if first[0] != second[0] and first[1] > widths[first[0]] and second[1] < widths[second[0]]:
             if first[2] + second[2] <= bytes_left:
-                found.append((error + first[3] + second[3], {first[0]: first[1], second[0]: second[1]}))
-    return [{**widths, **changed} for _, changed in sorted(found, key=lambda pair: pair[0])]
+                exchanges.append((error + first[3] + second[3], {first[0]: first[1], second[0]: second[1]}))
+    return [{**widths, **changed} for _, changed in sorted(exchanges, key=lambda pair: pair[0])]

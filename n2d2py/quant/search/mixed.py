@@ -90,15 +90,15 @@ class _Sums:
     def costs(self) -> np.ndarray:
         """Return the sum of squares by `power` of each row and sample; of all rows together if each has one value a sample."""
         mean = self._total / max(self._values, 1) if self._stimuli > 1 else 0.0
-        found = ((self._squares - mean * self._total) * self._power).reshape(-1) / max(self._stimuli, 1)
-        return found if self._values > self._stimuli else found.sum(keepdims=True)
+        squares = ((self._squares - mean * self._total) * self._power).reshape(-1) / max(self._stimuli, 1)
+        return squares if self._values > self._stimuli else squares.sum(keepdims=True)
 
 
 def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[str]) -> bool:
     kind = types.types[name]
-    if kind.is_float or kind.bits != 8 or any(held in graph.inputs or held in graph.outputs for held in holders):
+    if kind.is_float or kind.bits != 8 or any(tensor in graph.inputs or tensor in graph.outputs for tensor in holders):
         return False
-    return any(graph.consumers(held) for held in holders)
+    return any(graph.consumers(tensor) for tensor in holders)
 
 
 def wide_tensors(

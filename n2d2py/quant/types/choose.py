@@ -58,7 +58,7 @@ class TensorTypes:
 def calibrated_tensors(graph: Graph) -> list[str]:
     """Return the tensors that need a calibration range: inputs and computed integer tensors."""
     real = {*float_tensors(graph), *(name for name, tensor in graph.tensors.items() if tensor.kind)}
-    made = [
+    computed = [
         name
         for node in graph.nodes
         if not node.op.moves_values and not is_real_concat(node)
@@ -66,7 +66,7 @@ def calibrated_tensors(graph: Graph) -> list[str]:
         if name not in real
     ]
     pooled = [node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Max"]
-    return [name for name in dict.fromkeys(graph.inputs + made + pooled) if name not in real]
+    return [name for name in dict.fromkeys(graph.inputs + computed + pooled) if name not in real]
 
 
 def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
@@ -127,12 +127,12 @@ def _tensor_of_histogram(graph: Graph, name: str) -> str:
 
 def _computing_consumers(graph: Graph, source: dict[str, str]) -> dict[str, list[Node]]:
     """Return, by computed tensor, the layers that compute with its integers."""
-    found: dict[str, list[Node]] = {}
+    consumers: dict[str, list[Node]] = {}
     for node in graph.nodes:
         if not node.op.moves_values:
             for origin in dict.fromkeys(source[name] for name in node.inputs if name in source):
-                found.setdefault(origin, []).append(node)
-    return found
+                consumers.setdefault(origin, []).append(node)
+    return consumers
 
 
 def _activation_limit(producer: Node | None) -> float:
@@ -225,15 +225,17 @@ class _Facts:
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
         # states that the application feeds back accumulate errors like internal states
         ends = {*graph.inputs, *self.final}
-        asked = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
-        return self.states.wide | spectra | asked | ends.intersection(self.state_ranges.tensors) | self.state_ranges.changed
+        asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
+        return (
+            self.states.wide | spectra | asked_inputs | ends.intersection(self.state_ranges.tensors) | self.state_ranges.changed
+        )
 
     def tensors_to_choose(self) -> list[str]:
         """Return the tensors to which the rules apply: all computed ones except Concats, whose type follows their inputs."""
-        made = dict.fromkeys(self.source.values())
+        computed = dict.fromkeys(self.source.values())
         return [
             name
-            for name in made
+            for name in computed
             if name in self.real or (node := self.graph.producer(name)) is None or not is_real_concat(node)
         ]
 

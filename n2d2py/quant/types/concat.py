@@ -111,11 +111,11 @@ def choose_concat_types(
         ends = max(min(value, seen.get(name) or value) for name, value in magnitudes.items())
         if is_output and _is_coarse(NumType(8), finest / magnitude):
             magnitude = ends
-        asked = requested_bits(graph, copies)
+        bits = requested_bits(graph, copies)
         states = options.bits == 8 and options.wide_concats and is_sequence(graph, node.output)
         wide = node.output in options.wide or states or (is_output and options.output_bits == 16)
-        kind = NumType(asked or (16 if wide else options.bits), node.output not in positive)
-        if _is_coarse(kind, finest / magnitude) and asked is None and _may_widen(graph, copies, options):
+        kind = NumType(bits or (16 if wide else options.bits), node.output not in positive)
+        if _is_coarse(kind, finest / magnitude) and bits is None and _may_widen(graph, copies, options):
             kind = replace(kind, bits=16)
         if kind.bits == 8:
             magnitude = max(min(value, ends) if types[name].bits == 16 else value for name, value in magnitudes.items())

@@ -142,7 +142,7 @@ def _as_array_operator(node: Node, graph: Graph) -> ArrayMap | None:
 
 def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
     """Return the layers that move or scale values only between `chosen` layers: quantization there only adds error."""
-    found = {
+    candidates = {
         node.name: node
         for node in graph.nodes
         if node.name not in chosen
@@ -151,10 +151,12 @@ def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
         and not any(name in graph.outputs for name in node.outputs)
     }
     while True:
-        kept = {name: node for name, node in found.items() if _has_all_neighbours_in(graph, node, chosen | found.keys())}
-        if len(kept) == len(found):
-            return set(kept)
-        found = kept
+        remaining = {
+            name: node for name, node in candidates.items() if _has_all_neighbours_in(graph, node, chosen | candidates.keys())
+        }
+        if len(remaining) == len(candidates):
+            return set(remaining)
+        candidates = remaining
 
 
 def _is_scale_or_sum(node: Node) -> bool:
@@ -187,17 +189,17 @@ def _float_inputs(graph: Graph, real: set[str]) -> set[str]:
 
 
 def _propagate_float(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
-    found = set(states)
+    floats = set(states)
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         if isinstance(node.op, Convert):
             real = node.op.to_float
         else:
-            real = (any(name in found for name in sources) if sources else node.name in chosen) or _returns_accumulators(
+            real = (any(name in floats for name in sources) if sources else node.name in chosen) or _returns_accumulators(
                 graph, node
             )
-        found.update(name for name in node.outputs if real and not graph.kind(name))
-    return found
+        floats.update(name for name in node.outputs if real and not graph.kind(name))
+    return floats
 
 
 def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:

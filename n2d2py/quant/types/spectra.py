@@ -34,13 +34,13 @@ _DEEPEST = 16
 
 def power_layers(graph: Graph) -> set[str]:
     """Return the layers from the squares of a spectrum to the logarithm of its power; no chain that contains `Quantize=1`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in graph.nodes:
         if _is_logarithm(node):
             chain = _layers_of_power(graph, node.inputs[0], {})
             if chain and not any(graph.precision(one).quantize for one in (*chain, node)):
-                found |= {node.name, *(one.name for one in chain)}
-    return found
+                names |= {node.name, *(one.name for one in chain)}
+    return names
 
 
 def spectrum_tensors(graph: Graph) -> set[str]:
@@ -49,28 +49,28 @@ def spectrum_tensors(graph: Graph) -> set[str]:
 
     `graph` has its conversions.
     """
-    found: set[str] = set()
+    spectra: set[str] = set()
     for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
-        readers = [node for node in graph.consumers(name) if not _is_other_conversion(graph, node, found)]
-        if readers and name not in graph.outputs and all(_leads_to_spectrum(graph, node, found) for node in readers):
-            found.add(name)
-    return found
+        readers = [node for node in graph.consumers(name) if not _is_other_conversion(graph, node, spectra)]
+        if readers and name not in graph.outputs and all(_leads_to_spectrum(graph, node, spectra) for node in readers):
+            spectra.add(name)
+    return spectra
 
 
-def _is_other_conversion(graph: Graph, node: Node, found: set[str]) -> bool:
+def _is_other_conversion(graph: Graph, node: Node, spectra: set[str]) -> bool:
     """True if a layer converts values to float for another purpose than a spectrum, or moves values that are only converted."""
-    if not found.isdisjoint(node.outputs) or _is_converted_and_squared(graph, node):
+    if not spectra.isdisjoint(node.outputs) or _is_converted_and_squared(graph, node):
         return False
     if not node.op.moves_values or any(name in graph.outputs for name in node.outputs):
         return is_to_float(node)
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
-    return bool(readers) and all(_is_other_conversion(graph, reader, found) for reader in readers)
+    return bool(readers) and all(_is_other_conversion(graph, reader, spectra) for reader in readers)
 
 
-def _leads_to_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
+def _leads_to_spectrum(graph: Graph, node: Node, spectra: set[str]) -> bool:
     if is_magnitude(node) or _is_converted_and_squared(graph, node):
         return True
-    return (node.op.moves_values or _is_linear_or_selects(node)) and found.issuperset(node.outputs)
+    return (node.op.moves_values or _is_linear_or_selects(node)) and spectra.issuperset(node.outputs)
 
 
 def _is_linear_or_selects(node: Node) -> bool:

@@ -40,9 +40,9 @@ def width(
     - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
-    asked = requested_bits(graph, holders)
-    if asked is not None:
-        return asked
+    requested = requested_bits(graph, holders)
+    if requested is not None:
+        return requested
     if name in options.wide:
         return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]

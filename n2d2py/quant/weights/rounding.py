@@ -79,11 +79,11 @@ class CompensatedRounding:
         """
         scales = np.maximum(magnitudes / levels, 1e-300)
         target = self._target(rows / scales[:, None])
-        found = round_compensated(target, self._covariance, levels)
-        matrix, error = self._covariance.matrix(), target - found
+        integers = round_compensated(target, self._covariance, levels)
+        matrix, error = self._covariance.matrix(), target - integers
         cost = (np.matmul(error, matrix) * error).sum(axis=2).reshape(-1) * scales**2
-        along = np.matmul(found, matrix)
-        factors = (target * along).sum(axis=2) / np.maximum((found * along).sum(axis=2), 1e-300)
+        along = np.matmul(integers, matrix)
+        factors = (target * along).sum(axis=2) / np.maximum((integers * along).sum(axis=2), 1e-300)
         return cost, magnitudes * np.clip(factors.reshape(-1), 0.8, 1.25)
 
     def _best_of_nearest(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
@@ -146,8 +146,8 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
             np.rint(best, out=best)
             np.minimum(best, levels, out=best)
             np.maximum(best, lowest, out=rounded[:, k : k + 1])
-            kept = rounded[:, k] if units is None else rounded[:, k] * units[:, start + k]
-            np.subtract(real[:, k], kept, out=errors[:, k])
+            column = rounded[:, k] if units is None else rounded[:, k] * units[:, start + k]
+            np.subtract(real[:, k], column, out=errors[:, k])
         factor.add(start, stop, errors)
     back = np.empty_like(result)
     back[groups, order] = result
