@@ -90,9 +90,10 @@ PRESETS = {
     ),
     "tflm": Preset({"mels": 40, "coefficients": 1, "low": 125.0, "high": 7500.0}, in_mel=True, periodic=False, adapts=True),
 }
-"""librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and `MFCC` with
-center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither, use_energy=False. tflm:
-the audio front end of TFLite Micro with its defaults, which micro_speech and microWakeWord use; log_mel only."""
+"""librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and
+`MFCC` with center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither,
+use_energy=False. tflm: the audio front end of TFLite Micro with its defaults, which micro_speech and microWakeWord use; log_mel
+only."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,8 @@ class AudioSource(StreamSource):
 
     @cached_property
     def turns(self) -> np.ndarray:
-        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is (turns[i + N/4], -turns[i])."""
+        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is
+        (turns[i + N/4], -turns[i])."""
         angle = 2 * np.pi * (np.arange(self.fft) - self.fft // 4) / self.fft
         if self.adapts:
             return np.rint(np.cos(angle) * 32767).astype(np.int64)
@@ -283,18 +285,18 @@ class AudioSource(StreamSource):
         return np.rint(real * 2**shift).astype(np.int64), shift
 
     def stimulus(self, samples: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """The real input of `shape`, float32, of 16-bit samples; see `convert`."""
+        """Return the real input of `shape`, float32, of 16-bit samples; see `convert`."""
         frames = self.frames_of(shape)
         return frames.stimulus(self.real(self.convert(samples, frames.count)), shape)
 
     def convert(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, features) of 16-bit samples: of the first frames; silence follows a sound that ends before."""
+        """Return the features (frames, features) of the first frames of 16-bit samples, padded with silence at the end."""
         size = self.samples(frames)
         padded = np.pad(samples[:size], (0, max(size - len(samples), 0)))
         return self._with_deltas(self._static(self._resampled(padded), frames))
 
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, features) of the last complete frames of 16-bit samples; silence comes before a sound that has fewer."""
+        """Return the features (frames, features) of the last whole frames of 16-bit samples, after silence if too few."""
         samples = self._resampled(samples)
         missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
         if missing <= 0:
@@ -346,7 +348,7 @@ class AudioSource(StreamSource):
         return np.concatenate(parts, 1)
 
     def transform(self, frames: np.ndarray) -> np.ndarray:
-        """Features (n, features) of frames (n, window) of samples, which follow each other."""
+        """Return the features (n, features) of frames (n, window) of samples, which follow each other."""
         values, shifts = self._windowed(frames)
         energies = self._power(values) @ self.weights.T.astype(np.uint64)
         if self.adapts:
@@ -359,11 +361,11 @@ class AudioSource(StreamSource):
         return levels @ cosines.T + (1 << shift - 1) >> shift
 
     def real(self, features: np.ndarray) -> np.ndarray:
-        """The real values of features, float32."""
+        """Return the real values of features, float32."""
         return features.astype(np.float32) * self.step
 
     def _windowed(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps 1 to 4: values (n, N) and shifts (n, 1)."""
+        """Compute steps 1 to 4: values (n, N) and shifts (n, 1)."""
         x = frames.astype(np.int64)
         if self.adapts:
             at = np.arange(self.window)
@@ -381,7 +383,7 @@ class AudioSource(StreamSource):
         return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts + more
 
     def _power(self, values: np.ndarray) -> np.ndarray:
-        """Steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
+        """Compute steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
         half, quarter = self.fft // 2, self.fft // 4
         order = _reversed(half)
         real, imaginary = values[:, 0::2][:, order], values[:, 1::2][:, order]
@@ -418,7 +420,7 @@ class AudioSource(StreamSource):
         return (power >> _POWER_SHIFT).astype(np.uint64)
 
     def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
-        """Values before a stage of the transform that adds so many of them."""
+        """Return the values before a stage of the transform that adds so many of them."""
         return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
 
     def _wrapped(self, x: np.ndarray) -> np.ndarray:
@@ -426,7 +428,7 @@ class AudioSource(StreamSource):
         return micro_frontend.wrapped_short(x) if self.adapts else x
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
+        """Return complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
         cos, sin = self.turns[at + self.fft // 4], self.turns[at]
         if self.adapts:
             return micro_frontend.short_product(real, imaginary, cos, sin)
@@ -435,41 +437,41 @@ class AudioSource(StreamSource):
 
 
 def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
-    """The largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
+    """Return the largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
     return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
 
 
 def read_audio(text: str, option: str = "-audio") -> AudioSource:
-    """The source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
+    """Return the source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
 
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
     wrong = partial(_wrong, option, text)
-    kind, given = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
-    preset = given.get("preset", "librosa")
+    kind, settings = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
+    preset = settings.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
     if kind != "log_mel" and PRESETS[preset].adapts:
         raise wrong(f"{preset} has no {kind}", "use log_mel")
-    if kind != "mfcc" and "coefficients" in given:
+    if kind != "mfcc" and "coefficients" in settings:
         raise wrong("coefficients have no effect on log_mel", "remove them, or use mfcc")
     defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
-    values: dict[str, Any] = {"preset": preset, "window_type": given.get("window_type", defaults["window_type"])}
-    rate = values["rate"] = int(_number(option, text, "rate", given.get("rate", defaults["rate"])))
+    values: dict[str, Any] = {"preset": preset, "window_type": settings.get("window_type", defaults["window_type"])}
+    rate = values["rate"] = int(_number(option, text, "rate", settings.get("rate", defaults["rate"])))
     for key in ("window", "hop"):
-        value = given.get(key, f"{defaults[key]}ms")
+        value = settings.get(key, f"{defaults[key]}ms")
         milliseconds = value.removesuffix("ms")
         number = _number(option, text, key, milliseconds)
         values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
     defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
     for key in ("low", "high", "preemphasis"):
-        values[key] = _number(option, text, key, given.get(key, defaults[key]))
+        values[key] = _number(option, text, key, settings.get(key, defaults[key]))
     for key in ("fft", "mels", "coefficients", "deltas", "delta_window", "input_rate"):
-        values[key] = int(_number(option, text, key, given.get(key, defaults[key])))
-    found = AudioSource(kind, **values)
-    if problem := _problem(found):
+        values[key] = int(_number(option, text, key, settings.get(key, defaults[key])))
+    source = AudioSource(kind, **values)
+    if problem := _problem(source):
         raise wrong(problem, "correct the value")
-    return found
+    return source
 
 
 _DEFAULTS: Mapping[str, Any] = {
@@ -512,11 +514,11 @@ def _problem(source: AudioSource) -> str:
             f"coefficients={source.coefficients} is not between 1 and mels={source.mels}",
         ),
     )
-    found = next((text for holds, text in rules if not holds), "")
-    if not found and not source.bands.any(1).all():
+    problem = next((text for holds, text in rules if not holds), "")
+    if not problem and not source.bands.any(1).all():
         empty = int(np.flatnonzero(~source.bands.any(1))[0])
-        found = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
-    return found
+        problem = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
+    return problem
 
 
 def _number(option: str, text: str, key: str, value: Any) -> float:
@@ -544,7 +546,7 @@ def _to_hertz(mel: np.ndarray, htk: bool) -> np.ndarray:
 
 
 def _reversed(count: int) -> np.ndarray:
-    """The numbers below a power of two with their bits in reverse order."""
+    """Return the numbers below a power of two with their bits in reverse order."""
     order = np.zeros(1, np.int64)
     while len(order) < count:
         order = np.concatenate([2 * order, 2 * order + 1])

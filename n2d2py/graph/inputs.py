@@ -128,8 +128,7 @@ def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:
 
 
 def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.ndarray]:
-    """Return the array (N, ...) of each user input from samples (N, *stimulus_shape); of all inputs from samples of
-    `with_states`."""
+    """Return the array (N, ...) of each user input from samples (N, *stimulus_shape), or of all for `with_states`."""
     names, sizes = graph.user_inputs, [elements(graph.shape(name)) for name in graph.inputs]
     if graph.states and stimuli.ndim == 2 and stimuli.shape[1] == sum(sizes):
         names = graph.inputs
@@ -146,7 +145,7 @@ def named_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> dict[str, np
 
 
 def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return samples (N, elements of all inputs) that include the states before their call, from `values`."""
+    """Return the samples (N, elements of all inputs) that include the states before their call, from `values`."""
     parts = [stimuli, *(values[name] for name in graph.state_inputs)]
     return np.concatenate([part.reshape(len(stimuli), -1) for part in parts], axis=1).astype(np.float32)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import memory_networks as networks
+from support.memory_files import read_graph
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
 from support.memory_referee import referee
@@ -16,12 +17,12 @@ from support.memory_referee import referee
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
 from n2d2py.memory.files import plan_figure, write_memory_files
-from n2d2py.memory.format import graph_json, in_known_terms, map_json, read_graph
+from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.strategies import PLANNERS, plan_memory
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import plan_streamed
 
 
 def test_the_files_prove_the_plan(tmp_path):
@@ -222,8 +223,8 @@ def test_random_networks(seed):
     problem = random_problem(seed, ops=8)
     for plan in (
         *(plan_memory(problem, strategy=name) for name in STRATEGIES),
-        StreamPlanner().plan(problem, Settings()),
-        StreamPlanner().plan(problem, Settings(stream_input=True)),
+        plan_streamed(problem, Settings()),
+        plan_streamed(problem, Settings(stream_input=True)),
     ):
         assert accepted(problem, plan) == [], plan.strategy
 
@@ -249,7 +250,7 @@ def test_the_solver_on_random_networks(seed):
 
 def test_wrong_maps_are_refused():
     problem = chain()
-    graph, good = graph_json(problem), map_json(StreamPlanner().plan(problem, Settings()))
+    graph, good = graph_json(problem), map_json(plan_streamed(problem, Settings()))
     assert referee(graph, good) == []
     ring = next(name for name, plane in good["tensors"].items() if plane.get("ring_rows", 0) > 1)
     wrapped = map_json(plan_memory(problem, strategy=networks.N2D2))

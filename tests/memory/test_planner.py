@@ -24,7 +24,7 @@ from n2d2py.memory.checker import check_plan
 from n2d2py.memory.format import map_json
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import PLANNERS, N2D2Planner, plan_memory
+from n2d2py.memory.strategies import PLANNERS, plan_memory
 from n2d2py.operators.reshape import Reshape
 
 
@@ -236,7 +236,7 @@ def test_unknown_strategy_lists_the_known_ones():
 
 def test_a_strategy_is_registered_once():
     with pytest.raises(InternalError, match="None is registered twice"):
-        PLANNERS.add("None", N2D2Planner("None"))
+        PLANNERS.add("None", plan_memory)
 
 
 @every("settings", [{"alignment": 0}, {"alignment": -4}, {"clock": "cell"}, {"buffer_alignment": 0}])
