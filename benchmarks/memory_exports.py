@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from latency import ROOT
+from common import build, export_words, run_tool
 
 import n2d2py
 from n2d2py.commands.tune import MOMENT, bench
@@ -62,40 +60,11 @@ def measure(network: Path, modes: list[str], rounds: int, threads: int, folder: 
 def _export(network: Path, folder: Path, parameters: str) -> Path:
     folder.mkdir()
     (folder / "params.ini").write_text(parameters)
-    weights = network.with_suffix(".npz")
-    command = [
-        sys.executable,
-        "-m",
-        "n2d2py",
-        str(network),
-        "-seed",
-        "1",
-        "-export",
-        "CPP",
-        "-nbbits",
-        "8",
-        "-calib",
-        "4",
-        "-quality",
-        "fast",
-        "-input-bits",
-        "8",
-        "-output-bits",
-        "8",
-        "-db-export",
-        "2",
-        "-quiet",
-        "-export-parameters",
-        str(folder / "params.ini"),
-        "-o",
-        str(folder),
-        "-w",
-        str(weights) if weights.is_file() else "/dev/null",
-    ]
-    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    built = folder / "export_CPP_int8"
-    subprocess.run(["make", "-s", "-j2", "bin/run_export"], cwd=built, check=True, stdout=subprocess.DEVNULL)
-    return built
+    options = (
+        f"-nbbits 8 -calib 4 -quality fast -input-bits 8 -output-bits 8 -db-export 2 -export-parameters {folder / 'params.ini'}"
+    )
+    run_tool(export_words(network, folder, options))
+    return build(folder / "export_CPP_int8", "bin/run_export")
 
 
 def _compare(mode: str, folder: Path) -> None:

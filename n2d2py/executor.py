@@ -1,8 +1,7 @@
 """One way to run shards of work: in this process, in several, or on a cluster.
 
 Shards are numbered before anything runs, and results are given back under these numbers, so that what is made of them is the
-same however many
-workers there are and in whatever order they finish. A shard whose worker dies is done again.
+same however many workers there are and in whatever order they finish. A shard whose worker dies is done again.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class Executor:
     Attributes:
         workers: processes of this machine; 1 is this process.
         cluster: address of the scheduler of a Dask cluster, instead of `workers`; "" for none. Its workers have n2d2py, and see
-            the same
-            files under the same paths.
+            the same files under the same paths.
     """
 
     workers: int = 1

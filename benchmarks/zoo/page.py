@@ -32,20 +32,9 @@ Cells with - were not run.
 {refused}"""
 
 _HEADER = (
-    "network",
-    "from",
-    "input",
-    "float: dynamo",
-    "TorchScript",
-    "NumPy",
-    "C++",
-    "ORT",
-    "layers",
-    "in floating point",
-    "identical",
-    "int8",
-    "16 bits",
-    "ORT int8",
+    "network|from|input|float: dynamo|TorchScript|NumPy|C++|ORT|layers|in floating point|identical|int8|16 bits|ORT int8".split(
+        "|"
+    )
 )
 
 

@@ -3,10 +3,9 @@
     n2d2py-sweep SWEEP.ini [-o DIR] [-workers N | -cluster ADDRESS]
 
 SWEEP.ini has a section [sweep] with Network, Options, Objectives, Sampler, Trials and Seed, and sections [parameters] and
-[options] with the values to try:
-docs/how-to/sweep.md. Each setting that is done is a file DIR/settings/NNNN/result.json; a sweep that was stopped goes on where
-it was. DIR/sweep.csv holds the
-table, DIR/sweep.png the plot. The result is the same for every number of workers.
+[options] with the values to try: docs/how-to/sweep.md. Each setting that is done is a file DIR/settings/NNNN/result.json; a
+sweep that was stopped goes on where it was. DIR/sweep.csv holds the table, DIR/sweep.png the plot. The result is the same for
+every number of workers.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from n2d2py.data.environment import Levels
-from n2d2py.data.transformations import Inapplicable, RandomTransformation, Range, Transformation
+from n2d2py.data.transformations import RandomTransformation, Range, Transformation, reported
 from n2d2py.errors import Location, N2D2Error
 
 
@@ -141,14 +142,11 @@ class Pipeline:
         steps = (*self.steps, *(self.branches[0] if self.branches else ()))
         for step in steps:
             transformation = step.transformation
-            try:
+            with reported(f"{transformation.type} failed on the labels of stimulus {name}: ", step.where):
                 if image is not None and random is not None:
                     transformation = transformation.draw_parameters(image, random)
                     image = transformation.apply(image)
                 labels = transformation.map_labels(transformation.apply_to_map(labels), names)
-            except Inapplicable as problem:
-                what = f"{step.transformation.type} failed on the labels of stimulus {name}: {problem.what}"
-                raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
         if labels.shape != self.shape[-2:]:
             raise N2D2Error(
                 "E407",
@@ -205,17 +203,12 @@ class Pipeline:
             N2D2Error: E408 a label that the database does not have.
         """
         for step in self._all_steps():
-            try:
+            with reported(f"{step.transformation.type}: ", step.where):
                 labels = step.transformation.map_labels(labels, names)
-            except Inapplicable as problem:
-                what = f"{step.transformation.type}: {problem.what}"
-                raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
         return labels
 
     def _all_steps(self) -> Iterator[PipelineStep]:
-        yield from self.steps
-        for branch in self.branches:
-            yield from branch
+        return chain(self.steps, *self.branches)
 
     def _chain(
         self, steps: Iterable[PipelineStep], image: np.ndarray, name: str, random: np.random.Generator | None
@@ -231,13 +224,9 @@ class Pipeline:
         return TracePoint(f"{prefix}{transformation}", image, bounds, transformation)
 
     def _apply(self, step: PipelineStep, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
-        try:
-            if random is None:
-                return step.transformation.apply(image)
-            return step.transformation.draw_parameters(image, random).apply(image)
-        except Inapplicable as problem:
-            what = f"{step.transformation.type} failed on stimulus {name}: {problem.what}"
-            raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
+        transformation = step.transformation
+        with reported(f"{transformation.type} failed on stimulus {name}: ", step.where):
+            return (transformation if random is None else transformation.draw_parameters(image, random)).apply(image)
 
     def _joined(self, parts: list[np.ndarray], name: str) -> np.ndarray:
         kinds = {(part.shape[:2], part.dtype) for part in parts}

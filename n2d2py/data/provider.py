@@ -157,7 +157,7 @@ class StimuliProvider:
             if maps is None:
                 return np.full(self.shape[-2:], labels[position], np.int64)
             image = read(index) if pipeline.draws else None
-            return pipeline.run_map(maps.read(index), self.labels, items.name(index), image, random(index))
+            return pipeline.run_map(maps(index), self.labels, items.name(index), image, random(index))
 
         expanded = any(step.transformation.expands_labels for step in pipeline.steps)
         names = [items.name(int(index)) for index in positions]

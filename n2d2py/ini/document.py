@@ -10,7 +10,7 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest, readable
-from n2d2py.ini.expand import Expandable, expand_property
+from n2d2py.ini.expand import expand_property
 from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.kinds import shorten
 
@@ -70,6 +70,10 @@ class Section:
                 remedy="remove one of them",
             )
         self._properties[key] = Property(value, where)
+
+    def includers(self) -> list[Section]:
+        """Return the sections that included this one by template, the innermost first."""
+        return [] if self.includer is None else [self.includer, *self.includer.includers()]
 
     def keys(self) -> list[str]:
         """Return the property names in order, with inherited ones and without macros."""
@@ -218,20 +222,12 @@ class Document:
         """Return the section of a reference `[name]`, or None."""
         return self._sections.get(name) or self._hidden.get(name)
 
-    def previous_section_name(self, section: Expandable) -> str:
+    def previous_section_name(self, section: Section) -> str:
         """Return the name of the section before `section`, skipping those that include it by template."""
-        names = list(self._sections)
+        names, including = list(self._sections), {one.name for one in section.includers()}
         if section.name not in self._sections:
             return ""
-        including = set()
-        includer = section.includer
-        while includer is not None:
-            including.add(includer.name)
-            includer = includer.includer
-        for name in reversed(names[: names.index(section.name)]):
-            if name not in including:
-                return name
-        return ""
+        return next((name for name in reversed(names[: names.index(section.name)]) if name not in including), "")
 
     def is_first_time(self, token: Hashable) -> bool:
         """True at the first call with `token`: avoids repeated messages for an inherited value."""

@@ -28,15 +28,12 @@ def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
 def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     """Network, precision, cost, scores and comparison as JSON data.
 
-    `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
-    auto-encoders, only when there is one. `samples`: how many each score has; `shared_samples`: how many of these the score of
-    the
-    float network has too, `agreement`: percent of them with the same label there. An SQNR without any error is null, and a
-    figure that is not finite.
-    `prepacked_weights_bytes`: static memory of weights that are unpacked once; left out where there are none.
-    `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when
-    they were counted; `table` a
-    record for each layer. `in_float`: the layers that stay in floating point, and their shares.
+    `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for auto-encoders, only when there
+    is one. `samples`: how many each score has; `shared_samples`: how many of these the score of the float network has too,
+    `agreement`: percent of them with the same label there. An SQNR without any error is null, and a figure that is not finite.
+    `prepacked_weights_bytes`: static memory of weights that are unpacked once; left out where there are none. `memory` has RAM
+    and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when they were
+    counted; `table` a record for each layer. `in_float`: the layers that stay in floating point, and their shares.
     """
     sums, prepacked = totals(rows), sum(choice.prepacked_bytes for choice in data.kernels.values())
     others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own

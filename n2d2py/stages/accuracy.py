@@ -219,8 +219,7 @@ def _variants(graph: QuantGraph, way: Variant, layer: str) -> Iterator[Variant]:
 def _find_remedy(
     checked: CheckedOutputs, figure: OutputFigure, ways: Iterator[Variant], form: Callable[[Variant], tuple[QuantGraph, bool]]
 ) -> str:
-    """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure.
-    Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure."""
+    """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure."""
     tried: list[tuple[float, Variant, OutputFigure]] = []
     for way in ways:
         try:

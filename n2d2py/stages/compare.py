@@ -76,8 +76,7 @@ def compare_stage(
         for node in nodes
     ]
     worst = WorstStimuli(quantized, contract)
-    size = batch_size(graph)
-    for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
+    for x, labels, names in stimuli.watched_batches(batch_size(graph), "comparing"):
         real = quantized.with_pieces({**named_inputs(graph, x), **engine.run(x)})
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
@@ -110,7 +109,7 @@ def compare_stage(
                 alone=alone.get(accumulator.tensor),
             )
     if compiled is not None and not slack and len(stimuli):
-        _check_edges(quantized, stimuli[0], size, compiled, accumulators)
+        _check_edges(quantized, stimuli[0], batch_size(graph), compiled, accumulators)
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)
 
 
@@ -316,7 +315,7 @@ def sensitivity_stage(
     if quantized.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
         return Sensitivity()
     chosen = stimuli.sample_evenly(asked or _STIMULI)
-    inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])
+    inputs = chosen.array(16)
     biases = quantized.types.biases
     losses = layer_losses(quantized.float_graph, quantized.graph, inputs, biases.shifts if biases else None)
     (folder / "statistics").mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.data.stimuli import Stimuli
+from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target, find_target, target_names
 from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
@@ -36,14 +36,8 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
     if stimuli is None or count == 0:
         return None, np.zeros(0, np.int64)
     chosen = stimuli if count < 0 else stimuli.sample_evenly(count)
-    positions = (
-        np.arange(len(stimuli))
-        if chosen is stimuli
-        else np.arange(len(chosen))
-        if stimuli.calls
-        else np.unique(np.linspace(0, len(stimuli) - 1, count).round().astype(np.int64))
-    )
-    return chosen, positions
+    spread = chosen is not stimuli and not stimuli.calls
+    return chosen, even_positions(len(stimuli), count) if spread else np.arange(len(chosen))
 
 
 def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli | None) -> StoredStimuli:

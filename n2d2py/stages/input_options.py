@@ -162,8 +162,7 @@ def preprocessing(
 
 
 def _audio_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource:
-    """Return the audio front end for an input of `shape`; raise E007 with image preprocessing, E417 if the features do not fit.
-    Return the audio front end for an input of `shape`; raise E007 with image preprocessing, E417 if the features do not fit."""
+    """Return the audio front end for an input of `shape`; raise E007 with image preprocessing, E417 if the features do not fit."""
     if others := [name for name in _given_preprocessing(options) if name != "-audio"]:
         raise N2D2Error("E007", f"-audio and {others[0]} exclude each other", remedy="remove one of them")
     source = read_audio(str(options.audio))

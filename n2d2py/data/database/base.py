@@ -34,12 +34,8 @@ class Items(Protocol):
         ...
 
 
-class LabelMaps(Protocol):
-    """Pixel-wise labels of stimuli, read on demand from several threads."""
-
-    def read(self, index: int) -> np.ndarray:
-        """Return the label ids of the pixels of a stimulus, int64 (H, W); -1 for none."""
-        ...
+LabelMaps = Callable[[int], np.ndarray]
+"""Return the label ids of the pixels of a stimulus, int64 (H, W), -1 for none; called from several threads."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class Database:
         labels: label id by item, -1 for none.
         label_names: by label id.
         sets: positions in `items` by set name; a stimulus may be in several sets or in none.
-        maps: pixel-wise labels, or None: read(index) returns label ids (H, W), -1 for none.
+        maps: pixel-wise labels by position in `items`, or None.
     """
 
     type: str
@@ -181,6 +177,11 @@ _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartition
 def fraction(name: str, default: object, doc: str) -> Key:
     """Return a key for a fraction of the stimuli, 0 to 1."""
     return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
+
+
+def flag(name: str, default: bool, doc: str) -> Key:
+    """Return a key for 0 or 1."""
+    return Key(name, Kind.BOOL, default, doc)
 
 
 RAREST_KEYS = (

@@ -147,22 +147,17 @@ def _named_kernel(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
             raise values.fail("E417", f"{key}={values[key]:g} is not positive", "give a value above 0", key)
-    size = values["Kernel.SizeX"], values["Kernel.SizeY"]
+    size, sigma = (values["Kernel.SizeX"], values["Kernel.SizeY"]), values["Kernel.Sigma"]
     if name == "Gabor":
-        return gabor(
-            *size,
-            np.deg2rad(values["Kernel.Theta"]),
-            values["Kernel.Sigma"],
-            values["Kernel.Lambda"],
-            np.deg2rad(values["Kernel.Psi"]),
-            values["Kernel.Gamma"],
-        )
-    sign = 1 if values["Kernel.Positive"] else -1
+        theta, psi = np.deg2rad(values["Kernel.Theta"]), np.deg2rad(values["Kernel.Psi"])
+        return gabor(*size, theta, sigma, values["Kernel.Lambda"], psi, values["Kernel.Gamma"])
     if name == "Gaussian":
-        return sign * gaussian(*size, values["Kernel.Sigma"])
-    if name in ("LoG", "LaplacianOfGaussian"):
-        return sign * laplacian_of_gaussian(*size, values["Kernel.Sigma"])
-    return sign * difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
+        kernel = gaussian(*size, sigma)
+    elif name in ("LoG", "LaplacianOfGaussian"):
+        kernel = laplacian_of_gaussian(*size, sigma)
+    else:
+        kernel = difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
+    return kernel if values["Kernel.Positive"] else -kernel
 
 
 def _binomial_row(size: int) -> np.ndarray:
