@@ -53,7 +53,7 @@ def layers(graph: QuantGraph, run: Runner, x: np.ndarray) -> tuple[float, float]
     """(share of equal integers, share within one step) of all layers of integers, each from the runtime's inputs of it."""
     stored = quantize_inputs(graph, [x])
     values = dict(zip(graph.inputs, stored, strict=True))
-    found = run.network().layers(*stored)
+    found = run.network().stored_layers(stored)
     same, near, count = 0, 0, 0
     sums = any(graph.sums_integers(node) for node in graph.nodes)
     for node in graph.nodes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.database import Database
-from n2d2py.data.database.base import Items
 from n2d2py.data.database.partition import SETS
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
@@ -284,14 +282,11 @@ class _PipelineReader:
         """Yield the images of the selected sets with the transformations so far, in order."""
         for name in APPLY_TO[values["ApplyTo"]]:
             positions = database.sets[name].tolist()
+            items, pipeline = database.items, self._partial_pipeline(name)
             yield from ordered_map(
-                partial(_read_transformed, database.items, self._partial_pipeline(name)),
+                lambda index, items=items, pipeline=pipeline: pipeline.transform(items.read(index), items.name(index)),
                 log.progress(positions, f"statistics of {name}", len(positions)),
             )
-
-
-def _read_transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
-    return pipeline.transform(items.read(index), items.name(index))
 
 
 _CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")

@@ -63,9 +63,10 @@ class Section:
         old = self._properties.get(key)
         again = old is not None and (old.value, old.where) == (value, where)
         if old is not None and not old.inherited and not again:
+            place = f"line {old.where.line}" if old.where.file is None else f"{old.where.file}:{old.where.line}"
             log.warning(
                 "W101",
-                f"'{key}' is given twice (first at {_place_text(old.where)}: '{shorten(old.value)}'); the last value is used",
+                f"'{key}' is given twice (first at {place}: '{shorten(old.value)}'); the last value is used",
                 where=where,
                 remedy="remove one of them",
             )
@@ -135,10 +136,6 @@ class Section:
             remedy = f"add {key}=<value> to [{self.name}]" if self.name else f"add {key}=<value>"
         owner = f"section [{self.name}]" if self.name else "the global section"
         return N2D2Error("E108", f"property '{key}' is missing in {owner}", where=where, remedy=remedy)
-
-
-def _place_text(where: Location) -> str:
-    return f"line {where.line}" if where.file is None else f"{where.file}:{where.line}"
 
 
 class Document:

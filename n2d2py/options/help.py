@@ -79,17 +79,13 @@ def _group(title: str) -> list[str]:
     return lines
 
 
-def _page(option: Option) -> str:
-    return option.page or GROUPS[option.group][1]
-
-
 def _single(option: Option) -> list[str]:
     facts = {
         "default": _default(option),
         "values": ", ".join(option_values(option)),
         "applies to": option.applies,
         "group": option.group.lower(),
-        "page": f"docs/{_page(option)}.md",
+        "page": f"docs/{option.page or GROUPS[option.group][1]}.md",
         "example": COMMON.get(option.name, ""),
     }
     width = max(map(len, facts))

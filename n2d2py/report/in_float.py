@@ -64,7 +64,8 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         asked = source is not None and real.precision(source).quantize is False
         reason = None if source is None or asked else refused(source)
         first = source is not None and source.name in inputs
-        why = "Quantize=0" if asked else _formless(row.type, reason) if reason else "its neighbours are in floating point"
+        formless = "no integer form" if reason == row.type else f"{reason}: no integer form"
+        why = "Quantize=0" if asked else formless if reason else "its neighbours are in floating point"
         if source is not None and not asked and real.precision(source).target is TargetForm.REAL:
             why = "the target has no integers for it"
         elif not asked and reason is None and node.name in power:
@@ -88,10 +89,6 @@ def _is_last_softmax(graph: Graph, node: Node) -> bool:
     if source is not None:
         return _is_last_softmax(graph, source)
     return isinstance(node.op, Softmax) and not node.op.log and graph.is_last(node.output)
-
-
-def _formless(operator: str, reason: str) -> str:
-    return "no integer form" if reason == operator else f"{reason}: no integer form"
 
 
 def float_shares(layers: Sequence[FloatLayer]) -> tuple[float, float]:

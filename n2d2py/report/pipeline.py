@@ -66,15 +66,11 @@ def shown_stages(data: PipelineData) -> list[tuple[PipelineStage, list[tuple[str
     """The stages, each with a figure of each sample, SVG text and caption; the last one has the decisions."""
     figures: list[list[tuple[str, str]]] = [[] for _ in data.stages]
     for sample in data.samples:
-        figures[0].append((_draw_raw(sample.raw), sample.name))
+        figures[0].append((_draw_wave(sample.raw) if sample.raw.ndim == 1 else _draw_image(sample.raw), sample.name))
         if data.converted and sample.input is not None:
             figures[1].append((_draw_image(sample.input), f"{sample.input.shape[1]}x{sample.input.shape[0]}"))
         figures[-1].append(_draw_decision(sample, data.classes))
     return list(zip(data.stages, figures, strict=True))
-
-
-def _draw_raw(raw: np.ndarray) -> str:
-    return _draw_wave(raw) if raw.ndim == 1 else _draw_image(raw)
 
 
 def _draw_wave(samples: np.ndarray) -> str:

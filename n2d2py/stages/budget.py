@@ -101,10 +101,8 @@ def _fit_memory(
             except N2D2Error as error:
                 if error.code != "E607":
                     raise
-                smallest = planned(
-                    typed[way], network.params.with_values({"MemoryBudget": 0}), target.adds_residuals, target.scratch_needs
-                ).plan
-                sizes.append(smallest.arena_bytes)
+                free = network.params.with_values({"MemoryBudget": 0})
+                sizes.append(planned(typed[way], free, target.adds_residuals, target.scratch_needs).plan.arena_bytes)
                 continue
             sizes.append(plan.arena_bytes)
             if plan.arena_bytes <= budget:

@@ -87,27 +87,18 @@ def compare_stage(
             if quantized.bits > 0
             else {}
         )
+        allowed: dict[str, float] = {}
         if slack and compiled is not None:
             given = compiled.stored_layers(inputs)
             found, stored = _by_layer(quantized, inputs, given)
             roundings = _rounding_shares(quantized, given, found)
-            for accumulator in accumulators:
-                accumulator.add(
-                    real[accumulator.tensor],
-                    stored[accumulator.tensor],
-                    found.get(accumulator.tensor),
-                    slack + roundings.get(accumulator.tensor, 0.0),
-                    alone.get(accumulator.tensor),
-                )
-            continue
-        found, stored = _values_to_compare(quantized, inputs, stored, compiled, layers)
-        for accumulator in accumulators:
-            accumulator.add(
-                real[accumulator.tensor],
-                stored[accumulator.tensor],
-                found.get(accumulator.layer),
-                alone=alone.get(accumulator.tensor),
-            )
+            allowed = {name: slack + roundings.get(name, 0.0) for _, name in layers}
+        else:
+            by_layer, stored = _values_to_compare(quantized, inputs, stored, compiled, layers)
+            found = {name: by_layer[layer] for layer, name in layers if layer in by_layer}
+        for one in accumulators:
+            name = one.tensor
+            one.add(real[name], stored[name], found.get(name), allowed.get(name, 0.0), alone.get(name))
     if compiled is not None and not slack and len(stimuli):
         _check_edges(quantized, stimuli[0], batch_size(graph), compiled, accumulators)
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)

@@ -36,7 +36,11 @@ def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, 
         return image
     height, width, channels = image.shape
     if border in ("ConstantBorder", "MeanBorder"):
-        fill = _constant(image, value) if border == "ConstantBorder" else _mean(image)
+        fill = (
+            _constant(image, value)
+            if border == "ConstantBorder"
+            else saturate_cast(image.mean((0, 1), np.float64), image.dtype)
+        )
         result = np.empty((height + top + bottom, width + left + right, channels), image.dtype)
         result[:] = fill
         result[top : top + height, left : left + width] = image
@@ -58,10 +62,6 @@ def _constant(image: np.ndarray, value: tuple[float, ...]) -> np.ndarray:
     if len(value) not in (0, 1, channels):
         raise Inapplicable(f"BorderValue has {len(value)} values for {channels} channels", "give one value, or one per channel")
     return saturate_cast(np.resize(np.array(value or (0.0,)), channels), image.dtype)
-
-
-def _mean(image: np.ndarray) -> np.ndarray:
-    return saturate_cast(image.mean(axis=(0, 1), dtype=np.float64), image.dtype)
 
 
 def saturate_cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
