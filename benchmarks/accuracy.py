@@ -97,15 +97,8 @@ def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
     real = _in_batches(lambda part: engine.run(part)[output], x, batch_size(network.graph))
     labels = expected_labels(network, network.targets[0].name, stimuli.labels)
     files = graph_files(network.document)
-    return Case(
-        path,
-        files[0] if files else None,
-        set_to_calibrate(network).sample_evenly(options.calibration.stimuli).array(64),
-        x,
-        labels,
-        real,
-        held_out,
-    )
+    calibration = set_to_calibrate(network).sample_evenly(options.calibration.stimuli).array(64)
+    return Case(path, files[0] if files else None, calibration, x, labels, real, held_out)
 
 
 def ours(case: Case, calib: int, words: list[str]) -> np.ndarray:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -15,6 +16,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from n2d2py.commands.tune import machine as machine  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
+T = TypeVar("T")
 TOOL = (sys.executable, "-m", "n2d2py")
 """The command, of this checkout where it runs in ROOT."""
 
@@ -72,3 +74,30 @@ def run_export(project: Path, *words: str, threads: int = 1) -> str:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(["bin/run_export", *words], cwd=project, env=environment, capture_output=True, text=True, check=True)
     return done.stdout
+
+
+def input_shapes(model: Path) -> dict[str, list[int]]:
+    """The shape of each input of an ONNX model, 1 for what the file leaves open."""
+    import onnx
+
+    graph = onnx.load(model, load_external_data=False).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    return {
+        port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
+        for port in graph.input
+        if port.name not in constants
+    }
+
+
+def in_turns(works: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+    """The results of each work; all take turns in every round, so that other load hits all."""
+    found: dict[str, list[T]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            found[name].append(work())
+    return found
+
+
+def ratio(times: Sequence[float], others: Sequence[float]) -> float:
+    """The median over the rounds of time / other."""
+    return statistics.median(a / b for a, b in zip(times, others, strict=True))

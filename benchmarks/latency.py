@@ -35,7 +35,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from common import ROOT, build, export_words, machine, row, run_tool, session
+from common import ROOT, build, export_words, in_turns, input_shapes, machine, ratio, row, run_tool, session
 from static_quantization import write_static
 
 from n2d2py.commands.tune import MOMENT, bench
@@ -163,12 +163,8 @@ def _to_ncnn(model: Path, shape: list[int]) -> tuple[Path, Path]:
     atexit.register(shutil.rmtree, folder)
     shutil.copy(model, folder / "model.onnx")
     program = Path(package.origin).with_name("pnnx")
-    subprocess.run(
-        [program, "model.onnx", f"inputshape={shape}".replace(" ", ""), "fp16=0"],
-        cwd=folder,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    words = [program, "model.onnx", f"inputshape={shape}".replace(" ", ""), "fp16=0"]
+    subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder / "model.ncnn.param", folder / "model.ncnn.bin"
 
 
@@ -298,19 +294,6 @@ def plot(table: list[list[str]], path: Path, numbers: str) -> None:
     figure.savefig(path, dpi=120)
 
 
-def input_shapes(model: Path) -> dict[str, list[int]]:
-    """The shape of each input of an ONNX model, 1 for what the file leaves open."""
-    import onnx
-
-    graph = onnx.load(model, load_external_data=False).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    return {
-        port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
-        for port in graph.input
-        if port.name not in constants
-    }
-
-
 def quantized(model: Path, folder: Path) -> Path:
     """The network quantized by onnxruntime.quantization: int8, per channel, random calibration data."""
     import numpy as np
@@ -328,12 +311,9 @@ def rows(name: str, folder: Path, model: Path, python: str, threads: int, rounds
     """One row per peer."""
     peers = [peer for peer in (Peer(python, peer, model, threads) for peer in PEERS) if peer.name]
     count = max(5, int(MOMENT / bench(folder, threads, 5)))
-    ours: list[float] = []
-    theirs: dict[str, list[float]] = {peer.name: [] for peer in peers}
-    for _ in range(rounds):
-        ours.append(bench(folder, threads, count))
-        for peer in peers:
-            theirs[peer.name].append(peer.seconds())
+    works = {"": lambda: bench(folder, threads, count), **{peer.name: peer.seconds for peer in peers}}
+    theirs = in_turns(works, rounds)
+    ours = theirs.pop("")
     for peer in peers:
         peer.close()
     return [
@@ -343,7 +323,7 @@ def rows(name: str, folder: Path, model: Path, python: str, threads: int, rounds
             peer,
             f"{1e3 * statistics.median(times):.3f}",
             f"{1e3 * statistics.median(ours):.3f}",
-            f"{statistics.median(a / b for a, b in zip(times, ours, strict=True)):.2f}",
+            f"{ratio(times, ours):.2f}",
         ]
         for peer, times in theirs.items()
     ]

@@ -19,9 +19,10 @@ import os
 import re
 import statistics
 import tempfile
+from functools import partial
 from pathlib import Path
 
-from common import ROOT, build, export_words, header, machine, row, run_export, run_tool
+from common import ROOT, build, export_words, header, in_turns, machine, ratio, row, run_export, run_tool
 from latency import instructions
 
 from n2d2py.commands.tune import MOMENT, bench
@@ -94,10 +95,7 @@ def measure_layers(kinds: list[str], arguments: argparse.Namespace) -> None:
             text, names = layers(kinds, arguments.widths, form, arguments.size)
             network.write_text(text)
             folders[form] = export(network, form, arguments.march, Path(name) / form)
-        turns: dict[str, list[dict[str, float]]] = {form: [] for form in folders}
-        for _ in range(arguments.rounds):
-            for form, folder in folders.items():
-                turns[form].append(profile(folder, names, 30))
+        turns = in_turns({form: partial(profile, folder, names, 30) for form, folder in folders.items()}, arguments.rounds)
         for one in names:
             times = {form: [turn[one] for turn in turns[form]] for form in folders}
             print_row(one.replace("_", ", "), times, "us")
@@ -105,11 +103,7 @@ def measure_layers(kinds: list[str], arguments: argparse.Namespace) -> None:
 
 def print_row(name: str, times: dict[str, list[float]], unit: str, *more: str) -> None:
     first = times["int8"]
-    ratios = [
-        f"{statistics.median(a / b for a, b in zip(first, other, strict=True)):.2f}"
-        for form, other in times.items()
-        if form != "int8"
-    ]
+    ratios = [f"{ratio(first, other):.2f}" for form, other in times.items() if form != "int8"]
     row(name, f"{statistics.median(first):.2f} {unit}", *ratios, *more)
 
 
@@ -118,10 +112,8 @@ def measure_network(network: Path, arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name:
         folders = {form: export(network, form, arguments.march, Path(name) / form) for form in ("int8", "w4a8")}
         count = max(5, int(MOMENT / bench(folders["int8"], 1, 5)))
-        times: dict[str, list[float]] = {form: [] for form in folders}
-        for _ in range(arguments.rounds):
-            for form, folder in folders.items():
-                times[form].append(1e6 * bench(folder, 1, count))
+        works = {form: lambda folder=folder: 1e6 * bench(folder, 1, count) for form, folder in folders.items()}
+        times = in_turns(works, arguments.rounds)
         counts = [instructions(folder) for folder in folders.values()]
         print_row(network.stem, times, "us", *([] if None in counts else [f"{counts[0] / counts[1]:.2f}"]))
 

@@ -6,10 +6,11 @@ import json
 import statistics
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from common import build, export_words, run_tool
+from common import build, export_words, in_turns, ratio, run_tool
 
 import n2d2py
 from n2d2py.commands.tune import MOMENT, bench
@@ -48,11 +49,8 @@ def measure(network: Path, modes: list[str], rounds: int, threads: int, folder: 
         _compare(mode, built)
     arenas = {mode: _arena(built) for mode, built in folders.items()}
     count = max(3, int(MOMENT / bench(folders[modes[0]], threads, 3)))
-    times: dict[str, list[float]] = {mode: [] for mode in modes}
-    for number in range(rounds):
-        for mode in modes if number % 2 else reversed(modes):
-            times[mode].append(bench(folders[mode], threads, count))
-    ratios = {mode: statistics.median(a / b for a, b in zip(times[mode], times[modes[0]], strict=True)) for mode in modes}
+    times = in_turns({mode: partial(bench, folders[mode], threads, count) for mode in modes}, rounds)
+    ratios = {mode: ratio(times[mode], times[modes[0]]) for mode in modes}
     graph = json.loads((folders[modes[0]] / "statistics" / "memory" / "memory_graph.json").read_text())
     return Measured(read_graph(graph), arenas, ratios, 1e3 * statistics.median(times[modes[0]]))
 

@@ -17,11 +17,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
-from common import ROOT, TOOL, build, header, machine, row
+from common import ROOT, TOOL, build, header, in_turns, machine, ratio, row
 from latency import PEERS, fastest
 from onnx_net import Net
 
@@ -98,14 +99,10 @@ def main() -> None:
             build(folder)
             runs = others(model, cell)
             repeats = max(10, int(MOMENT / bench(folder, 1, 20)))
-            rounds = [
-                (bench(folder, 1, repeats), {one: fastest(run) for one, run in runs.items()}) for _ in range(arguments.rounds)
-            ]
-            ratios = [
-                f"{statistics.median(found[one] / own for own, found in rounds):.2f}" if one in runs else "-" for one in names
-            ]
-            own = statistics.median(own for own, _ in rounds) * 1e6
-            row(title, f"{own:.1f}", *ratios)
+            works = {"": partial(bench, folder, 1, repeats), **{one: partial(fastest, run) for one, run in runs.items()}}
+            times = in_turns(works, arguments.rounds)
+            ratios = [f"{ratio(times[one], times['']):.2f}" if one in runs else "-" for one in names]
+            row(title, f"{1e6 * statistics.median(times['']):.1f}", *ratios)
 
 
 if __name__ == "__main__":

@@ -63,11 +63,8 @@ def answers(python: str, peer: str, model: Path, x: np.ndarray) -> np.ndarray | 
     with tempfile.TemporaryDirectory() as name:
         np.save(f"{name}/x.npy", x)
         for limits in ({}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"}):  # AMX is named by machines that do not let it be used
-            done = subprocess.run(
-                [python, __file__, "-worker", peer, str(model), f"{name}/x.npy", f"{name}/y.npy"],
-                env={**os.environ, **limits},
-                stderr=subprocess.DEVNULL,
-            )
+            words = [python, __file__, "-worker", peer, str(model), f"{name}/x.npy", f"{name}/y.npy"]
+            done = subprocess.run(words, env={**os.environ, **limits}, stderr=subprocess.DEVNULL)
             if done.returncode == 0:
                 return np.load(f"{name}/y.npy")
     return None

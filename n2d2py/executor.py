@@ -63,12 +63,8 @@ def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
     """-workers N, by default `workers`, and -cluster ADDRESS of a command; `of_options` reads them."""
     places = parser.add_mutually_exclusive_group()
     places.add_argument("-workers", type=int, default=workers, metavar="N", help=f"number of worker processes [{workers}]")
-    places.add_argument(
-        "-cluster",
-        default="",
-        metavar="ADDRESS",
-        help="scheduler of a Dask cluster, such as tcp://host:8786, instead of -workers",
-    )
+    about = "scheduler of a Dask cluster, such as tcp://host:8786, instead of -workers"
+    places.add_argument("-cluster", default="", metavar="ADDRESS", help=about)
 
 
 def of_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Executor:
@@ -143,11 +139,8 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
             Exception
         ) as failure:  # Dask raises many kinds when it loses its scheduler, or when a worker cannot load the function
             reason = next((line for line in str(failure).splitlines() if line.strip()), type(failure).__name__)
-            raise N2D2Error(
-                "E814",
-                f"the cluster at {address} failed: {reason}",
-                remedy="check that its scheduler runs, and that its scheduler and workers have this version of n2d2py installed",
-            ) from failure
+            remedy = "check that its scheduler runs, and that its scheduler and workers have this version of n2d2py installed"
+            raise N2D2Error("E814", f"the cluster at {address} failed: {reason}", remedy=remedy) from failure
     raise error
 
 

@@ -88,18 +88,12 @@ def instructions(case: harness.Case, target: str, folder: Path, *flags: str) -> 
     """Instructions of one run of the layer."""
     compiler, emulator = TARGETS[target]
     (folder / "layer.cpp").write_text(program(case))
-    subprocess.run(
-        [*compiler, "-std=c++11", "-O3", "-static", *flags, f"-I{ROOT / 'kernels'}", "layer.cpp", "-o", "layer"],
-        cwd=folder,
-        check=True,
-    )
+    words = [*compiler, "-std=c++11", "-O3", "-static", *flags, f"-I{ROOT / 'kernels'}", "layer.cpp", "-o", "layer"]
+    subprocess.run(words, cwd=folder, check=True)
     counts = []
     for repeats in (0, REPEATS):
-        subprocess.run(
-            [*emulator, "-plugin", f"{folder / 'count.so'},to={folder / 'count.txt'}", "./layer", str(repeats)],
-            cwd=folder,
-            check=True,
-        )
+        plugin = f"{folder / 'count.so'},to={folder / 'count.txt'}"
+        subprocess.run([*emulator, "-plugin", plugin, "./layer", str(repeats)], cwd=folder, check=True)
         counts.append(int((folder / "count.txt").read_text()))
     return (counts[1] - counts[0]) / REPEATS
 

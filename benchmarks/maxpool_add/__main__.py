@@ -14,11 +14,12 @@ import argparse
 import os
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import build, header, row, session
+from benchmarks.common import build, header, in_turns, row, session
 
 SIZES = {"small": (32, 16, 28), "mid": (32, 32, 56), "large": (32, 64, 112)}
 BUILDS = {
@@ -43,14 +44,14 @@ def model(batch: int, channels: int, size: int):
 
 def fastest(works: dict, runs: int) -> dict[str, float]:
     """Milliseconds of the fastest run of each, all of them taking turns, so that what else the machine does hits all."""
-    best = dict.fromkeys(works, np.inf)
-    for turn in range(runs + 1):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            if turn:
-                best[name] = min(best[name], time.perf_counter() - start)
-    return {name: seconds * 1e3 for name, seconds in best.items()}
+
+    def seconds(work) -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    turns = in_turns({name: partial(seconds, work) for name, work in works.items()}, runs + 1)
+    return {name: 1e3 * min(times[1:]) for name, times in turns.items()}
 
 
 def exported(folder: Path, graph: Path) -> Path:
@@ -148,16 +149,8 @@ def main() -> None:
         traffic = sum(v.nbytes for v in (*sources, result)) / times["SIMD"]
         share = traffic / (2 * sources[0].nbytes / copy)
         best = min(others.values())
-        rows.append(
-            [
-                f"{name}, {batch}x{channels}x{size}x{size}",
-                *(f"{v:.2f}" for v in times.values()),
-                *(f"{v:.2f}" for v in others.values()),
-                f"{best / times['SIMD']:.1f}",
-                f"{copy:.2f}",
-                f"{share:.0%}",
-            ]
-        )
+        title, figures = f"{name}, {batch}x{channels}x{size}x{size}", [f"{v:.2f}" for v in (*times.values(), *others.values())]
+        rows.append([title, *figures, f"{best / times['SIMD']:.1f}", f"{copy:.2f}", f"{share:.0%}"])
     head = ["Size, ms", *BUILDS, *others, "fastest peer / SIMD", "copy", "share of the copy's bytes/s"]
     print(f"Peers and `none`, `SIMD` on one thread; OpenMP on {arguments.threads}.\n")
     header(*head)

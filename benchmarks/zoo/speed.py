@@ -175,12 +175,8 @@ def main() -> None:
 
 def _one(network: str, size: int, folder: Path, arguments: argparse.Namespace) -> Speed:
     built = prepare(network, size, arguments.exporter, folder)
-    speed = Speed(
-        network,
-        size,
-        first_difference(built, n2d2py.load_simulator(built), images(2, size, 1)),
-        profile(built, arguments.threads),
-    )
+    difference = first_difference(built, n2d2py.load_simulator(built), images(2, size, 1))
+    speed = Speed(network, size, difference, profile(built, arguments.threads))
     for kind, us, share in speed.kinds():
         parts = [layer for layer in speed.layers if layer.kind == kind]
         print(

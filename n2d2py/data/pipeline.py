@@ -148,13 +148,11 @@ class Pipeline:
                     image = transformation.apply(image)
                 labels = transformation.map_labels(transformation.apply_to_map(labels), names)
         if labels.shape != self.shape[-2:]:
-            raise N2D2Error(
-                "E407",
-                f"the labels of stimulus {name} have size {size_text(labels.shape[::-1])} after the transformations, but the "
-                f"stimulus has size {size_text(self.shape)}",
-                where=self.where,
-                remedy="use transformations that also apply to labels: Rescale, PadCrop, SliceExtraction, Flip",
+            sizes = (
+                f"{size_text(labels.shape[::-1])} after the transformations, but the stimulus has size {size_text(self.shape)}"
             )
+            remedy = "use transformations that also apply to labels: Rescale, PadCrop, SliceExtraction, Flip"
+            raise N2D2Error("E407", f"the labels of stimulus {name} have size {sizes}", where=self.where, remedy=remedy)
         return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
@@ -182,19 +180,13 @@ class Pipeline:
         if point.image.dtype.kind != "f":
             dtype = point.image.dtype
             bounds = normalize_integers(np.array(point.bounds).astype(dtype), self.signed)
-            point = TracePoint(
-                f"implicit normalization of {dtype}",
-                normalize_integers(point.image, self.signed),
-                (float(bounds[0]), float(bounds[1])),
-            )
+            limits = float(bounds[0]), float(bounds[1])
+            point = TracePoint(f"implicit normalization of {dtype}", normalize_integers(point.image, self.signed), limits)
             yield point
         if self.levels is not None:
             bounds = self.levels.nearest(np.array(point.bounds or (-np.inf, np.inf)))
-            yield TracePoint(
-                f"{self.levels.count} levels",
-                self.levels.nearest(point.image.astype(np.float32)),
-                (float(bounds[0]), float(bounds[1])),
-            )
+            limits, image = (float(bounds[0]), float(bounds[1])), self.levels.nearest(point.image.astype(np.float32))
+            yield TracePoint(f"{self.levels.count} levels", image, limits)
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """Return the label ids after the steps that change labels.
@@ -245,13 +237,11 @@ class Pipeline:
         vector = height == 1 and channels == 1
         if vector and max(self.shape) == image.size == int(np.prod(self.shape)):
             return image.reshape(self.shape)
-        raise N2D2Error(
-            "E407",
-            f"stimulus {name} has size {size_text((channels, height, width))} after the transformations, but the input has "
-            f"size {size_text(self.shape)}",
-            where=self.where,
-            remedy=self._remedy(height, width, channels),
+        sizes = (
+            f"{size_text((channels, height, width))} after the transformations, but the input has size {size_text(self.shape)}"
         )
+        what, remedy = f"stimulus {name} has size {sizes}", self._remedy(height, width, channels)
+        raise N2D2Error("E407", what, where=self.where, remedy=remedy)
 
     def _remedy(self, height: int, width: int, channels: int) -> str:
         if len(self.shape) == 1:

@@ -164,12 +164,8 @@ class _PipelineReader:
         )
         if transformation is None:
             if sets:
-                log.warning(
-                    "W430",
-                    f"[{section.name}] Type={section.text('Type')} is not implemented, and training continues without it",
-                    where=section.location,
-                    remedy="remove it, or augment the images beforehand",
-                )
+                what = f"[{section.name}] Type={section.text('Type')} is not implemented, and training continues without it"
+                log.warning("W430", what, where=section.location, remedy="remove it, or augment the images beforehand")
             return
         step = PipelineStep(transformation.with_matrices(self._matrices), section.location)
         for name in sets:
@@ -184,12 +180,9 @@ class _PipelineReader:
             return None
         if kind in _ALL_CHANNELS:
             if not count:
-                raise N2D2Error(
-                    "E417",
-                    "the section transforms channels, but none exists so far",
-                    where=section.location,
-                    remedy="add ChannelTransformation sections before, or use a Transformation section for the whole image",
-                )
+                what = "the section transforms channels, but none exists so far"
+                remedy = "add ChannelTransformation sections before, or use a Transformation section for the whole image"
+                raise N2D2Error("E417", what, where=section.location, remedy=remedy)
             return range(count)
         if not section.has("Channel"):
             for way in self.ways.values():

@@ -111,18 +111,12 @@ def _check_path(given: InputData) -> None:
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
     """Return `count` stimuli of uniform noise in the input range, with a warning: W402."""
-    log.warning(
-        "W402",
-        f"the calibration uses {count} samples of noise in [{input_range[0]:g}, {input_range[1]:g}], so the accuracy of the "
-        "export is unknown",
-        remedy="give real data with -calib-data",
-    )
-    return Stimuli(
-        [f"synthetic[{index}]" for index in range(count)],
-        np.full(count, -1),
-        shape,
-        lambda index: scale_bytes(random_bytes(shape, seed, index), input_range),
-    )
+    interval = f"[{input_range[0]:g}, {input_range[1]:g}]"
+    what = f"the calibration uses {count} samples of noise in {interval}, so the accuracy of the export is unknown"
+    log.warning("W402", what, remedy="give real data with -calib-data")
+    names = [f"synthetic[{index}]" for index in range(count)]
+    load = lambda index: scale_bytes(random_bytes(shape, seed, index), input_range)  # noqa: E731
+    return Stimuli(names, np.full(count, -1), shape, load)
 
 
 def _open_folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:

@@ -80,17 +80,9 @@ def compute_statistics(
     if not count:
         return None
     means, deviations = moments if moments is not None and smallest == largest else (None, None)
-    return ImageStatistics(
-        count,
-        smallest,
-        largest,
-        low,
-        high,
-        mean,
-        float(np.sqrt(squares / size)),
-        means if mean_data else None,
-        np.sqrt(deviations / count) if deviation_data and deviations is not None else None,
-    )
+    deviation, means = float(np.sqrt(squares / size)), means if mean_data else None
+    by_place = np.sqrt(deviations / count) if deviation_data and deviations is not None else None
+    return ImageStatistics(count, smallest, largest, low, high, mean, deviation, means, by_place)
 
 
 def statistics_key(items: Items, positions: np.ndarray, steps: str) -> str | None:

@@ -73,14 +73,9 @@ class Stimuli:
             raise IndexError(f"positions outside the {len(self)} stimuli")
         names = [self.names[int(position)] for position in chosen]
         inner, raw = self.label_map, self.raw
-        taken = Stimuli(
-            names,
-            self.labels[chosen],
-            self.shape,
-            lambda position: self._load(int(chosen[position])),
-            None if inner is None else lambda position: inner(int(chosen[position])),
-            None if self.boxes is None else [self.boxes[int(position)] for position in chosen],
-        )
+        label_map = None if inner is None else lambda position: inner(int(chosen[position]))
+        boxes = None if self.boxes is None else [self.boxes[int(position)] for position in chosen]
+        taken = Stimuli(names, self.labels[chosen], self.shape, lambda at: self._load(int(chosen[at])), label_map, boxes)
         taken.raw = None if raw is None else lambda position: raw(int(chosen[position]))
         return taken
 

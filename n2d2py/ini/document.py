@@ -64,12 +64,8 @@ class Section:
         again = old is not None and (old.value, old.where) == (value, where)
         if old is not None and not old.inherited and not again:
             place = f"line {old.where.line}" if old.where.file is None else f"{old.where.file}:{old.where.line}"
-            log.warning(
-                "W101",
-                f"'{key}' is given twice (first at {place}: '{shorten(old.value)}'); the last value is used",
-                where=where,
-                remedy="remove one of them",
-            )
+            what = f"'{key}' is given twice (first at {place}: '{shorten(old.value)}'); the last value is used"
+            log.warning("W101", what, where=where, remedy="remove one of them")
         self._properties[key] = Property(value, where)
 
     def includers(self) -> list[Section]:

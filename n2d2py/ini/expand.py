@@ -132,12 +132,9 @@ class _Expansion:
         like = nearest(name, [*known, "SECTION_NAME", "PREV_SECTION_NAME"])
         listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         remedy = f"did you mean ${{{like}}}? otherwise " if like else ""
-        return N2D2Error(
-            "E110",
-            f"macro ${{{name}}} is not defined (known here: {listed or 'none'})",
-            where=where,
-            remedy=f"{remedy}define ${name}=<value> or set the environment variable {name}",
-        )
+        what = f"macro ${{{name}}} is not defined (known here: {listed or 'none'})"
+        remedy += f"define ${name}=<value> or set the environment variable {name}"
+        return N2D2Error("E110", what, where=where, remedy=remedy)
 
     def _expression(self, text: str, start: int, where: Location) -> tuple[str, int]:
         end = _find_closing(text, start)

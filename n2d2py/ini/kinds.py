@@ -109,13 +109,8 @@ def _parse_integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> i
         if number is None or number != math.floor(number):
             raise _unreadable(kind, name, text, "use // or int(...) for a whole number" if number is not None else None)
         value = int(number)
-        remarks.append(
-            Remark(
-                "W103",
-                f"{name}={shorten(text)} is read as the integer {value}",
-                "write it without a fraction (// or int(...) in an expression)",
-            )
-        )
+        what = f"{name}={shorten(text)} is read as the integer {value}"
+        remarks.append(Remark("W103", what, "write it without a fraction (// or int(...) in an expression)"))
     low, high = (0, UINT_MAX) if kind is Kind.UINT else (-INT_MAX - 1, INT_MAX)
     if kind is Kind.UINT and text.startswith("-"):
         raise Unreadable(f"{name}={shorten(text)} is negative", "give an unsigned integer")

@@ -159,13 +159,8 @@ def layer_times(data: ReportData, rows: Sequence[LayerRow]) -> dict[int, LayerTi
 
 def totals(rows: Sequence[LayerRow]) -> Totals:
     """The sums of a table."""
-    return Totals(
-        len(rows),
-        sum(r.macs for r in rows),
-        sum(r.parameters for r in rows),
-        sum(r.parameter_bytes for r in rows),
-        sum(r.flash_bytes for r in rows),
-    )
+    names = "macs", "parameters", "parameter_bytes", "flash_bytes"
+    return Totals(len(rows), *(sum(getattr(row, name) for row in rows) for name in names))
 
 
 def layers_csv(rows: Sequence[LayerRow]) -> str:

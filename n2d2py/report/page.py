@@ -105,17 +105,8 @@ def _targets(data: ReportData) -> list[dict[str, Any]]:
     for name, rows in grouped_rows.items():
         header, body, note = score_columns(rows)
         shown = rows[-1]
-        result.append(
-            {
-                "name": name,
-                "header": header,
-                "body": body,
-                "note": note,
-                "label": shown.label,
-                "lines": score_lines(shown.score),
-                **_details(shown.score, pictures),
-            }
-        )
+        first = {"name": name, "header": header, "body": body, "note": note, "label": shown.label}
+        result.append({**first, "lines": score_lines(shown.score), **_details(shown.score, pictures)})
     return result
 
 

@@ -203,13 +203,9 @@ def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.nd
     """Print W414 if calibration has only one sample, or equal ones such as zeros."""
     equal = bool(samples) and all((batch == samples[0][:1]).all() for batch in samples)
     if equal or count == 1:
-        log.warning(
-            "W414",
-            f"the network is calibrated on {'one sample' if count == 1 else f'{count} equal samples'}, so the ranges of "
-            "its values are unknown",
-            where=network.place,
-            remedy="calibrate on some hundred samples like those in use",
-        )
+        samples_text = "one sample" if count == 1 else f"{count} equal samples"
+        what = f"the network is calibrated on {samples_text}, so the ranges of its values are unknown"
+        log.warning("W414", what, where=network.place, remedy="calibrate on some hundred samples like those in use")
 
 
 def _reload_statistics(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:

@@ -90,14 +90,11 @@ def _expected_outputs(network: LoadedNetwork, target: ScoreTarget, shape: Shape,
     expected = expected_labels(network, target.name, labels)
     if not target.as_data and expected.max(initial=-1) >= channels(shape):
         in_ini = network.document is not None
-        raise N2D2Error(
-            "E451",
-            f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes",
-            where=target.location or f"[{target.name}]",
-            remedy="correct the model, or set LabelsMapping"
-            if in_ini
-            else "give labels of these classes with -labels, or one folder a class",
-        )
+        what = f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes"
+        remedy = "correct the model, or set LabelsMapping"
+        if not in_ini:
+            remedy = "give labels of these classes with -labels, or one folder a class"
+        raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
     return expected
 
 
@@ -134,20 +131,10 @@ def export_request(
     params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
-    return ExportRequest(
-        graph,
-        stimuli,
-        targets,
-        problem,
-        plan,
-        params.as_dict(),
-        options=recorded,
-        hashes=network.hashes(),
-        contract=network.data.contract,
-        post=network.options.post,
-        app=app,
-        layer_parameters={name: params.layer(name) for name in params.layer_names()},
-    )
+    layers = {name: params.layer(name) for name in params.layer_names()}
+    given = {"options": recorded, "hashes": network.hashes(), "layer_parameters": layers}
+    source = {"contract": network.data.contract, "post": network.options.post, "app": app}
+    return ExportRequest(graph, stimuli, targets, problem, plan, params.as_dict(), **given, **source)
 
 
 def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, text: str = "auto") -> list[KernelChoice]:

@@ -45,14 +45,9 @@ def plan_stage(
     found = place_in_memories(lambda each: planned(graph, each, adds_residuals, scratch), params, constants)
     plan = found.plan
     growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
-    log.notice(
-        "arena: %s bytes%s for %s of tensors (%s%s), checked",
-        f"{sum(plan.used):,}",
-        f", of which {growth:,} for scratch," if growth else "",
-        f"{found.problem.tensor_bytes:,}",
-        _mode_text(plan),
-        _bound_text(plan),
-    )
+    inside = f", of which {growth:,} for scratch," if growth else ""
+    sizes = f"{sum(plan.used):,}", inside, f"{found.problem.tensor_bytes:,}"
+    log.notice("arena: %s bytes%s for %s of tensors (%s%s), checked", *sizes, _mode_text(plan), _bound_text(plan))
     moved = shares(found.problem, plan)
     for memory, used in zip(plan.memories, plan.used, strict=False):
         name, share = memory.name, 100 * moved[memory.name]

@@ -295,18 +295,10 @@ def _folder(values: Values, context: Context, known: dict[str, int]) -> Stimulus
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
             raise values.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
-    return _list_folder(
-        data_path(values, context, folder=True),
-        read_partition(values),
-        known,
-        values.section.location,
-        _channels(values),
-        depth=values["Depth"],
-        label_name=values["LabelName"],
-        label_depth=values["LabelDepth"],
-        ignore_masks=values["IgnoreMasks"],
-        valid_extensions=values["ValidExtensions"],
-    )
+    options = {"depth": values["Depth"], "label_name": values["LabelName"], "label_depth": values["LabelDepth"]}
+    more = {"ignore_masks": values["IgnoreMasks"], "valid_extensions": values["ValidExtensions"]}
+    root, how = data_path(values, context, folder=True), read_partition(values)
+    return _list_folder(root, how, known, values.section.location, _channels(values), **options, **more)
 
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
@@ -322,14 +314,10 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
         + (f" {', '.join(others)} is excluded." if others else ""),
     )
     def _load(values: Values, context: Context) -> Database:
-        return directory_database(
-            data_path(values, context, default=default, folder=True),
-            Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"]),
-            context.seed,
-            type_name=type_name,
-            left_out=others if values["IncClutter"] else (*others, clutter),
-            valid_extensions=("jpg",),
-        )
+        root = data_path(values, context, default=default, folder=True)
+        how = Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"])
+        options = {"left_out": others if values["IncClutter"] else (*others, clutter), "valid_extensions": ("jpg",)}
+        return directory_database(root, how, context.seed, type_name=type_name, **options)
 
 
 _register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))

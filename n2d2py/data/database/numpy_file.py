@@ -8,17 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.data.arrays import check_type
-from n2d2py.data.database.base import (
-    PARTITION_KEYS,
-    ArrayItems,
-    Context,
-    Database,
-    StimulusList,
-    data_path,
-    partition_lists,
-    read_partition,
-    register,
-)
+from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, data_path, one_list, register
 from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
@@ -119,5 +109,4 @@ def _load(values: Values, context: Context) -> Database:
     maps = None
     if labels.ndim > 1:
         maps, labels = partial(_label_map, labels), np.full(len(x), -1)
-    part = StimulusList(ArrayItems(path.name, x), labels, read_partition(values), str(path))
-    return partition_lists("Numpy_Database", [part], names, context.seed, maps)
+    return one_list(values, context, ArrayItems(path.name, x), labels, names, maps, str(path))
