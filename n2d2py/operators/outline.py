@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.graph.shapes import Shape, channels, height, width
-from n2d2py.ini.ignored import covered_keys
+from n2d2py.ini.ignored import COVERED
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.operators.base import Op
 
@@ -74,8 +74,10 @@ def _register_type(
     name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
 ) -> None:
     """Register a layer type whose result has a shape but no arithmetic, and the reason."""
-    schema = LAYER.extended(*keys, accepted=covered_keys(*accepted.split()), name=name, doc="Layer known to -describe only.")
-    configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *covered_keys(*config.split())))
+    schema = LAYER.extended(
+        *keys, accepted=COVERED.for_keys(*accepted.split()), name=name, doc="Layer known to -describe only."
+    )
+    configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *COVERED.for_keys(*config.split())))
 
     @ini(name, schema, configuration, why)
     def build(context: LayerContext) -> None:

@@ -64,8 +64,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     """Parses a command line; options may stand before or after the network.
 
     Raises:
-        N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training,
-            E006 not exactly one network.
+        N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training, E006 not exactly one network.
     """
     table = {option.name: option for option in OPTIONS}
     values = {option.key: option.default for option in OPTIONS}

@@ -167,15 +167,8 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
         default = REQUIRED if one.default is MISSING else one.default
         if isinstance(default, tuple) and one.metadata.get("spatial"):
             default = default[::-1]
-        keys.append(
-            Key(
-                one.metadata.get("ini") or camel(one.name),
-                Kind.ENUM if choices else kind,
-                default,
-                one.metadata.get("doc", ""),
-                tuple(choices),
-            )
-        )
+        name, doc = one.metadata.get("ini") or camel(one.name), one.metadata.get("doc", "")
+        keys.append(Key(name, Kind.ENUM if choices else kind, default, doc, tuple(choices)))
     outputs = Key("NbOutputs", Kind.UINT, None, "Number of output channels. Checked if it is given.", minimum=1)
     schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
 

@@ -13,7 +13,7 @@ from n2d2py.frontend.ini.trained import (
     with_trained_activation,
 )
 from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
-from n2d2py.ini.precision import PRECISION_KEYS
+from n2d2py.ini.params import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators.functions import Clip, FunctionRow, Tanh, ini_functions, rectifier
 

@@ -16,8 +16,8 @@ from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
+from n2d2py.ini.params import PRECISION_KEYS
 from n2d2py.ini.paths import resolve_path
-from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators.base import make_operator
 
