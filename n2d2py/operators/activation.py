@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,18 +10,16 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.common import copy
 from n2d2py.exports.cpp.forms.select import table
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
-from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS, read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Interpolated, Table
 from n2d2py.graph.node import TWICE
-from n2d2py.graph.shapes import Shape, channels
+from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.affine import Affine
@@ -37,15 +34,10 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Activation(Op):
     """y = function(x), element-wise."""
 
     function: FunctionRow
-    kind: ClassVar[str] = "Activation"
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self.function(inputs[0])]
@@ -73,7 +65,7 @@ _SCHEMA = ACTIVATED.extended(
 @ini("Activation", _SCHEMA)
 def _build(context: LayerContext) -> None:
     tensor = context.concat_inputs()
-    require_channels(context, tensor)
+    context.require_channels(tensor)
     function = read_activation(context.values)
     context.add(Identity() if function is None else Activation(function), [tensor])
 
@@ -111,7 +103,7 @@ def threshold_function(operation: str, threshold: float, maximum: float) -> Func
 @ini("Threshold", _THRESHOLD, _THRESHOLD_CONFIG)
 def _threshold(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()
-    require_channels(context, tensor)
+    context.require_channels(tensor)
     context.add(Activation(threshold_function(values["Operation"], values["Threshold"], values["MaxValue"])), [tensor])
 
 

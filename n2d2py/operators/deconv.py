@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
-from n2d2py.exports.cpp.layer import Layer, cpp, window
-from n2d2py.exports.cpp.parts import Call
+from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp, window
 from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.windows import cut_off, image_size, pair, windowed_layer
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.base import OpNode, register
@@ -43,18 +38,12 @@ def transposed_extent(
     """
     height, width = ((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
     if min(height, width) < 1:
-        raise N2D2Error(
-            "E203",
-            f"{node.op.kind} '{node.name}' has a padding that removes the whole output of "
-            f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)",
-            where=node.location,
-            remedy="reduce the padding",
-        )
+        full = f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)"
+        raise node.op.error("E203", node, f"has a padding that removes the whole output of {full}", "reduce the padding")
     return height, width
 
 
 @register
-@dataclass(frozen=True)
 class Deconv(GroupedKernel):
     """y[o, i*s - p + u*d, j*s - p + v*d] = bias[o] + sum of w[o, c, u, v] * x[g(c), i, j].
 
@@ -67,8 +56,6 @@ class Deconv(GroupedKernel):
             positions with only the bias.
         groups: 1 dense, C depthwise.
     """
-
-    kind: ClassVar[str] = "Deconv"
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, extent = self.outputs_and_extent(inputs[0], node)

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import moving_epilogue
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class DepthToSpace(Op):
     """y[c, h b + i, w b + j] = x[d, h, w] with b the block and d = (i b + j) C + c, or c b b + i b + j with
     `channels_first`, C being the channels of the output.
@@ -31,20 +23,14 @@ class DepthToSpace(Op):
 
     block: int
     channels_first: bool = False
-    kind: ClassVar[str] = "DepthToSpace"
-    moves_values: ClassVar[bool] = True
+    moves_values = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape, area = inputs[0], self.block**2
-        require_rank(shape, 4, node, self.kind)
+        self.require_rank(shape, 4, node)
         if shape[1] % area:
-            raise N2D2Error(
-                "E244",
-                f"{self.kind} '{node.name}' has {shape[1]} input channels, which is not a multiple of "
-                f"{self.block}x{self.block}",
-                where=node.location,
-                remedy="correct the layer before it",
-            )
+            what = f"has {shape[1]} input channels, which is not a multiple of {self.block}x{self.block}"
+            raise self.error("E244", node, what)
         return [(shape[0], shape[1] // area, shape[2] * self.block, shape[3] * self.block)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -57,32 +43,21 @@ class DepthToSpace(Op):
             blocks = x.reshape(n, b, b, c, h, w).transpose(0, 3, 4, 1, 5, 2)
         return [np.ascontiguousarray(blocks).reshape(n, c, h * b, w * b)]
 
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Move the integers unchanged."""
-        return self.run(inputs, node)
-
 
 @register
-@dataclass(frozen=True)
 class SpaceToDepth(Op):
     """y[d, h, w] = x[c, h b + i, w b + j] with d as in DepthToSpace, C being the channels of the input."""
 
     block: int
     channels_first: bool = False
-    kind: ClassVar[str] = "SpaceToDepth"
-    moves_values: ClassVar[bool] = True
+    moves_values = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape, b = inputs[0], self.block
-        require_rank(shape, 4, node, self.kind)
+        self.require_rank(shape, 4, node)
         if shape[2] % b or shape[3] % b:
-            raise N2D2Error(
-                "E244",
-                f"{self.kind} '{node.name}' has an input of {shape[3]}x{shape[2]}, which is not a multiple of {b}x{b} (width "
-                "x height)",
-                where=node.location,
-                remedy="correct the layer before it",
-            )
+            what = f"has an input of {shape[3]}x{shape[2]}, which is not a multiple of {b}x{b} (width x height)"
+            raise self.error("E244", node, what)
         return [(shape[0], shape[1] * b * b, shape[2] // b, shape[3] // b)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -91,10 +66,6 @@ class SpaceToDepth(Op):
         blocks = x.reshape(n, c, h // b, b, w // b, b)
         blocks = blocks.transpose((0, 1, 3, 5, 2, 4) if self.channels_first else (0, 3, 5, 1, 2, 4))
         return [np.ascontiguousarray(blocks).reshape(n, c * b * b, h // b, w // b)]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Move the integers unchanged."""
-        return self.run(inputs, node)
 
 
 @onnx_array("DepthToSpace", "SpaceToDepth", images=True)

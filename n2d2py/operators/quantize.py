@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,13 +10,12 @@ from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import element_dtype
 from n2d2py.graph import Graph, Node, QuantNode
-from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op, make_operator, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.elemwise.integer import dequantize_and_combine
+from n2d2py.operators.elemwise.op import dequantize_and_combine
 from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.resize import Resize
@@ -26,7 +24,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Quantize(Op):
     """y = s (clamp(round(x / s) + z) - z): the real numbers after a QuantizeLinear and a DequantizeLinear.
 
@@ -34,10 +31,6 @@ class Quantize(Op):
     """
 
     type: NumType
-    kind: ClassVar[str] = "Quantize"
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)

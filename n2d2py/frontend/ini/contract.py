@@ -18,11 +18,11 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
-from n2d2py.frontend.ini.keys import CONFIGURATION
+from n2d2py.frontend.ini.keys import CONFIGURATION, WINDOW_KEYS
 from n2d2py.frontend.ini.quantizers import load_trained_weights
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, complete_params
-from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
+from n2d2py.graph.shapes import MAX_ELEMENTS, Shape, channels, height, width
 from n2d2py.ini.schema import Schema, Values
 from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.functions import FunctionRow
@@ -76,6 +76,50 @@ class LayerContext:
             else tensor
             for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
         ]
+
+    def as_images(self) -> None:
+        """Give the inputs height and width: a vector becomes one pixel, a sequence one row."""
+        for index, ((name, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True)):
+            if len(shape) < 4:
+                dims = (channels(shape), height(shape), width(shape))
+                self.parents[index] = (name, self.add_helper(f"image{index}", make_operator("Reshape", dims), [tensor]))
+
+    def crop_inputs(self) -> None:
+        """Crop the inputs to the layer's window, if its section has one.
+
+        Raises:
+            N2D2Error: E233 if the window exceeds an input.
+        """
+        values = self.values
+        if "InputOffsetX" not in values:
+            return
+        x, y, columns, lines = (values[key.name] for key in WINDOW_KEYS)
+        if not (x or y or columns or lines):
+            return
+        self.as_images()
+        for index, ((name, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True)):
+            h, w = shape[2:]
+            right, bottom = w - x - (columns or w - x), h - y - (lines or h - y)
+            if x >= w or y >= h or right < 0 or bottom < 0:
+                size = f"{columns or 'all'}x{lines or 'all'} at {x},{y}"
+                what = f"the region of {size} exceeds the input of {w}x{h} (width x height)"
+                key = next(key.name for key in WINDOW_KEYS if values.is_given(key.name))
+                raise self.fail("E233", what, "reduce or move the region", key)
+            if right or bottom or x or y:
+                pads = make_operator("Padding", (-y, -x, -bottom, -right))
+                self.parents[index] = (name, self.add_helper(f"window{index}", pads, [tensor]))
+
+    def require_channels(self, tensor: str) -> int:
+        """Return the number of channels of a tensor.
+
+        Raises:
+            N2D2Error: E216 if it differs from NbOutputs.
+        """
+        count, outputs = channels(self.graph.shape(tensor)), self.values["NbOutputs"]
+        if count != outputs:
+            what = f"NbOutputs={outputs}, but the {'result' if tensor == self.name else 'input'} has {count} channels"
+            raise self.fail("E216", what, f"set NbOutputs to {count}", "NbOutputs")
+        return count
 
     def add_helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         """Add a node that prepares an input of the layer; return its output tensor."""

@@ -9,7 +9,6 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.frontend.ini.contract import LayerContext, LayerType, layer_types
-from n2d2py.frontend.ini.inputs import crop_inputs
 from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.frontend.ini.quantizers import quantize_output
@@ -271,7 +270,7 @@ def _build_layer(
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
         context.cannot_run("E222", f"the spiking model {values['Model']} is not supported", "use Model=Frame", "Model")
-    crop_inputs(context)
+    context.crop_inputs()
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.activation import OPERATIONS, Activation, threshold_function
@@ -78,9 +77,9 @@ def _build_transformation(context: LayerContext) -> None:
         what = f"Transformation={context.values['Transformation']} cannot be a layer"
         remedy = "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS)
         raise context.fail("E234", what, remedy, "Transformation")
-    as_images(context)
+    context.as_images()
     _TRANSFORMATIONS[name](context, context.concat_inputs())
-    require_channels(context, context.name)
+    context.require_channels(context.name)
 
 
 def _require_values(context: LayerContext, *names: str) -> list:

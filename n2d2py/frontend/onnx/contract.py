@@ -16,8 +16,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.tensors import Tensors
 from n2d2py.frontend.onnx.unsupported import Unsupported
-from n2d2py.graph import Node, complete_params
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, Shape, complete_params
 from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 from n2d2py.registry import Registry
@@ -275,9 +274,10 @@ def _apply_function(node: OnnxNode, builder: Builder) -> None:
     builder.layer(node, make_operator("Activation", function), [node.tensor()])
 
 
-def find_array_converter(op_type: str, domain: str) -> Converter | None:
-    """Return the array converter of an operator, or None."""
-    return ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
+def find_converters(node: NodeProto) -> tuple[Converter | None, Converter | None]:
+    """Return the converter of a node as `find_converter` does, and its array converter, or None."""
+    key = operator_key(node.op_type, node.domain)
+    return find_converter(node.op_type, node.domain), ARRAY_CONVERTERS.get(key)
 
 
 MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather", "Expand")

@@ -31,7 +31,7 @@ def unroll_loop(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
         Unsupported: the number of steps depends on the inputs of the network.
     """
     with refuse_misfits():
-        yield from (_unroll_loop if parts.proto.op_type == "Loop" else _unroll_scan)(parts, parts.attribute("body"), tensors)
+        yield from (_unroll_loop if parts.type == "Loop" else _unroll_scan)(parts, parts.attribute("body"), tensors)
 
 
 def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
@@ -39,12 +39,12 @@ def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
         tensors.constants.get(name) if name else np.array(most)
         for name, most in zip(parts.inputs[:2], (np.inf, True), strict=True)
     )
-    step, states, outputs = 0, parts.inputs[2:], parts.proto.output
+    step, states, outputs = 0, parts.inputs[2:], parts.outputs
     _check_steps(trips if parts.has(0) and trips is not None else 0)
     made: list[list[str]] = [[] for _ in outputs[len(states) :]]
     while trips is not None and condition is not None and step < trips and condition:
         _check_steps(step)
-        given = [parts.constant("step", np.array(step)), parts.constant("condition", np.array(True)), *states]
+        given = [parts.add_constant("step", np.array(step)), parts.add_constant("condition", np.array(True)), *states]
         names = dict(zip((value.name for value in body.input), given, strict=True))
         yield from body_nodes(body, names, tensors)
         results = [names.get(value.name, value.name) for value in body.output]
@@ -73,7 +73,7 @@ def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
     for step in range(steps):
         read = []
         for name, axis, back in zip(scanned, axes, listed("input_directions", count), strict=True):
-            at = parts.constant("step", np.array(steps - 1 - step if back else step))
+            at = parts.add_constant("step", np.array(steps - 1 - step if back else step))
             read.append(parts.fresh("read"))
             yield helper.make_node("Gather", [name, at], read[-1:], axis=axis)
         names = dict(zip((value.name for value in body.input), [*states, *read], strict=True))
@@ -89,7 +89,7 @@ def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
 def _add_outputs(parts: Parts, states: Sequence[str], made: Sequence[tuple[list[str], int]]) -> list[onnx.NodeProto]:
     """Add the nodes of a loop's outputs: the last states, and the step results stacked along new axes; return all nodes."""
     for out, name in enumerate(states):
-        if parts.proto.output[out]:
+        if parts.outputs[out]:
             parts.add("Identity", name, out=out)
     for out, (names, axis) in enumerate(made, len(states)):
         _add_stack(parts, names, axis, out)
@@ -138,14 +138,9 @@ def _add_stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
     """Add nodes that stack tensors along a new axis, as output `out`."""
     if not names:
         raise Unsupported("it has no steps, so that one of its results is empty")
-    if not parts.proto.output[out]:
+    if not parts.outputs[out]:
         return
-    if parts.opset >= 13:
-        at = parts.constant("axis", np.array([axis]))
-        each = [parts.add("Unsqueeze", name, at) for name in names]
-    else:
-        each = [parts.add("Unsqueeze", name, axes=[axis]) for name in names]
-    parts.add("Concat", *each, out=out, axis=axis)
+    parts.add("Concat", *(parts.add_along("Unsqueeze", name, [axis], 13) for name in names), out=out, axis=axis)
 
 
 def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
@@ -154,15 +149,15 @@ def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
     Raises:
         Unsupported: a position depends on the inputs of the network.
     """
-    kind, result, name = parts.proto.op_type, parts.proto.output[0], next(iter(parts.inputs), "")
+    kind, result, name = parts.type, parts.outputs[0], next(iter(parts.inputs), "")
     found = list(sequences.get(name, []))
     if kind == "OptionalHasElement":
-        parts.add("Identity", parts.constant("known", np.array(bool(name))), out=0)
+        parts.add("Identity", parts.add_constant("known", np.array(bool(name))), out=0)
     elif kind in ("Optional", "OptionalGetElement") and name not in sequences:
         if name:
             parts.add("Identity", name, out=0)
     elif kind == "SequenceLength":
-        parts.add("Identity", parts.constant("length", np.array(len(found))), out=0)
+        parts.add("Identity", parts.add_constant("length", np.array(len(found))), out=0)
     elif kind == "ConcatFromSequence" and parts.attribute("new_axis", 0):
         _add_stack(parts, found, parts.attribute("axis"), 0)
     elif kind == "ConcatFromSequence":
@@ -200,6 +195,6 @@ def _split_to_sequence(parts: Parts) -> list[str]:
     x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.values(1, "list of lengths")
     length = parts.dims(0)[axis]
     if given is None and not parts.attribute("keepdims", 1):
-        return [parts.add("Gather", x, parts.constant("at", np.array(at)), axis=axis) for at in range(length)]
+        return [parts.add("Gather", x, parts.add_constant("at", np.array(at)), axis=axis) for at in range(length)]
     sizes = np.ones(length, np.int64) if given is None else given
     return parts.split(x, axis, (sizes if sizes.ndim else np.diff([*range(0, length, int(sizes)), length])).tolist())

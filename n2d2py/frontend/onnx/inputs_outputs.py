@@ -14,9 +14,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.model import OnnxInput
-from n2d2py.graph import Node, Tensor
+from n2d2py.graph import Node, Shape, Tensor
 from n2d2py.graph.port import FilePort
-from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
 
@@ -24,7 +21,7 @@ class ArrayOp(Op):
 
     slots: tuple[int, ...] = (0,)
     result: str = ""
-    mixes_types: ClassVar[bool] = True
+    mixes_types = True
 
     def operand_sizes(self) -> tuple[int, ...]:
         """Return the number of elements of each operand."""
@@ -42,12 +39,9 @@ class ArrayOp(Op):
             constant = node.params.get(f"operand{index}") if slot < 0 else None
             found = inputs[slot][1:] if slot >= 0 else (size if constant is None or constant.size == 1 else constant.size,)
             if tuple(found) != (size,):
-                raise N2D2Error(
-                    "E208",
-                    f"{self.kind} '{node.name}' requires an array of {size} elements instead of {'x'.join(map(str, found))}",
-                    where=node.location,
-                    remedy="correct the layer before it" if slot >= 0 else "correct the shape of its constants",
-                )
+                what = f"requires an array of {size} elements instead of {'x'.join(map(str, found))}"
+                remedy = "correct the layer before it" if slot >= 0 else "correct the shape of its constants"
+                raise self.error("E208", node, what, remedy)
         return [(1, self.output_size())]
 
     def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Call
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp
 from n2d2py.frontend.onnx.windows import check_bias, cut_off, pads_along, per_axis, window_count
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
 from n2d2py.operators.base import register
 
 Triple = tuple[int, int, int]
 
 
 @register
-@dataclass(frozen=True)
 class ArrayConvPool(ArrayOp):
     """Sliding windows over x (batch, channels, D, H, W), operand 0; result (batch, outputs, D', H', W').
 
@@ -54,7 +47,6 @@ class ArrayConvPool(ArrayOp):
     column_major: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
-    kind: ClassVar[str] = "ArrayConvPool"
 
     def operand_sizes(self) -> tuple[int, ...]:
         weights = self.outputs * (self.dims[1] // self.groups) * prod(self.kernel)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions, strides
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array, strides
 from n2d2py.operators.base import register
 from n2d2py.operators.concat import concatenate
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class ArrayGather(ArrayOp):
     """Rows of x (outer, size, inner) selected by `count` indices: y (outer, count, inner). Operands: x, indices.
 
@@ -41,7 +35,6 @@ class ArrayGather(ArrayOp):
     each: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
-    kind: ClassVar[str] = "ArrayGather"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return self.outer * self.size * self.inner, self.count * (self.outer * self.inner if self.each else 1)
@@ -65,7 +58,6 @@ _MAX_PIECES = 8
 
 
 @register
-@dataclass(frozen=True)
 class ArrayScatter(ArrayOp):
     """x with updates at positions: y = x; y[indices[i]] = update i, in order. Operands: x, indices, updates.
 
@@ -79,7 +71,6 @@ class ArrayScatter(ArrayOp):
     combine: str = "none"
     slots: tuple[int, ...] = (0, 1, 2)
     result: str = ""
-    kind: ClassVar[str] = "ArrayScatter"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return self.size * self.inner, self.count, self.count * self.inner

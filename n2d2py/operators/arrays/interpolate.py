@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
@@ -20,7 +15,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class ArrayInterpolate(ArrayOp):
     """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x (outer, size, inner).
 
@@ -35,7 +29,6 @@ class ArrayInterpolate(ArrayOp):
     positions: tuple[tuple[int, ...], ...]
     weights: tuple[tuple[float, ...], ...]
     result: str = ""
-    kind: ClassVar[str] = "ArrayInterpolate"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return (self.outer * self.size * self.inner,)

@@ -7,9 +7,7 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import Argument, Call
+from n2d2py.exports.cpp.layer import Argument, Call, Layer, LayerCode
 
 _CTYPES = {
     "bool": "std::uint8_t",

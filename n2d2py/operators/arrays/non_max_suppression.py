@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py import log
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class ArrayNonMaxSuppression(ArrayOp):
     """Selected boxes as rows (image, class, box), from boxes (images, boxes, 4) and scores (images, classes, boxes).
 
@@ -44,7 +37,6 @@ class ArrayNonMaxSuppression(ArrayOp):
     centered: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = "int64"
-    kind: ClassVar[str] = "ArrayNonMaxSuppression"
 
     @property
     def rows(self) -> int:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call, loop_type, row_major_strides
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -70,7 +65,6 @@ REDUCTIONS = {
 
 
 @register
-@dataclass(frozen=True)
 class ArrayReduce(ArrayOp):
     """`function` over `axes` of an array of dimensions `dims`. ArgMax and ArgMin, over one axis: position of the first extreme,
     or of the last one with "Last"."""
@@ -79,7 +73,6 @@ class ArrayReduce(ArrayOp):
     dims: tuple[int, ...]
     axes: tuple[int, ...]
     result: str = ""
-    kind: ClassVar[str] = "ArrayReduce"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return (prod(self.dims),)
@@ -100,7 +93,6 @@ class ArrayReduce(ArrayOp):
 
 
 @register
-@dataclass(frozen=True)
 class ArrayCumSum(ArrayOp):
     """Cumulative sums (with `product`: products) along the middle axis of (outer, size, inner).
 
@@ -114,7 +106,6 @@ class ArrayCumSum(ArrayOp):
     reverse: bool = False
     product: bool = False
     result: str = ""
-    kind: ClassVar[str] = "ArrayCumSum"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return (self.outer * self.size * self.inner,)

@@ -10,8 +10,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Builder, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind, strides
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect

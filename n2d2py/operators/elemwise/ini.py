@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS
-from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import Affine

@@ -7,10 +7,9 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.values import Arrays
+from n2d2py.operators.arrays.values import Arrays, Value
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Abs, FunctionRow, Log, Sqrt
 from n2d2py.operators.pool import Pool

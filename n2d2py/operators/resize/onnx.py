@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array
 from n2d2py.operators.quantize import Quantize, grid_type
 from n2d2py.operators.resize import Resize
 

@@ -21,9 +21,7 @@ def _attention(parts: Parts) -> None:
     _refuse_inputs(parts, (4, 6), "past keys and values")
     width = parts.required(1, "weights").shape[1]
     sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
-    joined = parts.add("MatMul", *parts.inputs[:2])
-    if parts.has(2):
-        joined = parts.add("Add", joined, parts.inputs[2])
+    joined = parts.add_input(parts.add("MatMul", *parts.inputs[:2]), 2)
     if sum(sizes) != width:
         raise Unsupported(f"its weights make {width} values, not {'+'.join(map(str, sizes))}")
     _add_attention(parts, parts.split(joined, 2, sizes), [parts.dims(0)[1]] * 2, sizes, 3)
@@ -39,7 +37,7 @@ def _multi_head_attention(parts: Parts) -> None:
     sizes, names = [parts.dims(index)[2] for index in (0, 1, 2)], parts.inputs[:3]
     if parts.has(3):
         biases = np.split(parts.required(3, "bias"), np.cumsum(sizes)[:2])
-        names = [parts.add("Add", x, parts.constant("bias", one)) for x, one in zip(names, biases, strict=True)]
+        names = [parts.add("Add", x, parts.add_constant("bias", one)) for x, one in zip(names, biases, strict=True)]
     _add_attention(parts, names, [parts.dims(index)[1] for index in (0, 1)], sizes, 4)
 
 
@@ -64,13 +62,12 @@ def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], s
     left = headed(parts.add("Mul", query, parts.number(scale)), length, sizes[0], [0, 2, 1, 3])
     scores = parts.add("MatMul", left, headed(key, others, sizes[1], [0, 2, 3, 1]))
     lowest = parts.attribute("mask_filter_value", -10000.0)
-    if parts.has(5):
-        scores = parts.add("Add", scores, parts.inputs[5])
+    scores = parts.add_input(scores, 5)
     if parts.has(mask):
         scores = parts.add("Add", scores, _mask_scores(parts, mask, lowest, others))
     if parts.attribute("unidirectional", 0):
         later = np.triu(np.full((length, others), lowest, np.float32), others - length + 1)
-        scores = parts.add("Add", scores, parts.constant("later", later))
+        scores = parts.add("Add", scores, parts.add_constant("later", later))
     shares = parts.add("Softmax", scores, axis=-1)
     made = parts.add("MatMul", shares, headed(value, others, sizes[2], [0, 2, 1, 3]))
     parts.reshape(parts.add("Transpose", made, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
@@ -108,7 +105,7 @@ def _rotary(parts: Parts) -> None:
     axis = 3 if pairs[-2] == 2 and not parts.attribute("interleaved", 0) else 4
     split = parts.reshape(parts.inputs[0], 0, *pairs)
     first, second = (parts.reshape(one, 0, *shape[:-1], size // 2) for one in parts.split(split, axis, (1, 1)))
-    cos, sin = (parts.constant("angles", one) for one in angles)
+    cos, sin = (parts.add_constant("angles", one) for one in angles)
     turned = (
         parts.add("Sub", parts.add("Mul", first, cos), parts.add("Mul", second, sin)),
         parts.add("Add", parts.add("Mul", first, sin), parts.add("Mul", second, cos)),

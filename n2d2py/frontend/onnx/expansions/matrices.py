@@ -38,7 +38,7 @@ def _eye_like(parts: Parts) -> None:
     """A constant, by the shape of the input alone."""
     rows, columns = parts.dims(0)
     kind = helper.tensor_dtype_to_np_dtype(parts.attribute("dtype", 1))
-    parts.add("Identity", parts.constant("eye", np.eye(rows, columns, parts.attribute("k", 0), kind)), out=0)
+    parts.add("Identity", parts.add_constant("eye", np.eye(rows, columns, parts.attribute("k", 0), kind)), out=0)
 
 
 @expands("ReverseSequence")
@@ -52,10 +52,10 @@ def _reverse_sequence(parts: Parts) -> None:
     order = np.where(steps < lengths, lengths - 1 - steps, steps)
     order = order if time == 0 else order.T
     if (lengths == lengths[0]).all():
-        parts.add("Gather", parts.inputs[0], parts.constant("order", order.take(0, axis=batch)), axis=time, out=0)
+        parts.add("Gather", parts.inputs[0], parts.add_constant("order", order.take(0, axis=batch)), axis=time, out=0)
         return
     index = np.broadcast_to(order.reshape(*order.shape, *[1] * (len(dims) - 2)), dims)
-    parts.add("GatherElements", parts.inputs[0], parts.constant("order", np.ascontiguousarray(index)), axis=time, out=0)
+    parts.add("GatherElements", parts.inputs[0], parts.add_constant("order", np.ascontiguousarray(index)), axis=time, out=0)
 
 
 @expands("Compress")
@@ -64,4 +64,4 @@ def _compress(parts: Parts) -> None:
     places = np.flatnonzero(parts.required(1, "condition"))
     axis = parts.attribute("axis")
     x = parts.inputs[0] if axis is not None else parts.reshape(parts.inputs[0], -1)
-    parts.add("Gather", x, parts.constant("places", places), axis=axis or 0, out=0)
+    parts.add("Gather", x, parts.add_constant("places", places), axis=axis or 0, out=0)

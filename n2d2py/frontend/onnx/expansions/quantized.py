@@ -52,7 +52,7 @@ def _expand_form(form: _Form, parts: Parts) -> None:
     axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
     reals = [parts.add("DequantizeLinear", *parts.inputs[at : at + 3], axis=axis) for at in form.operands]
     if form.bias is not None and parts.has(form.bias):
-        reals.append(parts.constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
+        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
     attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
     if not parts.has(form.result):
         parts.add(form.operator, *reals, out=0, **attributes)

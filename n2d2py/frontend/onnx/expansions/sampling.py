@@ -168,7 +168,7 @@ def _deform_conv(parts: Parts) -> None:
         own = parts.split(offsets, 0, [1] * groups)[group]
         axes = zip(parts.split(own, 2, [1, 1]), bases, image, strict=True)
         per_axis = [
-            _mask(_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
+            _mask(_taps(_Real(parts, parts.add_constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
             for moved, base, size in axes
         ]
         made = _reduce(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
@@ -216,7 +216,7 @@ def _pool_boxes(
             length = length.apply("Max", parts.number(least))
         steps = np.add.outer(np.arange(size[axis]), (np.arange(samples[axis]) + 0.5) / samples[axis]) / size[axis]
         shape = (1, size[0], 1, samples[0], 1) if axis == 0 else (1, 1, size[1], 1, samples[1])
-        at = length * _Real(parts, parts.constant("steps", steps.astype(np.float32).reshape(shape))) + low
+        at = length * _Real(parts, parts.add_constant("steps", steps.astype(np.float32).reshape(shape))) + low
         most = dims[2 + axis] - 1
         known, taps = at.inside(-1, most + 1), _taps(at.clip(0, most), "linear")
         per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
@@ -224,10 +224,7 @@ def _pool_boxes(
     combine = "Add" if mode == "avg" else "Max"
     made = _reduce(parts, flat, dims[2:], places * reduced, per_axis, combine)
     made = parts.reshape(made, dims[1], places, reduced)
-    if parts.opset >= 18:
-        made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, parts.constant("axis", np.array([2])), keepdims=0)
-    else:
-        made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, axes=[2], keepdims=0)
+    made = parts.add_along("ReduceMean" if mode == "avg" else "ReduceMax", made, [2], 18, keepdims=0)
     return parts.add("Transpose", parts.reshape(made, dims[1], count, *size), out=out, perm=[1, 0, 2, 3])
 
 
@@ -241,11 +238,11 @@ def _max_unpool(parts: Parts) -> None:
     asked = parts.values(2, "output shape")
     shape = [dims[1], *natural] if asked is None else asked.tolist()[1:]
     # an index counts in the natural shape
-    zeros = parts.constant("zeros", np.zeros(dims[1] * prod(natural), np.float32))
+    zeros = parts.add_constant("zeros", np.zeros(dims[1] * prod(natural), np.float32))
     flat = [parts.reshape(name, prod(dims[1:])) for name in parts.inputs[:2]]
     filled = parts.reshape(parts.add("ScatterElements", zeros, flat[1], flat[0], axis=0), 1, dims[1], *natural)
     more = [large - small for large, small in zip(shape[1:], natural, strict=True)]
-    pad = parts.constant("pads", np.array([0] * (4 + len(kernel)) + more, np.int64))
+    pad = parts.add_constant("pads", np.array([0] * (4 + len(kernel)) + more, np.int64))
     parts.add("Pad", filled, pad, out=0)
 
 
@@ -264,7 +261,7 @@ def _col2im(parts: Parts) -> None:
     rest = [padded[k] - reach[k] - (counts[k] - 1) * steps[k] for k in range(rank)]
     weights = np.tile(np.eye(prod(block), dtype=np.float32).reshape(prod(block), 1, *block), (channels, *[1] * (rank + 1)))
     x = parts.reshape(parts.inputs[0], 0, channels * prod(block), *counts)
-    given = parts.constant("moves", weights)
+    given = parts.add_constant("moves", weights)
     parts.add(
         "ConvTranspose",
         x,

@@ -29,7 +29,7 @@ def _stft(parts: Parts) -> None:
     turns = 2 * np.pi * (np.outer(np.arange(bins), np.arange(length)) % length) / length
     weights = np.concatenate([np.cos(turns) * shape, -np.sin(turns) * shape])[:, None].astype(np.float32)
     line = parts.reshape(parts.inputs[0], 0, 1, dims[1])
-    made = parts.add("Conv", line, parts.constant("waves", weights), strides=[step])
+    made = parts.add("Conv", line, parts.add_constant("waves", weights), strides=[step])
     frames = (dims[1] - length) // step + 1
     halves = parts.reshape(made, 0, 2, bins, frames)
     parts.add("Transpose", halves, out=0, perm=[0, 3, 2, 1])
@@ -66,7 +66,7 @@ def _dft(parts: Parts) -> None:
     if order != [*range(rank)]:
         x = parts.add("Transpose", x, perm=order)
     flat = parts.reshape(x, *front, dims[axis] * dims[-1])
-    waves = parts.constant("waves", matrix.reshape(dims[axis] * dims[-1], 2 * bins).astype(np.float32))
+    waves = parts.add_constant("waves", matrix.reshape(dims[axis] * dims[-1], 2 * bins).astype(np.float32))
     made = parts.add("MatMul", flat, waves)
     plain = order == [*range(rank)]
     made = parts.reshape(made, *front, bins, 2, out=0 if plain else None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import element_dtype, element_name
 from n2d2py.operators.arrays.map.op import COMPARISONS, SAME_AS_ONNX
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.identity import Dropout
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")

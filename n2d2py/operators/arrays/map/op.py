@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import cut
 from n2d2py.arithmetic import functions as exact
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
@@ -122,7 +118,6 @@ COMPARISONS = ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And
 
 
 @register
-@dataclass(frozen=True)
 class ArrayMap(ArrayOp):
     """function(operands), element-wise; operands of the dimensions `shapes` are broadcast to `dims`.
 
@@ -134,7 +129,6 @@ class ArrayMap(ArrayOp):
     shapes: tuple[tuple[int, ...], ...]
     slots: tuple[int, ...] = (0,)
     result: str = ""
-    kind: ClassVar[str] = "ArrayMap"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return tuple(prod(shape) for shape in self.shapes)

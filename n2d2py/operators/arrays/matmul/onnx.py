@@ -6,11 +6,9 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
 
 
 def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import CELL_LIMIT, OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
 from n2d2py.operators.concat import concatenate
 
 _ACTIVATIONS = {"LSTM": [("sigmoid", "tanh", "tanh")], "GRU": [("sigmoid", "tanh")], "RNN": [("tanh",), ("relu",)]}
