@@ -22,7 +22,7 @@ from n2d2py.graph.node import TWICE
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
-from n2d2py.operators.affine import Affine
+from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Step
@@ -47,8 +47,8 @@ class Activation(Op):
         kind = graph.type(node.inputs[0])
         if isinstance(node.form, Interpolated):
             output, lowest = graph.type(node.output), -(2 ** (kind.bits - 1)) if kind.signed else 0
-            found = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
-            return [found.astype(output.dtype)]
+            result = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
+            return [result.astype(output.dtype)]
         return [node.form_as(Table).table[inputs[0].astype(np.int64) - kind.qmin].astype(graph.type(node.output).dtype)]
 
 
@@ -135,8 +135,7 @@ def _prelu(node: OnnxNode, builder: Builder) -> None:
 
 @onnx("Neg")
 def _neg(node: OnnxNode, builder: Builder) -> None:
-    count = channels(node.shape())
-    builder.layer(node, Affine(), [node.tensor()], {"weights": np.full(count, -1.0), "bias": np.zeros(count)})
+    builder.layer(node, Affine(), [node.tensor()], uniform_gain(channels(node.shape()), -1.0))
 
 
 # ---- integers ------------------------------------------------------------------------------------
@@ -193,13 +192,13 @@ class ActivationQuantizer(Quantizer):
 def _tflite_table(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
     """Return the outputs of TFLite's QUANTIZE, RELU or LEAKY_RELU kernel for all stored integers of x."""
     away, ratio = np.arange(x.qmin, x.qmax + 1) - x.zero_point, np.float32(x.scale) / np.float32(y.scale)
-    found, (low, high) = multiplied(away, float(ratio)), (y.qmin, y.qmax)
+    result, (low, high) = multiplied(away, float(ratio)), (y.qmin, y.qmax)
     if isinstance(function, LeakyRectifier):
         slope = np.float32(x.scale) * np.float32(function.slope) / np.float32(y.scale)
-        found = np.where(away < 0, multiplied(away, float(slope)), found)
+        result = np.where(away < 0, multiplied(away, float(slope)), result)
     elif isinstance(function, Clip):
         low, high = map(int, y.quantize_linear(np.array([function.low, function.high], np.float64)))
-    return np.clip(found + y.zero_point, low, high).astype(y.dtype)
+    return np.clip(result + y.zero_point, low, high).astype(y.dtype)
 
 
 def _nan_error(node: Node) -> N2D2Error:
@@ -218,7 +217,6 @@ def _extend_table(values: np.ndarray, kind: NumType) -> np.ndarray:
 
 @cpp("Activation")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an activation layer."""
     layer, node, kind = layer.pointwise(), layer.node, layer.inputs[0]
     if not layer.integer:
         if node.activation is not None:

@@ -45,15 +45,15 @@ _SCHEMA = LAYER.extended(
 )
 
 
+def uniform_gain(count: int, gain: float, shift: float = 0.0) -> dict[str, np.ndarray]:
+    """Return the parameters of an Affine with one gain and shift for all `count` channels."""
+    return {"weights": np.full(count, gain, np.float32), "bias": np.full(count, shift, np.float32)}
+
+
 @ini("Scaling", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
-    count = context.require_channels(tensor)
-    context.add(
-        Affine(),
-        [tensor],
-        {"weights": np.full(count, context.values["Factor"], np.float32), "bias": np.zeros(count, np.float32)},
-    )
+    context.add(Affine(), [tensor], uniform_gain(context.require_channels(tensor), context.values["Factor"]))
 
 
 @onnx_emitter("Affine")
@@ -92,7 +92,6 @@ class AffineQuantizer(WeightedQuantizer):
 
 @cpp("Affine")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an affine layer."""
     layer, selection = layer.pointwise(), vectors(layer)
     packed = pack(layer, selection, layer.values("weights"))
     types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}

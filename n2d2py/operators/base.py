@@ -117,8 +117,8 @@ def register(op: OpT) -> OpT:
 
 def make_operator(kind: str, *attributes: Any) -> Op:
     """Return an operator by kind and attributes, for callers that cannot import its class."""
-    made: Any = OPERATORS[kind]
-    return made(*attributes)
+    result: Any = OPERATORS[kind]
+    return result(*attributes)
 
 
 def operator_kinds() -> dict[str, type[Op]]:

@@ -115,8 +115,8 @@ def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
     values = [value for value in values if value.dims[axis]]
     constants = [value.constant for value in values if value.constant is not None]
     if len(constants) == len(values):
-        made = np.concatenate(constants, axis)
-        return Value(made.shape, values[0].kind, None, made)
+        result = np.concatenate(constants, axis)
+        return Value(result.shape, values[0].kind, None, result)
     if len(values) == 1:
         return values[0]
     dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
@@ -197,7 +197,6 @@ def _memory(node: QuantNode, graph: QuantGraph) -> Access:
 # ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a concatenation of pixels or rows that the memory plan cannot do in place."""
     if not layer.op.concatenates_pixels(layer.output_shape):
         return _lower_rows(layer.requiring_whole_input())
     scales = layer.integer and layer.node.rescale is not None

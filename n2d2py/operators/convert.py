@@ -76,7 +76,6 @@ class ConvertQuantizer(Quantizer):
 
 @cpp("Convert")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a conversion between number types."""
     layer = layer.pointwise()
     types = {**layer.planes, "Epilogue": converting_epilogue(layer)}
     config = layer.config(f"{layer.inputs[0].name} to {layer.output.name}", types, {"Serial": layer.serial})

@@ -17,7 +17,7 @@ from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.windows import cut_off, image_size, pair, windowed_layer
+from n2d2py.frontend.onnx.windows import cut_off, image_size, pair, read_kernel, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
 from n2d2py.memory.scratch import ScratchNeed
@@ -123,22 +123,16 @@ def _build(context: LayerContext) -> None:
 # ---- ONNX import ---------------------------------------------------------------------------------
 @onnx("ConvTranspose", images=True)
 def _deconv(node: OnnxNode, builder: Builder) -> None:
-    weights = node.constant(1, "weights")
-    if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
-        raise Unsupported(f"it is a {weights.ndim - 2}-D transposed convolution, only 1-D and 2-D are supported")
-    if tuple(node.attribute("kernel_shape") or weights.shape[2:]) != weights.shape[2:]:
-        raise Unsupported("its kernel_shape differs from the shape of its weights")
+    weights, bias = read_kernel(node, "transposed convolution")
     groups, channels = int(node.attribute("group", 1)), node.shape()[1]
     if groups < 1 or weights.shape[0] != channels or channels % groups:
         raise Unsupported(
             f"its weights for {weights.shape[0]} channels in {groups} groups do not fit its input of {channels} channels"
         )
     # (C, O / groups, ...) in ONNX
-    per_group, kernel = weights.shape[1], (*(1,) * (4 - weights.ndim), *weights.shape[2:])
+    per_group, *kernel = weights.shape[1:]
     parts = weights.reshape(groups, channels // groups, per_group, *kernel)
     weights = parts.transpose(0, 2, 1, 3, 4).reshape(groups * per_group, channels // groups, *kernel)
-    bias = node.optional_constant(2, "bias")
-    bias = None if bias is None else bias.reshape(-1)
     stride, dilation = pair(node, "strides"), pair(node, "dilations")
     pads = _pads(node, [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)], stride)
     windowed_layer(node, builder, Deconv(stride, pads, dilation, groups), {"weights": weights, "bias": bias})
@@ -165,8 +159,7 @@ class DeconvQuantizer(WeightedQuantizer):
 # ---- memory --------------------------------------------------------------------------------------
 @memory_access("Deconv")
 def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel.
-    Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel."""
+    """Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel."""
     op, kernel = node.op, node.params["weights"].shape[2:]
     tables: list[Ranges] = []
     for outputs, inputs, k, s, p, d in zip(
@@ -175,7 +168,7 @@ def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
         ranges = []
         for position in range(outputs):
             reached = [(position + p - u * d) // s for u in range(k) if (position + p - u * d) % s == 0]
-            inside = [at for at in reached if 0 <= at < inputs]
+            inside = [index for index in reached if 0 <= index < inputs]
             ranges.append((min(inside), max(inside) + 1) if inside else (0, 0))
         tables.append(tuple(ranges))
     return LineTable((tables[0],), (tables[1],))

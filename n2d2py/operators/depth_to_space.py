@@ -115,7 +115,6 @@ quantizer("DepthToSpace", "SpaceToDepth")(Moving)
 
 @cpp("DepthToSpace", "SpaceToDepth")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a DepthToSpace or a SpaceToDepth."""
     op = layer.requiring_whole_input().op
     config = layer.config(
         f"{op.kind} with blocks of {op.block}",

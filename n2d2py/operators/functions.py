@@ -158,7 +158,7 @@ def _entry(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **
 
 def ini_functions() -> dict[str, FunctionRow]:
     """Return the functions with default attributes by value of `ActivationFunction=`."""
-    return {value: made() for made in FUNCTIONS.values() for value in made.ini_values}
+    return {value: results() for results in FUNCTIONS.values() for value in results.ini_values}
 
 
 def _without_warnings(real: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:

@@ -193,5 +193,5 @@ def _shuffle_groups(positions: tuple[int, ...]) -> tuple[int, int, int] | None:
     """Return (first, groups, step) if the positions interleave `groups` runs, as a channel shuffle does; else None."""
     first, step = positions[0], positions[1] - positions[0]
     groups = next((i for i, p in enumerate(positions) if p != first + i * step), len(positions))
-    made = tuple(first + i % groups * step + i // groups for i in range(len(positions)))
-    return (first, groups, step) if made == tuple(positions) else None
+    result = tuple(first + i % groups * step + i // groups for i in range(len(positions)))
+    return (first, groups, step) if result == tuple(positions) else None

@@ -81,8 +81,8 @@ class UnpackChannels(Op):
         stored, each = inputs[0].astype(np.int64), 8 // self.bits
         batch, count, *rest = stored.shape
         values = np.empty((batch, count * each, *rest), np.int64)
-        for at in range(each):
-            values[:, at::each] = (stored >> (at * self.bits)) & (2**self.bits - 1)
+        for index in range(each):
+            values[:, index::each] = (stored >> (index * self.bits)) & (2**self.bits - 1)
         return [(values[:, : self.channels] + self.low).astype(graph.type(node.output).dtype)]
 
 
@@ -94,7 +94,6 @@ def _access(node: QuantNode, graph: QuantGraph) -> Access:
 
 @cpp("PackChannels", "UnpackChannels")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of packing or unpacking."""
     op, packs = layer.op, isinstance(layer.op, PackChannels)
     count = channels(layer.input_shape if packs else layer.output_shape)
     what = "into" if packs else "from"

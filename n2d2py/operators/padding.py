@@ -124,7 +124,6 @@ quantizer("Padding")(Moving)
 
 @cpp("Padding")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a padding or a crop."""
     top, left = layer.op.pads[:2]
     zero = layer.inputs[0].zero_point
     return move(layer, "padding", {"PadTop": top, "PadLeft": left, "InputZero": zero, "Serial": layer.serial})

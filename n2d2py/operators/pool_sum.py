@@ -104,7 +104,6 @@ STREAMING_BYTES = 1 << 18
 
 @cpp("PoolSum")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a max pool with a sum."""
     plain = layer.integer and all(kind.plain for kind in (*layer.inputs, layer.output))
     if layer.serial or (layer.integer and not plain):
         raise InternalError(f"{layer.name}: a PoolSum of integers with scales, or over its input")

@@ -219,7 +219,6 @@ class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
 # ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Softmax", "MaskedSoftmax")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a softmax."""
     layer, (outer, size, inner), masked = layer.requiring_whole_input(), layer.op.rows(layer.input_shape), layer.has("mask")
     if not layer.has("powers"):
         if not masked:

@@ -53,5 +53,5 @@ quantizer("MemoryView")(Moving)
 
 @cpp("MemoryView")
 def _lower(layer: Layer) -> LayerCode:
-    """Return no code: the passes only insert views between layers, never between an input and an output of the network."""
+    # the passes only insert views between layers, never between an input and an output of the network
     raise InternalError(f"{layer.name}: a view has no code")

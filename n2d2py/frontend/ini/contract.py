@@ -175,8 +175,8 @@ class LayerContext:
             self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
         trains = self.weights.recipes is not None
         if name == "weights" and not trains and "QWeight" in self.values and self.values["QWeight"]:
-            found, self.weight_scales = load_trained_weights(self.values, self.weights, self.name, default, self.rows, order)
-            return found
+            result, self.weight_scales = load_trained_weights(self.values, self.weights, self.name, default, self.rows, order)
+            return result
         return self.weights.load(self.name, name, default, self.values.section.location, self.rows, order)
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
@@ -189,10 +189,14 @@ class LayerContext:
         Raises:
             N2D2Error: `code`; with -describe, the warning W226 instead.
         """
-        error = self.fail(code, what, remedy, key)
-        if self.weights is not None:
-            raise error
-        log.warning("W226", f"the layer can be described but not run: {what}", where=error.where, remedy=remedy)
+        refuse_to_run(self.fail(code, what, remedy, key), describing=self.weights is None)
+
+
+def refuse_to_run(error: N2D2Error, describing: bool) -> None:
+    """Raise the error of a layer that cannot be computed; if `describing`, warn W226 instead."""
+    if not describing:
+        raise error
+    log.warning("W226", f"the layer can be described but not run: {error.what}", where=error.where, remedy=error.remedy)
 
 
 @dataclass(frozen=True)

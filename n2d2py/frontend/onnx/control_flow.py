@@ -68,7 +68,7 @@ def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
 
     states, scanned, axes = parts.inputs[:first], parts.inputs[first:], listed("input_axes", count)
     (steps, *_) = {parts.dims(first + at)[axis] for at, axis in enumerate(axes)}
-    made: list[list[str]] = [[] for _ in range(results)]
+    outputs: list[list[str]] = [[] for _ in range(results)]
     _check_steps(steps)
     for step in range(steps):
         read = []
@@ -80,9 +80,9 @@ def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
         yield from body_nodes(body, names, tensors)
         found = [names.get(value.name, value.name) for value in body.output]
         states = found[:first]
-        for one, name in zip(made, found[first:], strict=True):
+        for one, name in zip(outputs, found[first:], strict=True):
             one.append(name)
-    ways = zip(made, listed("output_axes", results), listed("output_directions", results), strict=True)
+    ways = zip(outputs, listed("output_axes", results), listed("output_directions", results), strict=True)
     yield from _add_outputs(parts, states, [(one[::-1] if back else one, axis) for one, axis, back in ways])
 
 
@@ -126,9 +126,9 @@ def _renamed_copy(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tenso
     copy.output[:] = [names.get(name, name) for name in node.output]
     for graph in subgraphs(copy):
         known = dict(names)
-        for at, inner in enumerate(graph.node):
+        for index, inner in enumerate(graph.node):
             _name_results(inner, known, tensors)
-            graph.node[at].CopyFrom(_renamed_copy(inner, known, tensors))
+            graph.node[index].CopyFrom(_renamed_copy(inner, known, tensors))
         for value in graph.output:
             value.name = known.get(value.name, value.name)
     return copy
@@ -150,22 +150,22 @@ def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
         Unsupported: a position depends on the inputs of the network.
     """
     kind, result, name = parts.type, parts.outputs[0], next(iter(parts.inputs), "")
-    found = list(sequences.get(name, []))
+    match = list(sequences.get(name, []))
     if kind == "OptionalHasElement":
         parts.add("Identity", parts.add_constant("known", np.array(bool(name))), out=0)
     elif kind in ("Optional", "OptionalGetElement") and name not in sequences:
         if name:
             parts.add("Identity", name, out=0)
     elif kind == "SequenceLength":
-        parts.add("Identity", parts.add_constant("length", np.array(len(found))), out=0)
+        parts.add("Identity", parts.add_constant("length", np.array(len(match))), out=0)
     elif kind == "ConcatFromSequence" and parts.attribute("new_axis", 0):
-        _add_stack(parts, found, parts.attribute("axis"), 0)
+        _add_stack(parts, match, parts.attribute("axis"), 0)
     elif kind == "ConcatFromSequence":
-        parts.add("Concat", *found, out=0, axis=parts.attribute("axis"))
+        parts.add("Concat", *match, out=0, axis=parts.attribute("axis"))
     elif kind == "SequenceAt":
-        parts.add("Identity", found[_list_position(parts, 1, len(found))], out=0)
+        parts.add("Identity", match[_list_position(parts, 1, len(match))], out=0)
     else:
-        sequences[result] = _changed_sequence(parts, kind, found)
+        sequences[result] = _changed_sequence(parts, kind, match)
 
 
 def _changed_sequence(parts: Parts, kind: str, found: list[str]) -> list[str]:
@@ -195,6 +195,6 @@ def _split_to_sequence(parts: Parts) -> list[str]:
     x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.values(1, "list of lengths")
     length = parts.dims(0)[axis]
     if given is None and not parts.attribute("keepdims", 1):
-        return [parts.add("Gather", x, parts.add_constant("at", np.array(at)), axis=axis) for at in range(length)]
+        return [parts.add("Gather", x, parts.add_constant("at", np.array(index)), axis=axis) for index in range(length)]
     sizes = np.ones(length, np.int64) if given is None else given
     return parts.split(x, axis, (sizes if sizes.ndim else np.diff([*range(0, length, int(sizes)), length])).tolist())

@@ -54,7 +54,7 @@ class Parts(OnnxNode):
         """Add nodes that split an axis into consecutive parts; return their names."""
         ends = np.cumsum([0, *sizes]).tolist()
         return [
-            self.add("Slice", x, *(self.add_constant("bounds", np.array([at])) for at in (begin, end, axis)))
+            self.add("Slice", x, *(self.add_constant("bounds", np.array([index])) for index in (begin, end, axis)))
             for begin, end in pairwise(ends)
         ]
 

@@ -160,9 +160,9 @@ class Tensors:
         return self._renamed.get(vector, vector)
 
     def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
-        made = self.fresh(f"{name}_{label}")
-        self.graph.add(Node(made, make_operator("Reshape", tuple(dims)), [tensor], [made], location=self.model.place(name)))
-        return made
+        result = self.fresh(f"{name}_{label}")
+        self.graph.add(Node(result, make_operator("Reshape", tuple(dims)), [tensor], [result], location=self.model.place(name)))
+        return result
 
     def value(self, name: str) -> Value:
         """Return a tensor or constant in the form that array converters use."""
@@ -188,9 +188,9 @@ class Tensors:
             and tensor not in self.names.values()
         )
         if own and last is not None and name not in self.graph.tensors:
-            made = self.graph.tensors.pop(tensor)
+            result = self.graph.tensors.pop(tensor)
             self._renamed[tensor] = name
-            self.graph.tensors[name] = Tensor(name, made.shape, made.kind)
+            self.graph.tensors[name] = Tensor(name, result.shape, result.kind)
             last.name, last.outputs, last.source = name, [name], [name]
             last.location = self.model.place(name)
         elif value.image is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
+
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
@@ -46,14 +49,14 @@ class ArrayOp(Op):
 
     def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         """Return the operands (N or 1, E), constants in the type of the real inputs."""
-        real, found = self.real_dtype(inputs), []
+        real, result = self.real_dtype(inputs), []
         for index, slot in enumerate(self.slots):
             if slot >= 0:
-                found.append(inputs[slot])
+                result.append(inputs[slot])
             else:
                 constant = node.params[f"operand{index}"].reshape(1, -1)
-                found.append(constant.astype(real) if constant.dtype.kind == "f" else constant)
-        return found
+                result.append(constant.astype(real) if constant.dtype.kind == "f" else constant)
+        return result
 
     def real_dtype(self, inputs: list[np.ndarray]) -> np.dtype:
         """Return the type of real results."""
@@ -70,3 +73,24 @@ class ArrayOp(Op):
         return [
             y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs, strict=True)
         ]
+
+
+def around_axis(dims: Shape, axis: int) -> tuple[int, int, int]:
+    """Return the number of elements before an axis, its size, and the number of elements after it."""
+    return prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :])
+
+
+@dataclass(frozen=True)
+class AxisOp(ArrayOp):
+    """An operator along the middle axis of its first operand (outer, size, inner)."""
+
+    outer: int
+    size: int
+    inner: int
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.outer * self.size * self.inner,)
+
+    def to_lines(self, x: np.ndarray) -> np.ndarray:
+        """Return an operand as (N, outer, size, inner)."""
+        return x.reshape(-1, self.outer, self.size, self.inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -69,12 +70,12 @@ class ArrayConvPool(ArrayOp):
         ]
         full = np.pad(x, [(0, 0)] * 3 + pads, constant_values=fill)
         parts = np.empty((*x.shape[:3], *self.kernel, *self.size), x.dtype)
-        for at in np.ndindex(*self.kernel):
+        for index in np.ndindex(*self.kernel):
             cut = tuple(
                 slice(k * d, k * d + (n - 1) * s + 1, s)
-                for k, d, n, s in zip(at, self.dilation, self.size, self.stride, strict=True)
+                for k, d, n, s in zip(index, self.dilation, self.size, self.stride, strict=True)
             )
-            parts[(slice(None),) * 3 + at] = full[(slice(None),) * 3 + cut]
+            parts[(slice(None),) * 3 + index] = full[(slice(None),) * 3 + cut]
         return parts
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -259,26 +260,23 @@ def _deconv(a: Arrays) -> None:
     a.bind(_add_bias(a, add_windows(a, "Conv", spread, turned, outputs, size, kernel, ones, [0] * spatial, dilation, groups)))
 
 
-def _pool(function: str):
-    def convert(a: Arrays) -> None:
-        x = a.value(0)
-        spatial = _spatial_rank(x)
-        kernel = per_axis(a.node, "kernel_shape", spatial)
-        stride, dilation = per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
-        extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-        before, after = pads_along(a.node, x.dims[2:], extent, stride)
-        axes, ceil_mode = zip(x.dims[2:], before, after, extent, stride, strict=True), bool(a.node.attribute("ceil_mode", 0))
-        size = [window_count(*axis, ceil_mode) for axis in axes]
-        include = bool(a.node.attribute("count_include_pad", 0))
-        place = (x, None, x.dims[1], size, kernel, stride, before, dilation)
-        made = add_windows(a, function, *place, order=_norm_order(a), counted=after if include else None)
-        _check_windows(size, kernel, stride, before, dilation, x)
-        a.bind(made)
-        if a.is_output_used(1):
-            column_major = bool(a.node.attribute("storage_order", 0))
-            a.bind(add_windows(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
-
-    return convert
+def _pool(function: str, a: Arrays) -> None:
+    x = a.value(0)
+    spatial = _spatial_rank(x)
+    kernel = per_axis(a.node, "kernel_shape", spatial)
+    stride, dilation = per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    before, after = pads_along(a.node, x.dims[2:], extent, stride)
+    axes, ceil_mode = zip(x.dims[2:], before, after, extent, stride, strict=True), bool(a.node.attribute("ceil_mode", 0))
+    size = [window_count(*axis, ceil_mode) for axis in axes]
+    include = bool(a.node.attribute("count_include_pad", 0))
+    place = (x, None, x.dims[1], size, kernel, stride, before, dilation)
+    output = add_windows(a, function, *place, order=_norm_order(a), counted=after if include else None)
+    _check_windows(size, kernel, stride, before, dilation, x)
+    a.bind(output)
+    if a.is_output_used(1):
+        column_major = bool(a.node.attribute("storage_order", 0))
+        a.bind(add_windows(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
 
 
 def _norm_order(a: Arrays) -> int:
@@ -296,28 +294,21 @@ def _check_windows(size, kernel, stride, before, dilation, x: Value) -> None:
                 raise Unsupported("some of its windows lie outside the image", "reduce its pads")
 
 
-def _global_pool(function: str):
-    def convert(a: Arrays) -> None:
-        x = a.value(0)
-        spatial = _spatial_rank(x)
-        ones = [1] * spatial
-        a.bind(add_windows(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_norm_order(a)))
-
-    return convert
+def _global_pool(function: str, a: Arrays) -> None:
+    x = a.value(0)
+    spatial = _spatial_rank(x)
+    ones = [1] * spatial
+    a.bind(add_windows(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_norm_order(a)))
 
 
-onnx_array("MaxPool")(_pool("Max"))
-onnx_array("AveragePool")(_pool("Average"))
-onnx_array("LpPool")(_pool("Lp"))
-onnx_array("GlobalMaxPool")(_global_pool("Max"))
-onnx_array("GlobalAveragePool")(_global_pool("Average"))
-onnx_array("GlobalLpPool")(_global_pool("Lp"))
+for _function in ("Max", "Average", "Lp"):
+    onnx_array(f"{_function}Pool")(partial(_pool, _function))
+    onnx_array(f"Global{_function}Pool")(partial(_global_pool, _function))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayConvPool")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a convolution or a pool of up to three axes."""
     op = layer.op
     constants = {
         "Batch": op.dims[0],

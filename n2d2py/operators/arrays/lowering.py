@@ -47,16 +47,16 @@ def broadcast_strides(dims: Sequence[int]) -> list[int]:
 
 def operand_pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]:
     """Return a C++ pointer for each operand."""
-    made: list[Argument] = []
+    results: list[Argument] = []
     real = next((kind.dtype.name for kind in (layer.output, *layer.inputs) if kind.is_float), "float32")
     for index, slot in enumerate(slots or layer.op.slots):
         if slot >= 0:
-            made.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
+            results.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
             continue
         values = layer.values(f"operand{index}")
         name = real if values.dtype.kind == "f" else values.dtype.name
-        made.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
-    return made
+        results.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
+    return results
 
 
 def kernel_call(

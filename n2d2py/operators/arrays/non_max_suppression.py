@@ -58,7 +58,7 @@ class ArrayNonMaxSuppression(ArrayOp):
         boxes, scores = (np.broadcast_to(values, (count, values.shape[1])) for values in given)
         corners = self._corners(boxes.reshape(count, self.images, self.boxes, 4))
         scores = scores.reshape(count, self.images, self.classes, self.boxes)
-        found = np.full((count, self.rows, 3), -1, np.int64)
+        result = np.full((count, self.rows, 3), -1, np.int64)
         for sample in range(count):
             rows = [
                 (image, number, box)
@@ -66,8 +66,8 @@ class ArrayNonMaxSuppression(ArrayOp):
                 for number in range(self.classes)
                 for box in self._select_boxes(corners[sample, image], scores[sample, image, number])
             ]
-            found[sample, : len(rows)] = np.reshape(rows, (-1, 3))
-        return self.as_output(found, inputs)
+            result[sample, : len(rows)] = np.reshape(rows, (-1, 3))
+        return self.as_output(result, inputs)
 
     def _corners(self, boxes: np.ndarray) -> np.ndarray:
         """Return boxes as (min y, min x, max y, max x)."""
@@ -162,7 +162,6 @@ memory_access("ArrayNonMaxSuppression")(whole)
 
 @cpp("ArrayNonMaxSuppression")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of non-maximum suppression."""
     op = layer.op
     numbers = (op.images, op.classes, op.boxes, op.count, op.centered)
     least = "-HUGE_VAL" if np.isinf(op.least) else repr(op.least)

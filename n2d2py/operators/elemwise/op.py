@@ -137,8 +137,8 @@ class ElemWiseQuantizer(Quantizer):
         return rescaled_layer(node, types, np.array([unit]), bound, form)
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        if node.rounding == TWICE and types.follows_file(node) and (found := _tflite(node, types)) is not None:
-            return found
+        if node.rounding == TWICE and types.follows_file(node) and (result := _tflite(node, types)) is not None:
+            return result
         types.remark(node, "no integers were found that agree for all pairs of bytes")
         fixed = types.options.rescaling != "Floating-point" and node.op.operation != "Prod"
         if fixed and max(kind.bits for kind in types.inputs) <= 16:
@@ -161,8 +161,8 @@ def _tflite(node: Node, types: LayerTypes) -> QuantNode | None:
     if op.operation != "Sum" or set(map(abs, weights)) != {1}:
         return None
     scales, fixed = _scales(inputs, weights), types.options.rescaling != "Floating-point"
-    found = byte_form("Sum", scales, inputs, output, clamp, fixed, tflite=True)
-    return found and integer_layer(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
+    result = byte_form("Sum", scales, inputs, output, clamp, fixed, tflite=True)
+    return result and integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
 
 
 def _scales(inputs: list[NumType], weights: tuple[float, ...]) -> np.ndarray:
@@ -178,9 +178,9 @@ def dequantize_and_combine(node: Node, types: LayerTypes) -> QuantNode:
         raise refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
     scales = _scales(types.inputs, weights)
     clamp = file_clamp(node, types.output)
-    found = byte_form(op.operation, scales, types.inputs, types.output, clamp)
-    if found is not None:
-        return integer_layer(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
+    result = byte_form(op.operation, scales, types.inputs, types.output, clamp)
+    if result is not None:
+        return integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
     return integer_layer(node, Dequantized(scales), clamp, StepRescale(np.float32(types.output.scale)))
 
 
@@ -215,7 +215,6 @@ def _coefficients(layer: Layer) -> tuple[list, list]:
 
 @cpp("ElemWise")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an element-wise layer."""
     layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer, TWO_BYTES)
     sum_type = "float" if layer.has("scales") else layer.sum_type()
     operands = [

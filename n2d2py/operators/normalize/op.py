@@ -171,7 +171,6 @@ class NormQuantizer(Quantizer):
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("Normalize")
 def _lower_norm(layer: Layer) -> LayerCode:
-    """Return the C++ of a normalization."""
     op, rows = layer.op, elements(layer.input_shape) // layer.op.size
     layer = layer.requiring_whole_input()
     if layer.has("epsilon"):
@@ -220,7 +219,7 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     affine = [node.params[role] for role in ("gain", "shift") if role in node.params]
     if op.centred and not op.added and op.power == 2 and not op.summed and axis == rank - 1:
         affine = [emit_constant(writer, values, "") for values in affine or [np.ones(op.size)]]
-        made = emit("LayerNormalization", [x, *affine], axis=-1, epsilon=op.epsilon)
+        result = emit("LayerNormalization", [x, *affine], axis=-1, epsilon=op.epsilon)
     else:
         away = emit("Sub", [x, emit("ReduceMean", [x], axes=[axis])]) if op.centred else x
         if op.summed:
@@ -232,11 +231,11 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
             divisor = emit("Sqrt", [emit("Add", [divisor, writer.constant(op.epsilon)])])
         if op.added:
             divisor = emit("Add", [divisor, writer.constant(op.added)])
-        made, placed = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
+        result, placed = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
         for function, values in zip(("Mul", "Add"), affine, strict=False):
             if function == "Mul" or values.any():
-                made = emit(function, [made, emit_constant(writer, values.reshape(placed), "")])
+                result = emit(function, [result, emit_constant(writer, values.reshape(placed), "")])
     if not channels:
-        emit_flat(writer, made, output)
+        emit_flat(writer, result, output)
     else:
         writer.nodes[-1].output[0] = output

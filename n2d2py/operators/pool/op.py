@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -144,42 +144,35 @@ def _sum_in_order(terms: Iterable[np.ndarray]) -> np.ndarray:
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-def _window_converter(mode: str):
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        size = image_size(node)
-        node.require_single_output()
-        if pair(node, "dilations") != (1, 1):
-            raise Unsupported("its window is dilated")
-        kernel, stride = pair(node, "kernel_shape"), pair(node, "strides")
-        pads = read_pads(node, size, kernel, stride)
-        count_pad = bool(node.attribute("count_include_pad", 0))
-        if node.attribute("ceil_mode", 0):
-            bottom, right = ceil_excess(size, kernel, stride, pads)
-            if mode == "Average" and count_pad and (bottom or right):
-                reason = "ceil_mode with count_include_pad makes windows that are partly not counted"
-                raise Unsupported(reason, "export with ceil_mode=0 or with count_include_pad=0")
-            pads = (pads[0], pads[1], pads[2] + bottom, pads[3] + right)
-        count_pad = count_pad or not any(pads) or mode == "Max"
-        op = Pool(mode, kernel, stride, pads, count_pad)
-        output_extent(size, kernel, stride, pads, Node(node.name, op, [], [], location=builder.model.place(node.name)))
-        if int(Pool(mode, kernel, stride, pads, False).window_counts(size).min()) == 0:
-            raise Unsupported("some of its windows lie outside the image", "reduce its pads")
-        windowed_layer(node, builder, op)
-
-    return convert
+def _from_windows(mode: str, node: OnnxNode, builder: Builder) -> None:
+    size = image_size(node)
+    node.require_single_output()
+    if pair(node, "dilations") != (1, 1):
+        raise Unsupported("its window is dilated")
+    kernel, stride = pair(node, "kernel_shape"), pair(node, "strides")
+    pads = read_pads(node, size, kernel, stride)
+    count_pad = bool(node.attribute("count_include_pad", 0))
+    if node.attribute("ceil_mode", 0):
+        bottom, right = ceil_excess(size, kernel, stride, pads)
+        if mode == "Average" and count_pad and (bottom or right):
+            reason = "ceil_mode with count_include_pad makes windows that are partly not counted"
+            raise Unsupported(reason, "export with ceil_mode=0 or with count_include_pad=0")
+        pads = (pads[0], pads[1], pads[2] + bottom, pads[3] + right)
+    count_pad = count_pad or not any(pads) or mode == "Max"
+    op = Pool(mode, kernel, stride, pads, count_pad)
+    output_extent(size, kernel, stride, pads, Node(node.name, op, [], [], location=builder.model.place(node.name)))
+    if int(Pool(mode, kernel, stride, pads, False).window_counts(size).min()) == 0:
+        raise Unsupported("some of its windows lie outside the image", "reduce its pads")
+    windowed_layer(node, builder, op)
 
 
-def _global_converter(mode: str):
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        windowed_layer(node, builder, Pool(mode, image_size(node)))
-
-    return convert
+def _from_image(mode: str, node: OnnxNode, builder: Builder) -> None:
+    windowed_layer(node, builder, Pool(mode, image_size(node)))
 
 
-onnx("MaxPool", images=True)(_window_converter("Max"))
-onnx("AveragePool", images=True)(_window_converter("Average"))
-onnx("GlobalMaxPool", images=True)(_global_converter("Max"))
-onnx("GlobalAveragePool", images=True)(_global_converter("Average"))
+for _mode in ("Max", "Average"):
+    onnx(f"{_mode}Pool", images=True)(partial(_from_windows, _mode))
+    onnx(f"Global{_mode}Pool", images=True)(partial(_from_image, _mode))
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -206,7 +199,6 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("Pool")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a pooling layer."""
     op, kind, selection = layer.op, layer.inputs[0], layer.portable
     types: dict[str, str | Expression] = dict(layer.planes)
     constants = {**window(op.kernel, op.stride, op.pads), "Serial": layer.serial}
@@ -255,8 +247,8 @@ class PoolQuantizer(Quantizer):
         counts = _possible_counts(node)
         factors = np.float64(x.scale) / (counts * np.float64(y.scale))
         bound = int(counts[-1]) * max(peak(x), x.qmax, -x.qmin)
-        if types.follows_file(node) and (found := _tflite(node, x, y, counts, bound)) is not None:
-            return found
+        if types.follows_file(node) and (result := _tflite(node, x, y, counts, bound)) is not None:
+            return result
         types.remark(node, "it is a mean over windows of several sizes, or of many values")
         if mode == "Floating-point":
             scales = np.array([x.scale], np.float32)

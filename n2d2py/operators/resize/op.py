@@ -108,9 +108,9 @@ class Resize(Op):
         (y0, y1, _), (x0, x1, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         wide = x[..., x0] * columns[0]
         wide += x[..., x1] * columns[1]
-        found = wide[:, :, y0] * rows[0][:, None]
-        found += wide[:, :, y1] * rows[1][:, None]
-        return found
+        result = wide[:, :, y0] * rows[0][:, None]
+        result += wide[:, :, y1] * rows[1][:, None]
+        return result
 
     def _pick(self, x: np.ndarray) -> np.ndarray:
         (rows, _, _), (columns, _, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
@@ -185,7 +185,6 @@ def _resize(node: QuantNode, graph: QuantGraph) -> Access:
 # Resampling of images: nearest neighbour, or bilinear from tables of positions and weights.
 @cpp("Resize")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a resampling layer."""
     op = layer.op
     title, order = f"{op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}", {"Serial": layer.serial}
     if op.mode == "Nearest":

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _OTHER_FORM = "export the model without this optimization"
 
@@ -69,8 +68,8 @@ def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], s
         later = np.triu(np.full((length, others), lowest, np.float32), others - length + 1)
         scores = parts.add("Add", scores, parts.add_constant("later", later))
     shares = parts.add("Softmax", scores, axis=-1)
-    made = parts.add("MatMul", shares, headed(value, others, sizes[2], [0, 2, 1, 3]))
-    parts.reshape(parts.add("Transpose", made, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
+    result = parts.add("MatMul", shares, headed(value, others, sizes[2], [0, 2, 1, 3]))
+    parts.reshape(parts.add("Transpose", result, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
 
 
 def _mask_scores(parts: Parts, index: int, lowest: float, others: int) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _MICROSOFT = "com.microsoft::"
 _ACTIVATIONS = {
@@ -41,20 +40,20 @@ def _add_activation(parts: Parts, x: str, out: int | None) -> str:
 @expands(_MICROSOFT + "FusedConv")
 def _fused_conv(parts: Parts) -> None:
     """Add Activation(Conv(X, W, B) + Z)."""
-    made = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
-    _add_activation(parts, parts.add_input(made, 3), 0)
+    result = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
+    _add_activation(parts, parts.add_input(result, 3), 0)
 
 
 @expands(_MICROSOFT + "FusedGemm")
 def _fused_gemm(parts: Parts) -> None:
     """Add Activation(Gemm(A, B, C)) with activation parameters from separate attributes."""
     own = {name: value for name, value in parts.attributes().items() if name.startswith("activation")}
-    made = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
+    result = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
     name = parts.attribute("activation", "")
     if name not in ("", *_ACTIVATIONS) or name == "Clip":
         raise Unsupported(f"its activation function is {name}")
     given = {key.removeprefix("activation_"): value for key, value in own.items() if key != "activation"}
-    parts.add(name or "Identity", made, out=0, **{key: given[key] for key in _ACTIVATIONS[name] if key in given})
+    parts.add(name or "Identity", result, out=0, **{key: given[key] for key in _ACTIVATIONS[name] if key in given})
 
 
 @expands(_MICROSOFT + "FusedMatMul", _MICROSOFT + "TransposeMatMul")
@@ -124,10 +123,10 @@ def layer_norm(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root
     if not root:
         x = parts.add("Sub", x, parts.add_along("ReduceMean", x, [rank - 1], 18))
     power = parts.add_along("ReduceMean", parts.add("Mul", x, x), [rank - 1], 18)
-    found = parts.add("Div", x, parts.add("Sqrt", parts.add("Add", power, epsilon)))
+    result = parts.add("Div", x, parts.add("Sqrt", parts.add("Add", power, epsilon)))
     if not bias:
-        return parts.add("Mul", found, scale, out=out)
-    return parts.add("Add", parts.add("Mul", found, scale), bias, out=out)
+        return parts.add("Mul", result, scale, out=out)
+    return parts.add("Add", parts.add("Mul", result, scale), bias, out=out)
 
 
 @expands("SimplifiedLayerNormalization", _MICROSOFT + "SimplifiedLayerNormalization")
@@ -195,8 +194,8 @@ def _channels_last(parts: Parts) -> None:
     operator, attributes = parts.type.removeprefix("Nhwc"), parts.attributes()
     first = parts.add("Transpose", parts.inputs[0], perm=[0, 3, 1, 2])
     weights = [parts.add("Transpose", parts.inputs[1], perm=[0, 3, 1, 2])] if operator == "Conv" else []
-    made = parts.add(operator, first, *weights, *parts.inputs[2:], **attributes)
-    parts.add("Transpose", made, out=0, perm=[0, 2, 3, 1])
+    result = parts.add(operator, first, *weights, *parts.inputs[2:], **attributes)
+    parts.add("Transpose", result, out=0, perm=[0, 2, 3, 1])
 
 
 # ---- low-bit weights, scales at run time ------------------------------------------------------

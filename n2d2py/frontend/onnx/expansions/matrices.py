@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _LARGEST = 4
 """Rows of a matrix whose determinant is expanded along rows."""
@@ -24,11 +23,11 @@ def _det(parts: Parts) -> None:
     def minor(row: int, columns: list[int]) -> str:
         if row == size - 1:
             return rows[row][columns[0]]
-        found = ""
-        for at, column in enumerate(columns):
+        result = ""
+        for index, column in enumerate(columns):
             term = parts.add("Mul", rows[row][column], minor(row + 1, [other for other in columns if other != column]))
-            found = parts.add("Sub" if at % 2 else "Add", found, term) if found else term
-        return found
+            result = parts.add("Sub" if index % 2 else "Add", result, term) if result else term
+        return result
 
     parts.reshape(minor(0, [*range(size)]), *(0 for _ in dims[:-2]), out=0)
 

@@ -8,8 +8,7 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _CUBIC = -0.75
 """Cubic convolution coefficient that ONNX fixes for GridSample."""
@@ -112,15 +111,15 @@ def _grid_sample(parts: Parts) -> None:
 
 def _mask(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
     """Return the taps with valid positions; with `padding` zeros, taps outside get weight 0."""
-    found = []
+    result = []
     for place, weight in taps:
         if padding == "reflection":
             place = _reflect(place, *ends)
         if padding == "zeros":
             known = place.inside(0, size - 1)
             weight = known if weight is None else weight * known
-        found.append((place.clip(0, size - 1), weight))
-    return found
+        result.append((place.clip(0, size - 1), weight))
+    return result
 
 
 _Taps = list[tuple[_Real, _Real | None]]
@@ -171,11 +170,11 @@ def _deform_conv(parts: Parts) -> None:
             _mask(_taps(_Real(parts, parts.add_constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
             for moved, base, size in axes
         ]
-        made = _reduce(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
+        output = _reduce(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
         if parts.has(4):
             mask = parts.split(parts.reshape(parts.inputs[4], groups, 1, places), 0, [1] * groups)[group]
-            made = parts.add("Mul", made, mask)
-        sampled.append(parts.reshape(made, 1, width * taps, *result))
+            output = parts.add("Mul", output, mask)
+        sampled.append(parts.reshape(output, 1, width * taps, *result))
     lines = sampled[0] if groups == 1 else parts.add("Concat", *sampled, axis=1)
     given = [lines, parts.reshape(parts.inputs[1], filters[0], filters[1] * taps, 1, 1), *parts.inputs[3:4]]
     parts.add("Conv", *given, out=0, group=parts.attribute("group", 1))
@@ -200,8 +199,10 @@ def _roi_align(parts: Parts) -> None:
     extents = np.maximum(known[:, [3, 2]] - known[:, [1, 0]], least)
     counts = np.maximum(np.ceil(extents / size), 1).astype(int).tolist()
     rows = parts.split(moved.name, 0, [1] * boxes[0])
-    made = [_pool_boxes(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)]
-    parts.add("Concat", *made, out=0, axis=0)
+    result = [
+        _pool_boxes(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)
+    ]
+    parts.add("Concat", *result, out=0, axis=0)
 
 
 def _pool_boxes(
@@ -222,10 +223,10 @@ def _pool_boxes(
         per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
     places, reduced = count * prod(size), prod(samples)
     combine = "Add" if mode == "avg" else "Max"
-    made = _reduce(parts, flat, dims[2:], places * reduced, per_axis, combine)
-    made = parts.reshape(made, dims[1], places, reduced)
-    made = parts.add_along("ReduceMean" if mode == "avg" else "ReduceMax", made, [2], 18, keepdims=0)
-    return parts.add("Transpose", parts.reshape(made, dims[1], count, *size), out=out, perm=[1, 0, 2, 3])
+    result = _reduce(parts, flat, dims[2:], places * reduced, per_axis, combine)
+    result = parts.reshape(result, dims[1], places, reduced)
+    result = parts.add_along("ReduceMean" if mode == "avg" else "ReduceMax", result, [2], 18, keepdims=0)
+    return parts.add("Transpose", parts.reshape(result, dims[1], count, *size), out=out, perm=[1, 0, 2, 3])
 
 
 @expands("MaxUnpool")

@@ -180,8 +180,8 @@ def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarra
     constant = node.params[f"operand{index}"]
     if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
         return None
-    found = affine_form(op.function, constant.reshape(-1).astype(np.float64), index)
-    return None if found is None else (op.shapes[index], *found)
+    result = affine_form(op.function, constant.reshape(-1).astype(np.float64), index)
+    return None if result is None else (op.shapes[index], *result)
 
 
 def affine_form(function: str, values: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -200,16 +200,15 @@ def affine_form(function: str, values: np.ndarray, index: int) -> tuple[np.ndarr
 
 def scale_and_shift(node: Node) -> tuple[float, float] | None:
     """Return (g, s) of an ArrayMap g * x + s of its only input and a scalar constant; None for any other layer."""
-    found = gains_and_shifts(node)
-    if found is None or found[1].size != 1:
+    result = gains_and_shifts(node)
+    if result is None or result[1].size != 1:
         return None
-    return float(found[1].item()), float(found[2].item())
+    return float(result[1].item()), float(result[2].item())
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayMap")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an element-wise function."""
     op = layer.op
     function = "CastBool" if op.function == "Cast" and op.result == "bool" else op.function
     axes = loop_type(op.dims, [broadcast_strides(shape) for shape in op.shapes])

@@ -157,7 +157,6 @@ class MatMulQuantizer(Quantizer):
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayMatMul")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a matrix product."""
     layer, op = layer.requiring_whole_input(), layer.op
     views, parts = op.full_views(), (op.left, op.right, op.dims)
     steps = [
@@ -169,8 +168,8 @@ def _lower(layer: Layer) -> LayerCode:
     rows, depth, columns = op.left[-2], op.left[-1], op.right[-1]
     if layer.node.rescale is None:
         moved = [
-            Expression.of(f"{at} + {view[1]}", at) if view[1] else at
-            for at, view in zip((*operand_pointers(layer), output_pointer(layer)), views, strict=True)
+            Expression.of(f"{index} + {view[1]}", index) if view[1] else index
+            for index, view in zip((*operand_pointers(layer), output_pointer(layer)), views, strict=True)
         ]
         template = (axes, rows, depth, columns, left_row, left_depth, right_depth, right_column, row, column)
         call = Call("n2d2::arrayMatMul", template, (*moved[:2], float_literal(op.scale, "double"), moved[2]))
@@ -227,12 +226,12 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     vectors = emit_operands(writer, node, ((views[0][0],), (views[1][0],)))
     for vector, (size, first, *steps), dims in zip(vectors, views, (op.left, op.right), strict=False):
         axes = [np.arange(count) * step for count, step in zip(dims, steps, strict=True)]
-        made = emit_take(writer, vector, size, [np.array([first]), *axes])
-        parts.append(writer.emit("Reshape", [made, writer.constant([0, *dims])]))
-    made = writer.emit("MatMul", parts)
+        result = emit_take(writer, vector, size, [np.array([first]), *axes])
+        parts.append(writer.emit("Reshape", [result, writer.constant([0, *dims])]))
+    result = writer.emit("MatMul", parts)
     if op.scale != 1:
-        made = writer.emit("Mul", [made, emit_constant(writer, np.array([op.scale]), "")])
-    ordered = writer.emit("Reshape", [made, writer.constant([0, -1])])
+        result = writer.emit("Mul", [result, emit_constant(writer, np.array([op.scale]), "")])
+    ordered = writer.emit("Reshape", [result, writer.constant([0, -1])])
     axes = [np.arange(count) * prod(op.dims[axis + 1 :]) for axis, count in enumerate(op.dims)]
     steps = views[2][2:]  # each element occurs once: the strides are nested
     emit_take(writer, ordered, op.output_size(), [axes[k] for k in sorted(range(len(steps)), key=lambda k: -steps[k])], output)

@@ -31,7 +31,6 @@ _REALS = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias", "
 
 @cpp("ArrayRecurrent")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a recurrent layer."""
     layer, op = layer.requiring_whole_input(), layer.op
     sizes = {
         "Sequences": op.sequences,

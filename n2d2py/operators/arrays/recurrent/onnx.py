@@ -157,18 +157,18 @@ class _Sequence:
 def _recurrent(a: Arrays) -> None:
     sequence = _Sequence(a)
     count, hidden, steps, side = len(sequence.reversed), sequence.hidden, sequence.steps, sequence.sequences
-    states, made = [sequence.layer(at) for at in range(count)], {}
+    states, result = [sequence.layer(position) for position in range(count)], {}
     if a.is_output_used(1):
         ends = (0 if back else steps - 1 for back in sequence.reversed)
-        made[1] = [a.select(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
+        result[1] = [a.select(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
     if a.is_output_used(2):
-        made[2] = [a.reshape(sequence.layer(at, "cell"), (1, side, hidden)) for at in range(count)]
-    for index, values in made.items():
+        result[2] = [a.reshape(sequence.layer(position, "cell"), (1, side, hidden)) for position in range(count)]
+    for index, values in result.items():
         joined = values[0] if count == 1 else concatenate(a, values, 0)
-        made[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
+        result[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
     if a.node.outputs[0]:
         rows = [replace(value, dims=(1, steps, side, hidden)) for value in states]
         both = rows[0] if count == 1 else concatenate(a, rows, 0)
-        made[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
-    for index, value in made.items():
+        result[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
+    for index, value in result.items():
         a.bind(value, index)

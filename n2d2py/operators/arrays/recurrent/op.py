@@ -221,10 +221,10 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     elif op.relu:
         more["activations"] = ["Relu"]
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
-    made = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
+    result = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
     if op.part:
-        apart = writer.emit("Reshape", [made[2], writer.constant([-1, op.sequences, op.hidden])])
+        apart = writer.emit("Reshape", [result[2], writer.constant([-1, op.sequences, op.hidden])])
         emit_flat(writer, apart, output)
     else:
-        apart = writer.emit("Reshape", [made[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
+        apart = writer.emit("Reshape", [result[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
         emit_flat(writer, writer.emit("Transpose", [apart], perm=[1, 0, 2, 3]), output)
