@@ -89,11 +89,7 @@ class FunctionRow:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  (subclasses are dataclasses)
 
     def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
-        """Add nodes of ONNX's opset 17 that compute y = f(x).
-
-        Raises:
-            ValueError: if no ONNX nodes compute it.
-        """
+        """Add nodes of ONNX's opset 17 that compute y = f(x). Raise ValueError if no ONNX nodes compute it."""
         if self.gate:
             inner = x
             for each in self.gate:
@@ -158,7 +154,7 @@ def _entry(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **
 
 def ini_functions() -> dict[str, FunctionRow]:
     """Return the functions with default attributes by value of `ActivationFunction=`."""
-    return {value: results() for results in FUNCTIONS.values() for value in results.ini_values}
+    return {value: kind() for kind in FUNCTIONS.values() for value in kind.ini_values}
 
 
 def _without_warnings(real: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:

@@ -126,11 +126,7 @@ _AXES = {2: ("channels",), 3: ("channels", "columns"), 4: ("channels", "lines", 
 
 @cpp("IndexSelect")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a selection of positions.
-
-    Raises:
-        N2D2Error: E703 for a tensor with more than three axes after the batch.
-    """
+    """Return the C++ of a selection of positions. Raise E703 for a tensor with more than three axes after the batch."""
     rank = len(layer.input_shape)
     if not layer.op.by_axes(layer.input_shape):
         return _lower_array(layer)

@@ -123,11 +123,7 @@ memory_access("LRN")(whole)
 
 @cpp("LRN")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a local response normalization.
-
-    Raises:
-        N2D2Error: E702 in an integer network.
-    """
+    """Return the C++ of a local response normalization. Raise E702 in an integer network."""
     if layer.integer:
         raise layer.no_integers("remove the layer, or export with -nbbits -32")
     op = layer.op

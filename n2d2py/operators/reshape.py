@@ -77,11 +77,7 @@ quantizer("Reshape")(MovingAnyIntegers)
 
 @cpp("Reshape")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a reshape that is not a view.
-
-    Raises:
-        N2D2Error: E703 for a tensor with more than three axes after the batch.
-    """
+    """Return the C++ of a reshape that is not a view. Raise E703 for a tensor with more than three axes after the batch."""
     for shape in (layer.requiring_whole_input().input_shape, layer.output_shape):
         image_axes(layer, shape)
     return move(layer, "reshape", {"Serial": 0})

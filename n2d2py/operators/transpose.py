@@ -83,11 +83,7 @@ quantizer("Transpose")(MovingAnyIntegers)
 
 @cpp("Transpose")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a transposition.
-
-    Raises:
-        N2D2Error: E703 for a tensor with more than three axes after the batch.
-    """
+    """Return the C++ of a transposition. Raise E703 for a tensor with more than three axes after the batch."""
     axes = image_axes(layer, layer.requiring_whole_input().input_shape)
     along = {0: 0, 1: 1, 2: 2}
     for axis, source in zip(axes, layer.op.perm[1:], strict=True):

@@ -142,11 +142,7 @@ def _from_ini(context: LayerContext) -> None:
 
 
 def _pool(context: LayerContext) -> Node:
-    """Return the max pool that ArgMax names.
-
-    Raises:
-        N2D2Error: E210 if there is none before this layer.
-    """
+    """Return the max pool that ArgMax names. Raise E210 if there is none before this layer."""
     name = context.values["ArgMax"]
     for node in context.graph.nodes:
         if node.name == name and isinstance(node.op, Pool) and node.op.mode == "Max":

@@ -85,11 +85,7 @@ class LayerContext:
                 self.parents[index] = (name, self.add_helper(f"image{index}", make_operator("Reshape", dims), [tensor]))
 
     def crop_inputs(self) -> None:
-        """Crop the inputs to the layer's window, if its section has one.
-
-        Raises:
-            N2D2Error: E233 if the window exceeds an input.
-        """
+        """Crop the inputs to the layer's window, if its section has one. Raise E233 if the window exceeds an input."""
         values = self.values
         if "InputOffsetX" not in values:
             return
@@ -110,11 +106,7 @@ class LayerContext:
                 self.parents[index] = (name, self.add_helper(f"window{index}", pads, [tensor]))
 
     def require_channels(self, tensor: str) -> int:
-        """Return the number of channels of a tensor.
-
-        Raises:
-            N2D2Error: E216 if it differs from NbOutputs.
-        """
+        """Return the number of channels of a tensor. Raise E216 if it differs from NbOutputs."""
         count, outputs = channels(self.graph.shape(tensor)), self.values["NbOutputs"]
         if count != outputs:
             what = f"NbOutputs={outputs}, but the {'result' if tensor == self.name else 'input'} has {count} channels"

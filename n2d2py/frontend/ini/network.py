@@ -197,7 +197,7 @@ def _input_tensors(graph: Graph, layer: _Layer, document: Document, attached: di
 
     `attached`: the outputs of each ONNX section above.
     """
-    result = []
+    inputs = []
     for name in layer.parents:
         section = document.section(name)
         if section is not None and _is_onnx(section):
@@ -206,15 +206,15 @@ def _input_tensors(graph: Graph, layer: _Layer, document: Document, attached: di
                 what = f"Input names the ONNX file '{name}' without one of its outputs {', '.join(outputs)}"
                 raise N2D2Error("E223", what, where=layer.section.where("Input"), remedy=f"write Input={name},<output>")
             if len(layer.parents) == 1:
-                result += [(name, tensor) for tensor in outputs]
+                inputs += [(name, tensor) for tensor in outputs]
             continue
         tensor = graph.resolve(name)
         if tensor is None:
             raise _unknown_input(name, [node.name for node in graph.nodes], layer)
-        result.append((name, tensor))
-    if not result:
+        inputs.append((name, tensor))
+    if not inputs:
         raise N2D2Error("E225", "Input is empty", where=layer.section.where("Input"), remedy="name a layer or sp")
-    return result
+    return inputs
 
 
 def _build_layer(
@@ -294,8 +294,8 @@ def _add_outputs(graph: Graph, first: int) -> None:
     """Make the results of the nodes from `first` on graph outputs, and their inputs no longer (after an ONNX file)."""
     nodes = graph.nodes[first:]
     read = {name for node in nodes for name in node.inputs}
-    result = [name for node in nodes for name in node.outputs]
-    graph.outputs = [name for name in (*graph.outputs, *result) if name not in read]
+    outputs = [name for node in nodes for name in node.outputs]
+    graph.outputs = [name for name in (*graph.outputs, *outputs) if name not in read]
 
 
 def _rename_outputs(section: Section) -> None:

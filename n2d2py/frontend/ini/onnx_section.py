@@ -187,9 +187,9 @@ def _read_layers(
                 raise duplicate_layer_error(section.name, section.location)
         elif section.name in names:
             tensor = graph.resolve(section.name)
-            result = graph.producer(tensor) if tensor is not None else None
-            if result is not None:
-                own.setdefault(result.name, []).append(section)
+            producer = graph.producer(tensor) if tensor is not None else None
+            if producer is not None:
+                own.setdefault(producer.name, []).append(section)
             else:
                 section.mark_used()
     for node in nodes:

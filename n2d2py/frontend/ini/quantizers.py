@@ -47,8 +47,8 @@ def load_trained_weights(
     stored = next((role for role in QUANTIZED_WEIGHTS if store.has(name, role)), None)
     if stored is not None and not store.has(name, "weights"):
         if kind == "LSQ":
-            result = store.load(name, stored, initial, where, rows, order)
-            return result, _lsq_step(values, store, name, result)
+            quantized = store.load(name, stored, initial, where, rows, order)
+            return quantized, _lsq_step(values, store, name, quantized)
         grid, integers, scale = _read_grid(values, store, name, stored, initial, rows, order)
         log.notice("%s: %s are used as stored (%s grid)", name, stored, grid)
         return _dequantize(integers, np.array([scale], np.float32)), np.array([scale], np.float32)

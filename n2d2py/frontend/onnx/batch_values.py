@@ -158,7 +158,7 @@ class BatchValues:
         Raises:
             Unsupported: separate samples cannot reproduce the node's result.
         """
-        results = {}
+        constants_of_file = {}
         for index, name in enumerate(node.input):
             if name not in self._values:
                 continue
@@ -168,9 +168,9 @@ class BatchValues:
             elif node.op_type in _POSITION_OPERATORS and index:
                 fits = False
             elif one.shape == value.shape:
-                results[name], fits = one, True
+                constants_of_file[name], fits = one, True
             else:  # the same for every image
                 fits = one.shape[1:] == value.shape[1:] and len(value) == 1 and bool(np.all(one == value))
             if not fits:
                 raise Unsupported("it uses the batch size as a number", "export the model with batch 1")
-        return results
+        return constants_of_file

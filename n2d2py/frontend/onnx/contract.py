@@ -98,11 +98,7 @@ class OnnxNode:
         return self.constant(index, what) if self.has(index) else None
 
     def tensor(self, index: int = 0) -> str:
-        """Return the graph tensor of a data input.
-
-        Raises:
-            Unsupported: the input is a constant or absent.
-        """
+        """Return the graph tensor of a data input. Raise Unsupported if the input is a constant or absent."""
         if not self.has(index) or self.is_constant(index):
             raise Unsupported(f"its input {index} is a constant, not a tensor of the network")
         name = self.inputs[index]
@@ -113,11 +109,7 @@ class OnnxNode:
         return self._tensors.graph.shape(self.tensor(index))
 
     def require_rank(self, *ranks: int) -> Shape:
-        """Return the shape of input 0.
-
-        Raises:
-            Unsupported: its rank is not one of `ranks`.
-        """
+        """Return the shape of input 0. Raise Unsupported if its rank is not one of `ranks`."""
         shape = self.shape()
         if len(shape) not in ranks:
             wanted = " or ".join(map(str, ranks))
@@ -165,11 +157,7 @@ class OnnxNode:
 
     @staticmethod
     def axis_of(axis: int, rank: int) -> int:
-        """Return `axis` as a nonnegative index.
-
-        Raises:
-            Unsupported: the axis is out of range.
-        """
+        """Return `axis` as a nonnegative index. Raise Unsupported if the axis is out of range."""
         if not -rank <= axis < rank:
             raise Unsupported(f"its axis {axis} is outside rank {rank}")
         return int(axis) % rank
@@ -263,10 +251,11 @@ def operator_key(op_type: str, domain: str) -> str:
 def find_converter(op_type: str, domain: str) -> Converter | None:
     """Return the converter of an operator, or None; for a function, a converter that adds an Activation layer."""
     key = operator_key(op_type, domain)
-    return CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
+    return CONVERTERS.get(key) or (apply_function if key in ONNX_FUNCTIONS else None)
 
 
-def _apply_function(node: OnnxNode, builder: Builder) -> None:
+def apply_function(node: OnnxNode, builder: Builder) -> None:
+    """Add an Activation layer for a node that is a function of `ONNX_FUNCTIONS`."""
     try:
         function = ONNX_FUNCTIONS[operator_key(node.type, node.domain)](node)
     except ValueError as error:

@@ -35,12 +35,12 @@ class Cut:
         if not (self.inputs or self.outputs):
             return
         graph = proto.graph
-        result = {name: node for node in graph.node for name in node.output if name}
+        producers = {name: node for node in graph.node for name in node.output if name}
         stored = {tensor.name for tensor in graph.initializer}
         declared = [value for value in graph.input if value.name not in stored]
-        self._check({*result, *(value.name for value in declared)}, path)
+        self._check({*producers, *(value.name for value in declared)}, path)
         outputs = self.outputs or tuple(value.name for value in graph.output)
-        read = self._find_dependencies(outputs, result)
+        read = self._find_dependencies(outputs, producers)
         for name in self.inputs:
             if name not in read:
                 raise _cut_error(path, f"the input '{name}' has no effect, as no output depends on it", "leave it out")

@@ -24,8 +24,8 @@ def restore_dynamic(model: OnnxModel, scales: bool) -> bool:
     graph = model.proto.graph
     nodes = [_float_lstm(node, model) if node.op_type == "DynamicQuantizeLSTM" else node for node in graph.node]
     changed = any(node is not old for node, old in zip(nodes, graph.node, strict=True))
-    result = _find_dynamic(graph, nodes, model) if scales else {}
-    renamed = {node.output[0]: node.input[0] for node in result.values()}
+    quantizers = _find_dynamic(graph, nodes, model) if scales else {}
+    renamed = {node.output[0]: node.input[0] for node in quantizers.values()}
     results: list[onnx.NodeProto] = []
     for node in nodes:
         if node.op_type == "DynamicQuantizeLinear" and node.output[0] in renamed:
@@ -39,12 +39,12 @@ def restore_dynamic(model: OnnxModel, scales: bool) -> bool:
         results.append(node)
     del graph.node[:]
     graph.node.extend(results)
-    return changed or bool(result)
+    return changed or bool(quantizers)
 
 
 def _find_dynamic(graph: onnx.GraphProto, nodes: list[onnx.NodeProto], model: OnnxModel) -> dict[str, onnx.NodeProto]:
     """Return, by result, the dynamic quantizers whose only consumers are products with constants or with each other."""
-    results = {node.output[0]: node for node in nodes if node.op_type == "DynamicQuantizeLinear"}
+    quantizers = {node.output[0]: node for node in nodes if node.op_type == "DynamicQuantizeLinear"}
     outputs, constants = {value.name for value in graph.output}, model.constants
     while True:
         sums = [
@@ -52,17 +52,19 @@ def _find_dynamic(graph: onnx.GraphProto, nodes: list[onnx.NodeProto], model: On
             for node in nodes
             if node.op_type in _REAL
             and all(
-                zero == results[name].output[2] if name in results else name in constants and (not zero or zero in constants)
+                zero == quantizers[name].output[2]
+                if name in quantizers
+                else name in constants and (not zero or zero in constants)
                 for name, zero in zip(node.input[:2], _zero_points(node), strict=True)
             )
         ]
-        kept = {name: node for name, node in results.items() if not outputs & {*node.output}}
+        kept = {name: node for name, node in quantizers.items() if not outputs & {*node.output}}
         for reader in (node for node in nodes if not any(node is one for one in sums)):
             for name in reader.input:
                 kept = {q: node for q, node in kept.items() if name not in (q, node.output[2])}
-        if len(kept) == len(results):
-            return results
-        results = kept
+        if len(kept) == len(quantizers):
+            return quantizers
+        quantizers = kept
 
 
 def _zero_points(node: onnx.NodeProto) -> list[str]:

@@ -31,7 +31,7 @@ def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
         for name in node.input:
             readers.setdefault(name, []).append(node)
     outputs = {value.name for value in graph.output}
-    result: set[str] = set()
+    transposed: set[str] = set()
     # nodes are in topological order, so the readers of a tensor are judged before it
     for name in [
         *(node.output[0] for node in reversed(graph.node) if node.op_type in _ELEMENTWISE),
@@ -41,10 +41,10 @@ def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
         if (
             nodes
             and name not in outputs
-            and all(_is_nhwc_to_nchw(node) or not result.isdisjoint(node.output) for node in nodes)
+            and all(_is_nhwc_to_nchw(node) or not transposed.isdisjoint(node.output) for node in nodes)
         ):
-            result.add(name)
-    return result.intersection(value.name for value in graph.input)
+            transposed.add(name)
+    return transposed.intersection(value.name for value in graph.input)
 
 
 def _is_nhwc_to_nchw(node: onnx.NodeProto) -> bool:
@@ -151,11 +151,7 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
 
 
 def set_outputs(builder: Builder) -> None:
-    """Declare the model's outputs, a separate tensor for each.
-
-    Raises:
-        N2D2Error: E311 an output without layer, or a duplicate.
-    """
+    """Declare the model's outputs, a separate tensor for each. Raise E311 for an output without layer, or a duplicate."""
     if not builder.model.outputs:
         remedy = "declare the results of the model as outputs"
         raise N2D2Error("E311", "the model has no outputs", where=builder.model.place(), remedy=remedy)
@@ -206,9 +202,9 @@ def _separate_outputs(builder: Builder) -> None:
         if index == owner and tensor not in graph.inputs:
             continue
         graph.aliases.pop(name, None)
-        result = name if name not in graph.tensors else builder.fresh(f"{name}_output")
-        graph.outputs[index] = result
-        graph.add(Node(result, Identity(), [tensor], [result], location=builder.model.place(name)))
+        copy = name if name not in graph.tensors else builder.fresh(f"{name}_output")
+        graph.outputs[index] = copy
+        graph.add(Node(copy, Identity(), [tensor], [copy], location=builder.model.place(name)))
 
 
 def _constant_output(builder: Builder, name: str) -> str:

@@ -84,22 +84,14 @@ class Parts(OnnxNode):
         return index < len(self.outputs) and self._tensors.is_read(self.outputs[index])
 
     def dims(self, index: int) -> Shape:
-        """Return the shape of input `index`.
-
-        Raises:
-            Unsupported: the input is absent, or its shape is unknown.
-        """
+        """Return the shape of input `index`. Raise Unsupported if the input is absent, or its shape is unknown."""
         name = self.inputs[index] if self.has(index) else ""
         if name not in self._tensors.constants and not self._tensors.is_tensor(name):
             raise Unsupported(f"its input {index} is missing or has no known shape", "export the model again")
         return self._tensors.known_shape(name)
 
     def values(self, index: int, what: str) -> np.ndarray | None:
-        """Return a constant input; None if it is absent.
-
-        Raises:
-            Unsupported: the input is computed at run time.
-        """
+        """Return a constant input; None if it is absent. Raise Unsupported if the input is computed at run time."""
         if self.has(index) and not self.is_constant(index):
             raise Unsupported(f"its {what} is computed at run time", "export it as a constant")
         return self._tensors.constants[self.inputs[index]] if self.has(index) else None

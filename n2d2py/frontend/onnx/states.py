@@ -160,16 +160,16 @@ def _parse_pairs(model: OnnxModel, text: str, key: str, example: str) -> list[Pa
 def _match_names(model: OnnxModel) -> list[Pair]:
     """Return the pairs that names determine uniquely: one output for one input, of matching shapes."""
     given = {one.name: _split_name(one.name, _OLD_MARKS) for one in model.inputs if not one.kind}
-    result = {name: _split_name(name, _NEW_MARKS) for name in model.outputs}
+    outputs = {name: _split_name(name, _NEW_MARKS) for name in model.outputs}
     shapes = {one.name: tuple(_declared_dims(one)) for one in model.proto.graph.output}
     inputs = {one.name: one for one in model.inputs}
     pairs = []
     for name, (meaning, _) in given.items():
-        same = [output for output, (other, marked) in result.items() if marked and other == meaning]
+        same = [output for output, (other, marked) in outputs.items() if marked and other == meaning]
         alone = sum(other == meaning for other, _ in given.values()) == 1
         if meaning & _STATE_WORDS and len(same) == 1 and alone and _shapes_agree(inputs[name].dims, shapes[same[0]]):
             pairs.append((name, same[0]))
-    return [] if len(pairs) in (len(inputs), len(result)) else pairs
+    return [] if len(pairs) in (len(inputs), len(outputs)) else pairs
 
 
 def _split_name(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]:

@@ -79,11 +79,11 @@ def definition_version(operator: str, opset: int) -> int:
 @cache
 def _definitions() -> dict[str, list[int]]:
     """Return the opsets that define each operator without deprecating it, in order."""
-    result: dict[str, list[int]] = {}
+    definitions: dict[str, list[int]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "" and not schema.deprecated:
-            result.setdefault(schema.name, []).append(schema.since_version)
-    return {name: sorted(versions) for name, versions in result.items()}
+            definitions.setdefault(schema.name, []).append(schema.since_version)
+    return {name: sorted(versions) for name, versions in definitions.items()}
 
 
 def check_bounds(proto: onnx.ModelProto, path: str) -> None:

@@ -51,8 +51,8 @@ class _Sum:
 
     def only(self, kind: str) -> _Factor | None:
         """Return the only factor, if it has no matrix and is of a kind; else None."""
-        result = self.factors()
-        return result[0] if len(result) == 1 and result[0].kind == kind else None
+        factors = self.factors()
+        return factors[0] if len(factors) == 1 and factors[0].kind == kind else None
 
 
 def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
@@ -61,27 +61,27 @@ def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
     changed = {index: sums[out] for index, out in enumerate(body.outputs) if out in sums and body.inputs[index] in sums}
     for h, total in changed.items():
         for c, cell_state in changed.items():
-            result = _match_lstm(h, total, c, cell_state) if c != h else _match_gru(h, total) or _match_rnn(h, total)
-            if result is not None:
-                return result
+            cell = _match_lstm(h, total, c, cell_state) if c != h else _match_gru(h, total) or _match_rnn(h, total)
+            if cell is not None:
+                return cell
     return None
 
 
 def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
     """Return the sums of a graph by tensor index."""
-    result: dict[int, _Sum] = {}
+    sums: dict[int, _Sum] = {}
     for variable, position in enumerate(body.inputs):
         tensor = body.tensors[position]
         if tensor.dtype == np.float32 and len(tensor.shape) == 2 and not tensor.refusal:
-            result[position] = _of(_Factor("STATE", (), (variable,)), tensor.shape[-1])
+            sums[position] = _of(_Factor("STATE", (), (variable,)), tensor.shape[-1])
     for position, tensor in enumerate(body.tensors):
         values = tensor.real_values() if tensor.values is not None and tensor.dtype.kind in "fi" else None
         if values is not None and values.size == (tensor.shape or (1,))[-1]:
-            result[position] = _Sum({}, values.reshape(-1).astype(np.float64))
+            sums[position] = _Sum({}, values.reshape(-1).astype(np.float64))
     for operator in body.operators:
-        results = _operator_sums(body, operator, result)
-        result.update(zip(operator.outputs, results, strict=False))
-    return result
+        results = _operator_sums(body, operator, sums)
+        sums.update(zip(operator.outputs, results, strict=False))
+    return sums
 
 
 def _of(factor: _Factor, size: int) -> _Sum:
@@ -107,10 +107,10 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, 
         weights = tensors[1].real_values() if len(tensors) > 1 and tensors[1].values is not None else None
         if weights is None or weights.ndim != 2 or (code == "FULLY_CONNECTED" and operator.option(0, "<b")):
             return []
-        result = x.times(weights if code == "FULLY_CONNECTED" or operator.option(1, "<B") else weights.T)
+        product = x.times(weights if code == "FULLY_CONNECTED" or operator.option(1, "<B") else weights.T)
         bias = rest[1] if len(rest) > 1 else None
         return (
-            [result if bias is None else result.plus(bias, 1)]
+            [product if bias is None else product.plus(bias, 1)]
             if len(rest) < 2 or bias is not None or operator.inputs[2] < 0
             else []
         )
@@ -150,9 +150,9 @@ def _sizes_match(left: _Sum, right: _Sum, size: int) -> bool:
 def _gate(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
     """Return a function (LOGISTIC, TANH) and the other factor of its product."""
     for mine, other in (factor.of, factor.of[::-1]) if factor is not None and factor.kind == "MUL" else ():
-        result = mine.only(first)
-        if result is not None:
-            return result, other
+        function = mine.only(first)
+        if function is not None:
+            return function, other
     return None
 
 
@@ -165,9 +165,9 @@ def _match_lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None
     if end is None or end.of[0] is not cell:
         return None
     for kept, new in (parts, parts[::-1]):
-        state, result = kept[1].only("STATE") if kept else None, new[1].only("TANH") if new else None
-        if kept and new and state is not None and state.variables == (c,) and result is not None:
-            gates = [each.of[0] for each in (new[0], out[0], kept[0], result)]
+        state, candidate = kept[1].only("STATE") if kept else None, new[1].only("TANH") if new else None
+        if kept and new and state is not None and state.variables == (c,) and candidate is not None:
+            gates = [each.of[0] for each in (new[0], out[0], kept[0], candidate)]
             return _build_cell("LSTM", h, c, gates, gates)
     return None
 
@@ -179,9 +179,9 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
         first, second = _gate(kept, "LOGISTIC"), _gate(new, "TANH")
         if first is None or second is None:
             continue
-        (z, state), (result, rest) = first, second
+        (z, state), (candidate, rest) = first, second
         old, opposite = state.only("STATE"), rest.plus(_of(z, len(rest.bias)), 1)
-        n = result.of[0]
+        n = candidate.of[0]
         resets = [factor for factor in n.terms if factor.kind == "MUL"]
         one = not any(term.any() for term in opposite.terms.values()) and np.all(opposite.bias == 1)
         if old is None or old.variables != (h,) or not one or len(resets) != 1:
@@ -201,9 +201,9 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
 
 def _match_rnn(h: int, total: _Sum) -> RecurrentCell | None:
     for kind, activation in (("TANH", "Tanh"), ("RELU", "Relu")):
-        result = total.only(kind)
-        if result is not None:
-            return _build_cell("RNN", h, -1, [result.of[0]], [result.of[0]], activation=activation)
+        function = total.only(kind)
+        if function is not None:
+            return _build_cell("RNN", h, -1, [function.of[0]], [function.of[0]], activation=activation)
     return None
 
 

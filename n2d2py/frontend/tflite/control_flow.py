@@ -86,9 +86,9 @@ class _FlatGraph:
         self._operators.append(replace(operator, index=len(self._operators)))
 
     def _fresh(self, name: str) -> str:
-        result = numbered_name(name, self._names.__contains__)
-        self._names.add(result)
-        return result
+        unique = numbered_name(name, self._names.__contains__)
+        self._names.add(unique)
+        return unique
 
     def _tensor(self, tensor: TfliteTensor, name: str) -> int:
         self._tensors.append(replace(tensor, name=self._fresh(name)))
@@ -134,14 +134,14 @@ class _FlatGraph:
         for index, output in zip(states, (last, *outputs[1:]), strict=True):
             results[index] = output
         producers = {output: operator for operator in self._operators for output in operator.outputs}
-        tensor = [each[cell.h] for each in history[1:]]
+        hidden = [each[cell.h] for each in history[1:]]
         for index, result in enumerate(results):
             _, axis, parts = self._parts.get(result, (None, 0, [result]))
             rows = [producers[part] for part in parts if part in producers and producers[part].code == "RESHAPE"]
             read = [row.inputs[0] for row in rows]
-            if axis == 0 and read == tensor and self._tensors[result].shape == (steps, *first.shape):
+            if axis == 0 and read == hidden and self._tensors[result].shape == (steps, *first.shape):
                 results[index] = sequence
-            elif len(parts) == 1 and read == tensor[-1:]:
+            elif len(parts) == 1 and read == hidden[-1:]:
                 results[index] = self._tensor(self._tensors[result], self._tensors[result].name)
                 self._append(replace(rows[0], inputs=(last, *rows[0].inputs[1:]), outputs=(results[index],)))
         return tuple(results)

@@ -32,11 +32,7 @@ class _Options:
 
     @classmethod
     def of(cls, operator: TfliteOperator) -> _Options:
-        """Return the options of an operator, a FlexBuffers map.
-
-        Raises:
-            RefusedOperator: they are damaged or implausible.
-        """
+        """Return the options of an operator, a FlexBuffers map. Raise RefusedOperator if they are damaged or implausible."""
         from flatbuffers import flexbuffers
 
         damaged = RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
@@ -66,9 +62,9 @@ class _Emitter:
 
     def emit_second(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add a node with two results; return the second."""
-        result = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
-        self._t.emit_many(kind, inputs, result, **attributes)
-        return result[1]
+        names = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
+        self._t.emit_many(kind, inputs, names, **attributes)
+        return names[1]
 
     def numbers(self, values: object, kind: type = np.int64) -> str:
         """Add a constant."""

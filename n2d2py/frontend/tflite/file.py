@@ -61,11 +61,7 @@ class TfliteTensor:
         return self.scale.size > 0 and self.dtype.kind in "iu"
 
     def real_values(self) -> np.ndarray:
-        """Return the dequantized values of a constant, float32.
-
-        Raises:
-            RefusedOperator: the tensor is computed.
-        """
+        """Return the dequantized values of a constant, float32. Raise RefusedOperator if the tensor is computed."""
         if self.values is None:
             raise RefusedOperator(f"'{self.name}' is computed at run time")
         if not self.is_quantized:
@@ -119,20 +115,12 @@ class TfliteOperator:
 
     @property
     def input(self) -> int:
-        """Return the only input.
-
-        Raises:
-            RefusedOperator: there are several, or none.
-        """
+        """Return the only input. Raise RefusedOperator if there are several, or none."""
         return self._only(self.inputs)
 
     @property
     def output(self) -> int:
-        """Return the only output.
-
-        Raises:
-            RefusedOperator: there are several, or none.
-        """
+        """Return the only output. Raise RefusedOperator if there are several, or none."""
         return self._only(self.outputs)
 
     def option(self, slot: int, kind: str = "<i", default: int = 0) -> int:
@@ -272,16 +260,16 @@ def _unused_graphs_error(path: str, count: int) -> N2D2Error:
 
 def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
     """Return the values that a run-once subgraph assigns to variables, by name."""
-    names, result = graph.variables(), {}
+    names, values = graph.variables(), {}
     for operator in graph.operators:
         known = operator.code == "ASSIGN_VARIABLE" and len(operator.inputs) == 2 and operator.inputs[0] in names
         if known and operator.inputs[1] >= 0 and graph.tensors[operator.inputs[1]].values is not None:
-            result[names[operator.inputs[0]]] = graph.tensors[operator.inputs[1]]
+            values[names[operator.inputs[0]]] = graph.tensors[operator.inputs[1]]
         elif operator.code != "VAR_HANDLE":
             what = f"{operator.code} of graph {index}, which runs once, does not initialize a variable with a constant"
             remedy = "convert the model with variables that start as constants"
             raise N2D2Error("E310", what, where=graph.place(operator), remedy=remedy)
-    return result
+    return values
 
 
 @dataclass(frozen=True)
@@ -351,14 +339,14 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
 
 
 def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
-    result = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
-    names.add(result)
+    name = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
+    names.add(name)
     shape = tuple(map(int, entry.vector(0, "<i4")))
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
-        raise DamagedFile(f"the tensor '{result}' has the shape {' x '.join(map(str, shape[:9]))}")
+        raise DamagedFile(f"the tensor '{name}' has the shape {' x '.join(map(str, shape[:9]))}")
     kind, at = entry.integer(1, "<b"), entry.integer(2, "<I")
     if at >= len(buffers) and at:
-        raise DamagedFile(f"the tensor '{result}' has the buffer {at} of {len(buffers)}")
+        raise DamagedFile(f"the tensor '{name}' has the buffer {at} of {len(buffers)}")
     stored = _buffer_bytes(buffers[at], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
     scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
@@ -375,23 +363,23 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
         refusal = "is quantized without scale and zero point"
     dtype = TYPES.get(kind, np.dtype(np.float32))
     if refusal and not entry.flag(5):
-        return TfliteTensor(result, shape, dtype, scale[:0], zero[:0], refusal=refusal)
+        return TfliteTensor(name, shape, dtype, scale[:0], zero[:0], refusal=refusal)
     if scale.size and dtype.kind in "iu":
-        _check_scales(result, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
+        _check_scales(name, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
         zero = zero if zero.size else np.zeros(scale.size, np.int64)
     else:
         scale, zero = scale[:0], zero[:0]
     if refusal:
-        return TfliteTensor(result, shape, dtype, scale, zero, refusal=refusal)
+        return TfliteTensor(name, shape, dtype, scale, zero, refusal=refusal)
     is_open = bool(np.any(entry.vector(7, "<i4") < 0))
     sparsity = entry.table(6)
     if sparsity is not None:
         if kind == INT4:
-            return TfliteTensor(result, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
-        listed = _constant_values(result, (stored.size // dtype.itemsize,), dtype, stored, False)
-        return TfliteTensor(result, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, result))
-    values = _constant_values(result, shape, dtype, stored, kind == INT4) if stored.size else None
-    return TfliteTensor(result, shape, dtype, scale, zero, axis, values, is_open=is_open)
+            return TfliteTensor(name, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
+        listed = _constant_values(name, (stored.size // dtype.itemsize,), dtype, stored, False)
+        return TfliteTensor(name, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, name))
+    values = _constant_values(name, shape, dtype, stored, kind == INT4) if stored.size else None
+    return TfliteTensor(name, shape, dtype, scale, zero, axis, values, is_open=is_open)
 
 
 def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:

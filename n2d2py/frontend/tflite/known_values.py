@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.frontend.tflite.file import TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.schema import pairs
 
 _MOST_ELEMENTS = 2**20
 
@@ -69,30 +70,16 @@ def _element_wise(
 
 _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
     **{
-        code: partial(_element_wise, function)
-        for code, function in {
-            "ADD": np.add,
-            "SUB": np.subtract,
-            "MUL": np.multiply,
-            "FLOOR_DIV": np.floor_divide,
-            "FLOOR_MOD": np.mod,
-            "NEG": np.negative,
-            "MINIMUM": np.minimum,
-            "MAXIMUM": np.maximum,
-            "EQUAL": np.equal,
-            "NOT_EQUAL": np.not_equal,
-            "LESS": np.less,
-            "LESS_EQUAL": np.less_equal,
-            "GREATER": np.greater,
-            "GREATER_EQUAL": np.greater_equal,
-            "LOGICAL_AND": np.logical_and,
-            "LOGICAL_OR": np.logical_or,
-            "LOGICAL_NOT": np.logical_not,
-            "SELECT": np.where,
-            "SELECT_V2": np.where,
-            "REDUCE_PROD": lambda x, axes: np.prod(x, tuple(axes.reshape(-1))),
-        }.items()
+        code: partial(_element_wise, getattr(np, name))
+        for code, name in pairs(
+            """
+            ADD=add SUB=subtract MUL=multiply FLOOR_DIV=floor_divide FLOOR_MOD=mod NEG=negative MINIMUM=minimum MAXIMUM=maximum
+            EQUAL=equal NOT_EQUAL=not_equal LESS=less LESS_EQUAL=less_equal GREATER=greater GREATER_EQUAL=greater_equal
+            LOGICAL_AND=logical_and LOGICAL_OR=logical_or LOGICAL_NOT=logical_not SELECT=where SELECT_V2=where
+            """
+        ).items()
     },
+    "REDUCE_PROD": partial(_element_wise, lambda x, axes: np.prod(x, tuple(axes.reshape(-1)))),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
     "CONCATENATION": _concat,
     "PACK": lambda operator, made, *parts: np.stack(parts, operator.option(1)),

@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py.frontend.tflite.detections import translate_detections
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.lowering import LIMITS, check_arity, fused_limits, input_shapes, layer, slice_axis, slices
-from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID
+from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID, pairs
 from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
 from n2d2py.graph.shapes import Shape
 
@@ -44,9 +44,9 @@ def _windows(
         if any(n < e for n, e in zip(sizes, extents, strict=True)):
             raise RefusedOperator(f"its window {extents[0]} x {extents[1]} is larger than its input {sizes[0]} x {sizes[1]}")
         return [(n - e) // s + 1 for n, e, s in zip(sizes, extents, stride, strict=True)], [0, 0, 0, 0]
-    results = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
-    total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(results, stride, extents, sizes, strict=True)]
-    return results, [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
+    outputs = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
+    total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(outputs, stride, extents, sizes, strict=True)]
+    return outputs, [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
 
 
 def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weights: TfliteTensor) -> str | None:
@@ -150,14 +150,14 @@ def _add_transposed_conv(
     if weights.scale.size > 1 and weights.axis != 0:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, kh, kw, _ = weights.shape
-    results = _image(t, operator.output)
-    back, pads = _windows(padding, results[1:3], (kh, kw), stride, (1, 1))
-    if tuple(back) != shape[1:3] or results[3] != outputs or results[0] != shape[0]:
+    declared = _image(t, operator.output)
+    back, pads = _windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
+    if tuple(back) != shape[1:3] or declared[3] != outputs or declared[0] != shape[0]:
         raise RefusedOperator(
-            f"its result {' x '.join(map(str, results))} does not fit its input {' x '.join(map(str, shape))}"
+            f"its result {' x '.join(map(str, declared))} does not fit its input {' x '.join(map(str, shape))}"
         )
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
-    ends = [f - o - p for f, o, p in zip(full, results[1:3], pads[:2], strict=True)]
+    ends = [f - o - p for f, o, p in zip(full, declared[1:3], pads[:2], strict=True)]
     _check_weight_type(t, operator, weights)
     inputs = [
         t.real(source),
@@ -342,8 +342,8 @@ def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
     inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
     if operator.code == "SUM" and t.tensor(operator.inputs[0]).is_quantized:
         raise RefusedOperator("its input is quantized")
-    result = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
-    t.result(operator.output, result)
+    add = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
+    t.result(operator.output, add)
 
 
 def _resize(t: Translation, operator: TfliteOperator) -> None:
@@ -465,19 +465,16 @@ def _skip(t: Translation, operator: TfliteOperator) -> None:
     """Skip VAR_HANDLE and CALL_ONCE: `TfliteFile` has their content."""
 
 
+_FUNCTIONS = pairs("LOGISTIC=Sigmoid TANH=Tanh HARD_SWISH=HardSwish ABS=Abs EXP=Exp SQRT=Sqrt LOG=Log")
+"""ONNX operators of element-wise functions that keep quantized types."""
+_REDUCTIONS = pairs("MEAN=ReduceMean SUM=ReduceSum REDUCE_MAX=ReduceMax REDUCE_MIN=ReduceMin")
 LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _conv),
     "TRANSPOSE_CONV": _transposed_conv,
     "FULLY_CONNECTED": _fully_connected,
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
     **{code: partial(_function, "Identity", limits=limits) for code, limits in LIMITS.items()},
-    "LOGISTIC": partial(_function, "Sigmoid"),
-    "TANH": partial(_function, "Tanh"),
-    "HARD_SWISH": partial(_function, "HardSwish"),
-    "ABS": partial(_function, "Abs"),
-    "EXP": partial(_function, "Exp"),
-    "SQRT": partial(_function, "Sqrt"),
-    "LOG": partial(_function, "Log"),
+    **{code: partial(_function, kind) for code, kind in _FUNCTIONS.items()},
     "RSQRT": _rsqrt,
     "GELU": _gelu,
     "LEAKY_RELU": _leaky,
@@ -486,10 +483,7 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
     "CONCATENATION": _concatenation,
     **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _pad),
-    "MEAN": partial(_reduction, "ReduceMean"),
-    "SUM": partial(_reduction, "ReduceSum"),
-    "REDUCE_MAX": partial(_reduction, "ReduceMax"),
-    "REDUCE_MIN": partial(_reduction, "ReduceMin"),
+    **{code: partial(_reduction, kind) for code, kind in _REDUCTIONS.items()},
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "TRANSPOSE": _transpose,
     "STRIDED_SLICE": _strided_slice,

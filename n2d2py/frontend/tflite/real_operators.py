@@ -11,6 +11,7 @@ from onnx import helper
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import broadcast, fused_limits, input_shapes, layer, slice_axis, slices
+from n2d2py.frontend.tflite.schema import pairs
 from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
 from n2d2py.graph.shapes import Shape
 
@@ -43,13 +44,13 @@ def _element_wise(kind: str, count: int, t: Translation, operator: TfliteOperato
 
 def _cast(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = input_shapes(t, operator, 1)
-    source, result = (t.tensor(index).dtype for index in (operator.input, operator.output))
+    source, target = (t.tensor(index).dtype for index in (operator.input, operator.output))
     t.expect_shape(operator.output, shape)
-    if source.kind == "f" and result in (np.int32, np.int64):
-        name, kind = t.tensor(operator.output).name, helper.np_dtype_to_tensor_dtype(result)
+    if source.kind == "f" and target in (np.int32, np.int64):
+        name, kind = t.tensor(operator.output).name, helper.np_dtype_to_tensor_dtype(target)
         return t.give_positions(operator.output, t.emit("Cast", [t.real(operator.input)], name, to=int(kind)))
-    if result.kind != "f" or source.kind not in "fb":
-        raise RefusedOperator(f"a cast from {source.name} to {result.name} is not supported")
+    if target.kind != "f" or source.kind not in "fb":
+        raise RefusedOperator(f"a cast from {source.name} to {target.name} is not supported")
     layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
 
 
@@ -200,11 +201,11 @@ def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
     t.expect_shape(operator.output, shape)
     if operator.option(0, "<b"):
         raise RefusedOperator("a fused activation is not supported")
-    name, result = t.real(operator.input), t.tensor(operator.output).name
+    name, output = t.real(operator.input), t.tensor(operator.output).name
     axes = t.constant("axes", np.array([graph_axis(-1, len(shape))], np.int64))
-    length = t.emit("ReduceL2", [name, axes], t.fresh(f"{result}_length"), keepdims=1)
+    length = t.emit("ReduceL2", [name, axes], t.fresh(f"{output}_length"), keepdims=1)
     least = t.constant("least", np.float32(_MIN_LENGTH))
-    layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{result}_divisor"))], None)
+    layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{output}_divisor"))], None)
 
 
 _ELEMENT_WISE = {
@@ -217,8 +218,8 @@ _ELEMENT_WISE = {
 REAL_LOWERINGS: dict[str, Lowering] = {
     **{
         code: partial(_element_wise, kind, operands)
-        for operands, pairs in _ELEMENT_WISE.items()
-        for code, kind in (pair.split("=") for pair in pairs.split())
+        for operands, table in _ELEMENT_WISE.items()
+        for code, kind in pairs(table).items()
     },
     "CAST": _cast,
     "PACK": _pack,

@@ -84,9 +84,9 @@ class Translation:
     # ---- names and nodes ------------------------------------------------------------------------
     def fresh(self, name: str) -> str:
         """Return an unused name."""
-        result = numbered_name(name, self._taken.__contains__)
-        self._taken.add(result)
-        return result
+        unique = numbered_name(name, self._taken.__contains__)
+        self._taken.add(unique)
+        return unique
 
     def emit(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         """Add a node; return its only result."""
@@ -127,17 +127,13 @@ class Translation:
 
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Add a constant."""
-        result = self.fresh(name)
-        self._initializers[result] = numpy_helper.from_array(np.ascontiguousarray(values), result)
-        return result
+        unique = self.fresh(name)
+        self._initializers[unique] = numpy_helper.from_array(np.ascontiguousarray(values), unique)
+        return unique
 
     # ---- tensors of the file --------------------------------------------------------------------
     def tensor(self, index: int) -> TfliteTensor:
-        """Return a tensor of the file.
-
-        Raises:
-            RefusedOperator: it is absent, or of an unsupported type.
-        """
+        """Return a tensor of the file. Raise RefusedOperator if it is absent, or of an unsupported type."""
         if index < 0:
             raise RefusedOperator("a required input is missing")
         tensor = self._known.get(index, self.file.tensors[index])
@@ -146,11 +142,7 @@ class Translation:
         return tensor
 
     def values(self, index: int, what: str) -> np.ndarray:
-        """Return the stored values of a constant, in the order of the file.
-
-        Raises:
-            RefusedOperator: the tensor is computed.
-        """
+        """Return the stored values of a constant, in the order of the file. Raise RefusedOperator if the tensor is computed."""
         values = self.tensor(index).values
         if values is None:
             raise RefusedOperator(f"its {what} is computed at run time")
@@ -321,8 +313,8 @@ class Translation:
             name = self.emit("Transpose", [name], self.fresh(f"{base}_nhwc"), perm=_LAST)
         turned = _order_matters(wanted)
         target = self.constant(f"{base}_shape", np.array(wanted if turned else channels_first(wanted), np.int64))
-        result = output if output and not turned else self.fresh(f"{base}_reshaped")
-        name = self.emit("Reshape", [name, target], result)
+        reshaped = output if output and not turned else self.fresh(f"{base}_reshaped")
+        name = self.emit("Reshape", [name, target], reshaped)
         if turned:
             name = self.emit("Transpose", [name], output or self.fresh(f"{base}_nchw"), perm=_FIRST)
         return name
@@ -378,21 +370,21 @@ class Translation:
 
     def _needed_operators(self) -> set[int]:
         """Return the operators that contribute to an output; computed shapes are known from the tensors."""
-        wanted, result = set(self.file.outputs), set()
+        wanted, needed = set(self.file.outputs), set()
         for operator in reversed(self.file.operators):
             if wanted.intersection(operator.outputs) or operator.code == "ASSIGN_VARIABLE":
-                result.add(operator.index)
+                needed.add(operator.index)
                 wanted.update(operator.inputs[:1] if operator.code == "RESHAPE" else operator.inputs)
-        return result
+        return needed
 
     def _declare_inputs(self) -> list[onnx.ValueInfoProto]:
-        result = []
+        inputs = []
         for index in self.file.inputs:
             try:
-                result.append(self._declare_input(index))
+                inputs.append(self._declare_input(index))
             except RefusedOperator as reason:
                 raise self._wrong_end("input", index, str(reason)) from None
-        return result
+        return inputs
 
     def _declare_input(self, index: int) -> onnx.ValueInfoProto:
         tensor = self.tensor(index)
@@ -435,9 +427,9 @@ class Translation:
             raise RefusedOperator(f"its state '{tensor.name}' is a constant, or belongs to another operator")
         self._known[index] = tensor
         source = self.graph_input(index, self.fresh(tensor.name))
-        result = self._stored_real(tensor, next_value(self._real[index]))
-        self.variables.keep(source, self._output(index, result[0]))
-        return result[1]
+        stored = self._stored_real(tensor, next_value(self._real[index]))
+        self.variables.keep(source, self._output(index, stored[0]))
+        return stored[1]
 
     def in_grid(self, index: int, real: str) -> str:
         """Round real values to the scale of a tensor of the file."""

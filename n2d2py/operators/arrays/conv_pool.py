@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -153,36 +154,32 @@ def add_windows(
     weights: Value | None,
     outputs: int,
     size: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    before: Sequence[int],
-    dilation: Sequence[int],
-    groups: int = 1,
-    counted: Sequence[int] | None = None,
-    order: int = 2,
-    column_major: bool = False,
+    windows: Sequence[Sequence[int]],
     result: str | None = None,
+    **more: Any,
 ) -> Value:
-    """Add an ArrayConvPool whose result has the axes of x."""
+    """Add an ArrayConvPool whose result has the axes of x; `more` are attributes of the operator.
+
+    `windows`: kernel, stride, pads before and dilation of each axis.
+    """
     if min(size) < 1:
         raise Unsupported("its result has no elements")
     operands = [a.tensor(x)] if weights is None else [x, weights]
     dims = (x.dims[0], x.dims[1], *_as_triple(x.dims[2:]))
+    kernel, stride, before, dilation = (_as_triple(values, fill) for values, fill in zip(windows, (1, 1, 0, 1), strict=True))
+    kind = x.kind if result is None else result
     op = ArrayConvPool(
         function,
         dims,
         outputs,
         _as_triple(size),
-        _as_triple(kernel),
-        _as_triple(stride),
-        _as_triple(before, 0),
-        _as_triple(dilation),
-        groups,
-        None if counted is None else _as_triple(counted, 0),
-        order,
-        column_major,
-        a.slots(operands),
-        x.kind if result is None else result,
+        kernel,
+        stride,
+        before,
+        dilation,
+        slots=a.slots(operands),
+        result=kind,
+        **more,
     )
     return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
 
@@ -198,7 +195,7 @@ def add_convolution(a: Arrays, x: Value, weights: Value, result: str | None = No
     before, after = pads_along(a.node, x.dims[2:], extent, stride)
     size = [window_count(*axis, False) for axis in zip(x.dims[2:], before, after, extent, stride, strict=True)]
     groups = _groups(a, x, weights)
-    return add_windows(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
+    return add_windows(a, "Conv", x, weights, weights.dims[0], size, (kernel, stride, before, dilation), result, groups=groups)
 
 
 @onnx_array("Conv")
@@ -257,7 +254,11 @@ def _deconv(a: Arrays) -> None:
     turned = a.transpose(split, (0, 2, 1, *range(3, 3 + spatial)))
     turned = a.reshape(turned, (outputs, inputs // groups, *kernel))
     ones = [1] * spatial
-    a.bind(_add_bias(a, add_windows(a, "Conv", spread, turned, outputs, size, kernel, ones, [0] * spatial, dilation, groups)))
+    a.bind(
+        _add_bias(
+            a, add_windows(a, "Conv", spread, turned, outputs, size, (kernel, ones, [0] * spatial, dilation), groups=groups)
+        )
+    )
 
 
 def _pool(function: str, a: Arrays) -> None:
@@ -270,8 +271,8 @@ def _pool(function: str, a: Arrays) -> None:
     axes, ceil_mode = zip(x.dims[2:], before, after, extent, stride, strict=True), bool(a.node.attribute("ceil_mode", 0))
     size = [window_count(*axis, ceil_mode) for axis in axes]
     include = bool(a.node.attribute("count_include_pad", 0))
-    place = (x, None, x.dims[1], size, kernel, stride, before, dilation)
-    output = add_windows(a, function, *place, order=_norm_order(a), counted=after if include else None)
+    place = (x, None, x.dims[1], size, (kernel, stride, before, dilation))
+    output = add_windows(a, function, *place, order=_norm_order(a), counted=_as_triple(after, 0) if include else None)
     _check_windows(size, kernel, stride, before, dilation, x)
     a.bind(output)
     if a.is_output_used(1):
@@ -298,7 +299,7 @@ def _global_pool(function: str, a: Arrays) -> None:
     x = a.value(0)
     spatial = _spatial_rank(x)
     ones = [1] * spatial
-    a.bind(add_windows(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_norm_order(a)))
+    a.bind(add_windows(a, function, x, None, x.dims[1], ones, (x.dims[2:], ones, [0] * spatial, ones), order=_norm_order(a)))
 
 
 for _function in ("Max", "Average", "Lp"):

@@ -29,11 +29,7 @@ class Arrays:
         return self.node.has(index)
 
     def value(self, index: int) -> Value:
-        """Return input `index`, never as an image.
-
-        Raises:
-            Unsupported: if it is absent.
-        """
+        """Return input `index`, never as an image. Raise Unsupported if it is absent."""
         if not self.node.has(index):
             raise Unsupported(f"its input {index} is missing")
         return self.vector(self.builder.value(self.node.inputs[index]))

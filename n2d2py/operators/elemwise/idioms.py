@@ -117,9 +117,9 @@ def _find_gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | N
         return HardSwish(gain * factor, shift * factor, function.high * factor), 1.0
     if isinstance(function, HardSigmoid) and source == x:
         return HardSwish(function.gain * factor, function.shift * factor, factor), 1.0
-    for result in FUNCTIONS.values():
-        if result.gate and _split_activations(graph, inner, len(result.gate)) == (x, result.gate):
-            return result(), factor
+    for kind in FUNCTIONS.values():
+        if kind.gate and _split_activations(graph, inner, len(kind.gate)) == (x, kind.gate):
+            return kind(), factor
     return None
 
 

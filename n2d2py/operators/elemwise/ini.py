@@ -69,11 +69,7 @@ def _build(context: LayerContext) -> None:
 def _scale_input(
     context: LayerContext, index: int, tensor: str, weights: tuple[float, ...], shifts: tuple[float, ...], count: int
 ) -> str:
-    """Add a gain and a shift for each channel of an input.
-
-    Raises:
-        N2D2Error: E217 if the operation does not apply them that way.
-    """
+    """Add a gain and a shift for each channel of an input. Raise E217 if the operation does not apply them that way."""
     operation = context.values["Operation"]
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
         raise context.fail(

@@ -79,11 +79,7 @@ def _power(a: Arrays) -> None:
 
 
 def cast_kind(target: int) -> str:
-    """Return the tensor kind of an ONNX element type.
-
-    Raises:
-        Unsupported: for types that networks cannot compute with.
-    """
+    """Return the tensor kind of an ONNX element type. Raise Unsupported for types that networks cannot compute with."""
     if element_name(target) in _REALS:
         return ""
     try:

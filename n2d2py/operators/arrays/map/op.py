@@ -59,51 +59,34 @@ def _shift(left: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 
 MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": _divide,
-    "Pow": _power,
-    "Max": np.maximum,
-    "Min": np.minimum,
-    "Mod": _modulo,
-    "Fmod": np.fmod,
-    "Equal": np.equal,
-    "Less": np.less,
-    "Greater": np.greater,
-    "LessOrEqual": np.less_equal,
-    "GreaterOrEqual": np.greater_equal,
-    "And": np.logical_and,
-    "Or": np.logical_or,
-    "Xor": np.logical_xor,
-    "Not": np.logical_not,
-    "Where": _where,
-    "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
-    "PRelu": lambda x, slope: np.where(x < 0, slope * x, x),
-    "ShiftLeft": _shift(True),
-    "ShiftRight": _shift(False),
-    "BitAnd": np.bitwise_and,
-    "BitOr": np.bitwise_or,
-    "BitXor": np.bitwise_xor,
-    "BitNot": np.invert,
-    "Cast": lambda x: x,
-    "Neg": np.negative,
-    "Abs": np.abs,
-    "Sign": np.sign,
-    "Floor": np.floor,
-    "Ceil": np.ceil,
-    "Round": np.rint,
-    "Sqrt": np.sqrt,
-    "Reciprocal": lambda x: (1 / x).astype(x.dtype),
-    "IsNaN": np.isnan,
-    "IsPosInf": np.isposinf,
-    "IsNegInf": np.isneginf,
+    **{
+        name: getattr(np, function)
+        for name, function in (
+            pair.split("=")
+            for pair in """
+            Add=add Sub=subtract Mul=multiply Max=maximum Min=minimum Fmod=fmod Equal=equal Less=less Greater=greater
+            LessOrEqual=less_equal GreaterOrEqual=greater_equal And=logical_and Or=logical_or Xor=logical_xor Not=logical_not
+            BitAnd=bitwise_and BitOr=bitwise_or BitXor=bitwise_xor BitNot=invert Neg=negative Abs=abs Sign=sign Floor=floor
+            Ceil=ceil Round=rint Sqrt=sqrt IsNaN=isnan IsPosInf=isposinf IsNegInf=isneginf
+            """.split()
+        )
+    },
     **{
         name: _in_float64(getattr(exact, name.lower()))
         for name in """
         Exp Log Erf Sigmoid Tanh Softplus Expm1 Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh
         """.split()
     },
+    "Div": _divide,
+    "Pow": _power,
+    "Mod": _modulo,
+    "Where": _where,
+    "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
+    "PRelu": lambda x, slope: np.where(x < 0, slope * x, x),
+    "ShiftLeft": _shift(True),
+    "ShiftRight": _shift(False),
+    "Cast": lambda x: x,
+    "Reciprocal": lambda x: (1 / x).astype(x.dtype),
 }
 """Function -> its implementation on operands."""
 SAME_AS_ONNX = tuple(

@@ -17,11 +17,7 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 
 def _is_relu(node: OnnxNode, directions: int) -> bool:
-    """True for ReLU, False for the default activations.
-
-    Raises:
-        Unsupported: for other activations.
-    """
+    """True for ReLU, False for the default activations. Raise Unsupported for other activations."""
     functions = [name.decode(errors="replace") for name in node.attribute("activations", [])]
     for known in _ACTIVATIONS[node.type] if functions else ():
         if tuple(name.lower() for name in functions) == known * directions:
