@@ -52,7 +52,7 @@ def layer(
     t: Translation,
     operator: TfliteOperator,
     kind: str,
-    inputs: list[str | None],
+    inputs: Sequence[str | None],
     limits: tuple[float, float] | None,
     **attributes: Any,
 ) -> None:

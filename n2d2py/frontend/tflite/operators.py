@@ -192,24 +192,19 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
-    kept = len(declared) > 2
     name, bias = t.real(operator.inputs[0]), _bias(t, operator, 2, outputs, weights)
-    if kept and source.shape[:-1] == declared[:-1]:  # a convolution of 1x1 over the rows
-        image, made_image = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
-        if image != source.shape:
-            name = t.reshape(name, source.shape, image, t.fresh(f"{source.name}_rows"))
-        inputs = [name, t.parameter(weights, lambda values: values[:, :, None, None], 0), bias]
-        given = [one for one in inputs if one is not None]
-        convolution = partial(
-            t.emit_shaped, "Conv", given, shape=made_image, wanted=declared, inner="rows", kernel_shape=[1, 1]
-        )
-        return t.result(operator.output, convolution, limits)
-    if source.shape != (rows, each):
-        name = t.reshape(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
-    inputs = [name, t.parameter(weights, lambda values: values, 0), bias]
-    given = [one for one in inputs if one is not None]
-    gemm = partial(t.emit_shaped, "Gemm", given, shape=(rows, outputs), wanted=declared, inner="flat", transB=1)
-    return t.result(operator.output, gemm, limits)
+    by_rows = len(declared) > 2 and source.shape[:-1] == declared[:-1]  # a convolution of 1x1 over the rows
+    ends: tuple[Shape, Shape] = ((rows, each), (rows, outputs))
+    if by_rows:
+        ends = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
+    inner = "rows" if by_rows else "flat"
+    if source.shape != ends[0]:
+        name = t.reshape(name, source.shape, ends[0], t.fresh(f"{source.name}_{inner}"))
+    matrix = t.parameter(weights, lambda values: values[:, :, None, None] if by_rows else values, 0)
+    inputs = [one for one in (name, matrix, bias) if one is not None]
+    kind, attributes = ("Conv", {"kernel_shape": [1, 1]}) if by_rows else ("Gemm", {"transB": 1})
+    product = partial(t.emit_shaped, kind, inputs, shape=ends[1], wanted=declared, inner=inner, **attributes)
+    t.result(operator.output, product, limits)
 
 
 def _pool(t: Translation, operator: TfliteOperator) -> None:
@@ -218,11 +213,9 @@ def _pool(t: Translation, operator: TfliteOperator) -> None:
     kernel, stride = (operator.option(4), operator.option(3)), (operator.option(2), operator.option(1))
     sizes, pads = _windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
     t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
-    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads}
-    if operator.code == "AVERAGE_POOL_2D":
-        attributes["count_include_pad"] = 0
-    kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
-    layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **attributes)
+    kind, more = ("AveragePool", {"count_include_pad": 0}) if operator.code == "AVERAGE_POOL_2D" else ("MaxPool", {})
+    window = {"kernel_shape": kernel, "strides": stride, "pads": pads}
+    layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **window, **more)
 
 
 # ---- elements -----------------------------------------------------------------------------------

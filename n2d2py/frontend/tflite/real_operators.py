@@ -65,7 +65,7 @@ def _pack(t: Translation, operator: TfliteOperator) -> None:
     t.expect_shape(operator.output, (*shape[:axis], len(operator.inputs), *shape[axis:]))
     name = t.tensor(operator.output).name
     parts = [t.reshape(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)]
-    layer(t, operator, "Concat", [*parts], None, axis=graph_axis(axis, rank))
+    layer(t, operator, "Concat", parts, None, axis=graph_axis(axis, rank))
 
 
 def _unpack(t: Translation, operator: TfliteOperator) -> None:
@@ -118,7 +118,7 @@ def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: S
     t.expect_shape(operator.output, result)
     given, name = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])], t.tensor(operator.output).name
     if len(result) != 4:
-        return layer(t, operator, "Gather", [*given], None, axis=axis)
+        return layer(t, operator, "Gather", given, None, axis=axis)
     rows = t.emit("Gather", given, t.fresh(f"{name}_rows"), axis=axis)
     return layer(t, operator, "Transpose", [rows], None, perm=(0, 3, 1, 2))
 
@@ -163,7 +163,7 @@ def _batch_matmul(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast")
     t.expect_shape(operator.output, (*above, forms[0][-2], forms[1][-1]))
     if rank != 4:
-        return layer(t, operator, "MatMul", [*operands], None)
+        return layer(t, operator, "MatMul", operands, None)
     product = t.emit("MatMul", operands, t.fresh(f"{name}_product"))
     return layer(t, operator, "Transpose", [product], None, perm=(0, 3, 1, 2))
 
@@ -193,7 +193,7 @@ def _running_sum(t: Translation, operator: TfliteOperator) -> None:
     t.expect_shape(operator.output, shape)
     axis = t.constant("axis", np.array(graph_axis(_axis(t, operator), len(shape))))
     given = [t.real(operator.inputs[0]), axis]
-    layer(t, operator, "CumSum", [*given], None, exclusive=int(operator.flag(0)), reverse=int(operator.flag(1)))
+    layer(t, operator, "CumSum", given, None, exclusive=int(operator.flag(0)), reverse=int(operator.flag(1)))
 
 
 def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:

@@ -166,22 +166,12 @@ def add_windows(
         raise Unsupported("its result has no elements")
     operands = [a.tensor(x)] if weights is None else [x, weights]
     dims = (x.dims[0], x.dims[1], *_as_triple(x.dims[2:]))
-    kernel, stride, before, dilation = (_as_triple(values, fill) for values, fill in zip(windows, (1, 1, 0, 1), strict=True))
-    kind = x.kind if result is None else result
-    op = ArrayConvPool(
-        function,
-        dims,
-        outputs,
-        _as_triple(size),
-        kernel,
-        stride,
-        before,
-        dilation,
-        slots=a.slots(operands),
-        result=kind,
-        **more,
-    )
-    return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
+    result_dims, kind = (x.dims[0], outputs, *size), x.kind if result is None else result
+    geometry = zip((size, *windows), (1, 1, 1, 0, 1), strict=True)
+    sizes, kernel, stride, before, dilation = (_as_triple(values, fill) for values, fill in geometry)
+    more |= {"slots": a.slots(operands), "result": kind}
+    op = ArrayConvPool(function, dims, outputs, sizes, kernel, stride, before, dilation, **more)
+    return a.add(op, operands, result_dims, label=function.lower())
 
 
 def add_convolution(a: Arrays, x: Value, weights: Value, result: str | None = None) -> Value:

@@ -17,7 +17,7 @@ _OTHER_FORM = "export the model without this optimization"
 @expands("com.microsoft::Attention")
 def _attention(parts: Parts) -> None:
     """Add self-attention of X (N, S, D) with one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
-    _refuse_inputs(parts, (4, 6), "past keys and values")
+    _refuse_past(parts, 4, 6)
     width = parts.required(1, "weights").shape[1]
     sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
     joined = parts.add_input(parts.add("MatMul", *parts.inputs[:2]), 2)
@@ -29,7 +29,7 @@ def _attention(parts: Parts) -> None:
 @expands("com.microsoft::MultiHeadAttention")
 def _multi_head_attention(parts: Parts) -> None:
     """Add attention of query (N, S, D), key (N, T, D) and value (N, T, V), with one bias for all three."""
-    _refuse_inputs(parts, (6, 7), "past keys and values")
+    _refuse_past(parts, 6, 7)
     for index in (0, 1, 2):
         if len(parts.dims(index)) != 3:
             raise Unsupported("packed or four-dimensional query, key and value are not supported", _OTHER_FORM)
@@ -40,9 +40,9 @@ def _multi_head_attention(parts: Parts) -> None:
     _add_attention(parts, names, [parts.dims(index)[1] for index in (0, 1)], sizes, 4)
 
 
-def _refuse_inputs(parts: Parts, inputs: tuple[int, ...], what: str) -> None:
+def _refuse_past(parts: Parts, *inputs: int) -> None:
     if any(map(parts.has, inputs)) or any(map(parts.is_output_used, range(1, 4))):
-        raise Unsupported(f"{what} are not supported", _OTHER_FORM)
+        raise Unsupported("past keys and values are not supported", _OTHER_FORM)
 
 
 def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
