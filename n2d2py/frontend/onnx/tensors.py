@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -238,11 +238,6 @@ def check_positions(lengths: Iterable[int]) -> None:
     longest = max(lengths, default=0)
     if longest > _MAX_POSITIONS:
         raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_MAX_POSITIONS:,} are supported")
-
-
-def strides(dims: Sequence[int]) -> list[int]:
-    """Return the row-major stride of each axis, in elements."""
-    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def element_name(code: int) -> str:

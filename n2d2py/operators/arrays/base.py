@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -73,6 +74,11 @@ class ArrayOp(Op):
         return [
             y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs, strict=True)
         ]
+
+
+def strides(dims: Sequence[int]) -> list[int]:
+    """Return the row-major stride of each axis, in elements."""
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def around_axis(dims: Shape, axis: int) -> tuple[int, int, int]:

@@ -11,10 +11,10 @@ from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array, strides
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.concat import concatenate
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter

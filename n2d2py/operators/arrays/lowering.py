@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from n2d2py.exports.cpp.layer import Argument, Call, Layer, LayerCode
+from n2d2py.operators.arrays.base import strides
 
 _CTYPES = {
     "bool": "std::uint8_t",
@@ -35,14 +35,9 @@ def loop_type(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str =
     return text
 
 
-def row_major_strides(dims: Sequence[int]) -> list[int]:
-    """Return the strides of a row-major array."""
-    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
-
-
 def broadcast_strides(dims: Sequence[int]) -> list[int]:
     """Return row-major strides, 0 along axes of length 1."""
-    return [0 if size == 1 else step for size, step in zip(dims, row_major_strides(dims), strict=True)]
+    return [0 if size == 1 else step for size, step in zip(dims, strides(dims), strict=True)]
 
 
 def operand_pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]:

@@ -12,9 +12,9 @@ from n2d2py.arithmetic.functions import sequential_sum
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call, loop_type, row_major_strides
+from n2d2py.operators.arrays.lowering import kernel_call, loop_type
 from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -187,7 +187,7 @@ for _name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "Log
 @cpp("ArrayReduce")
 def _lower_reduce(layer: Layer) -> LayerCode:
     op = layer.op
-    steps = row_major_strides(op.dims)
+    steps = strides(op.dims)
     kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
     types = {
         **layer.planes,

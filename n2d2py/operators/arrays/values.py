@@ -9,8 +9,9 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Builder, OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind, strides
+from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind
 from n2d2py.graph import Node, Shape
+from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect

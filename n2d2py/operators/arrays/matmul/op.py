@@ -16,7 +16,7 @@ from n2d2py.exports.cpp.selection import ChosenKernel, Selection
 from n2d2py.exports.cpp.text import float_literal
 from n2d2py.graph import Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.base import ArrayOp, strides
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_operands, emit_take
 from n2d2py.operators.arrays.lowering import loop_type, operand_pointers, output_pointer
 from n2d2py.operators.base import register
@@ -65,7 +65,7 @@ class ArrayMatMul(ArrayOp):
         """Return the views of left, right and the result, also for row-major ones."""
         given = self.views or ((), (), ())
         left, right, result = (
-            view or (prod(dims), 0, *(prod(dims[axis + 1 :]) for axis in range(len(dims))))
+            view or (prod(dims), 0, *strides(dims))
             for view, dims in zip(given, (self.left, self.right, self.dims), strict=True)
         )
         return left, right, result
@@ -232,6 +232,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.scale != 1:
         result = writer.emit("Mul", [result, emit_constant(writer, np.array([op.scale]), "")])
     ordered = writer.emit("Reshape", [result, writer.constant([0, -1])])
-    axes = [np.arange(count) * prod(op.dims[axis + 1 :]) for axis, count in enumerate(op.dims)]
+    axes = [np.arange(count) * step for count, step in zip(op.dims, strides(op.dims), strict=True)]
     steps = views[2][2:]  # each element occurs once: the strides are nested
     emit_take(writer, ordered, op.output_size(), [axes[k] for k in sorted(range(len(steps)), key=lambda k: -steps[k])], output)
