@@ -42,32 +42,15 @@ def _anchor(context: LayerContext) -> Shape:
     return (1, channel_count, height(context.shapes[0]), width(context.shapes[0]))
 
 
-def _boxes(context: LayerContext) -> Shape:
-    return (1, _BOX, 1, 1)
-
-
-def _proposal(context: LayerContext) -> Shape:
-    return (1, _BOX + int(context.values["WithCls"]), 1, 1)
-
-
 def _objects(context: LayerContext) -> Shape:
     """Return box and class, two values for each part and three for each template."""
     parts, templates = context.values["NumParts"], context.values["NumTemplates"]
     return (1, _BOX + 1 + 2 * max(parts, default=0) + 3 * max(templates, default=0), 1, 1)
 
 
-def _roi_pooling(context: LayerContext) -> Shape:
-    values = context.values
-    return (1, values["NbOutputs"], values["OutputsHeight"], values["OutputsWidth"])
-
-
 def _fractional(context: LayerContext) -> Shape:
     values, ratio = context.values, context.values["ScalingRatio"]
     return (1, values["NbOutputs"], *(int(extent / ratio) for extent in (height(context.shapes[0]), width(context.shapes[0]))))
-
-
-def _vector(context: LayerContext) -> Shape:
-    return (1, context.values["NbOutputs"], 1, 1)
 
 
 def _register_type(
@@ -112,9 +95,19 @@ _DETECTION = (
 
 _register_type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
 _register_type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
-_register_type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
-_register_type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")), _DETECTION)
-_register_type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling")
+_register_type("RP", lambda context: (1, _BOX, 1, 1), (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
+_register_type(
+    "Proposal",
+    lambda context: (1, _BOX + int(context.values["WithCls"]), 1, 1),
+    (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")),
+    _DETECTION,
+)
+_register_type(
+    "ROIPooling",
+    lambda context: (1, *(context.values[key] for key in ("NbOutputs", "OutputsHeight", "OutputsWidth"))),
+    (NB_OUTPUTS, *_SIZES),
+    f"{_WINDOW} Pooling",
+)
 _register_type(
     "FMP",
     _fractional,
@@ -123,4 +116,10 @@ _register_type(
     "Overlapping PseudoRandom",
     "its regions are drawn at random",
 )
-_register_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*", why="it is a loss of training")
+_register_type(
+    "Distance",
+    lambda context: (1, context.values["NbOutputs"], 1, 1),
+    (NB_OUTPUTS,),
+    "Margin CenterCoef WeightsFiller*",
+    why="it is a loss of training",
+)

@@ -55,6 +55,13 @@ LAYER = Schema(
     doc="Keys of every layer section.",
 )
 
+WINDOW_KEYS = (
+    Key("InputOffsetX", Kind.UINT, 0, "Left edge of the input region."),
+    Key("InputOffsetY", Kind.UINT, 0, "Top edge of the input region."),
+    Key("InputWidth", Kind.UINT, 0, "Width of the input region. 0: up to the right edge."),
+    Key("InputHeight", Kind.UINT, 0, "Height of the input region. 0: down to the bottom edge."),
+)
+
 NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="Number of output channels.", minimum=1)
 
 _ACTIVATED = LAYER.extended(

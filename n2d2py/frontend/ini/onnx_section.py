@@ -187,9 +187,9 @@ def _read_layers(
                 raise duplicate_layer_error(section.name, section.location)
         elif section.name in names:
             tensor = graph.resolve(section.name)
-            made = graph.producer(tensor) if tensor is not None else None
-            if made is not None:
-                own.setdefault(made.name, []).append(section)
+            producer = graph.producer(tensor) if tensor is not None else None
+            if producer is not None:
+                own.setdefault(producer.name, []).append(section)
             else:
                 section.mark_used()
     for node in nodes:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import row_dots, row_panels
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 
 _CTYPES = {
     "input_multipliers": "std::int32_t",
@@ -32,7 +31,6 @@ _REALS = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias", "
 
 @cpp("ArrayRecurrent")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a recurrent layer."""
     layer, op = layer.requiring_whole_input(), layer.op
     sizes = {
         "Sequences": op.sequences,

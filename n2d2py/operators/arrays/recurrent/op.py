@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import field
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
-from n2d2py.graph import Node
+from n2d2py.graph import Node, Shape
 from n2d2py.graph.forms import Custom
-from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
@@ -23,7 +21,6 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 @register
-@dataclass(frozen=True)
 class ArrayRecurrent(ArrayOp):
     """Hidden states (steps, sequences, hidden) of a `cell`, a key of `GATES`, over an input (steps, sequences, size). Part
     "cell": the last cell state (sequences, hidden).
@@ -56,7 +53,6 @@ class ArrayRecurrent(ArrayOp):
     coupled: bool = False
     peepholes: bool = False
     relu: bool = False
-    kind: ClassVar[str] = "ArrayRecurrent"
 
     @property
     def slots(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -225,10 +221,10 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     elif op.relu:
         more["activations"] = ["Relu"]
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
-    made = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
+    result = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
     if op.part:
-        apart = writer.emit("Reshape", [made[2], writer.constant([-1, op.sequences, op.hidden])])
+        apart = writer.emit("Reshape", [result[2], writer.constant([-1, op.sequences, op.hidden])])
         emit_flat(writer, apart, output)
     else:
-        apart = writer.emit("Reshape", [made[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
+        apart = writer.emit("Reshape", [result[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
         emit_flat(writer, writer.emit("Transpose", [apart], perm=[1, 0, 2, 3]), output)
