@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from support.model_run import description, dims, warnings, write
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.cli import main, run
+from n2d2py.cli import run
 from n2d2py.errors import N2D2Error
 from n2d2py.options import parse_arguments
 
@@ -165,24 +163,6 @@ def test_outputs_by_their_old_name():
     assert dims(write(text)) == {"conv": [16, 20, 16], "fc": [1, 1, 32]}
 
 
-def test_targets_that_are_not_scored_are_refused_by_test_only():
-    text = (
-        f"[database]\nType=Random_Database\nNbStimuli=4\nNbLabels=5\n{SP}[fc]\nInput=sp\nType=Fc\nNbOutputs=5\n"
-        "[fc.Target]\nType=TargetROIs\n"
-    )
-    assert refused(text, "-test") == (
-        "N2D2-E220: net.ini:13 [fc.Target]: Type=TargetROIs is not supported by -test; use TargetScore, or export without -test"
-    )
-    assert main([str(write(text)), *"-w /dev/null -seed 1 -export CPP -nbbits -32 -db-export 0 -quiet".split()]) == 0
-
-
-def test_target_of_a_missing_layer():
-    text = f"{SP}[fc]\nInput=sp\nType=Fc\nNbOutputs=5\n[fc1.Target]\n"
-    assert description(write(text))["outputs"] == ["fc"]
-    assert warnings()[0].endswith("; did you mean [fc.Target]?")
-    assert "E219" in refused(text, "-export", "CPP", "-nbbits", "-32", "-db-export", "0")
-
-
 def test_layers_that_feed_no_target_are_described():
     text = (
         f"{SP}[a]\nInput=sp\nType=Fc\nNbOutputs=5\n[b]\nInput=sp\nType=Fc\nNbOutputs=7\n[soft]\nInput=a\n"
@@ -284,29 +264,7 @@ def test_detection_heads_are_refused_where_they_would_run(layer):
     assert line.startswith("N2D2-E231: net.ini:") and "is not computed" not in line and "E231" in line
 
 
-@every(
-    "section, message",
-    [
-        ("Type=LSTM\nSeqLength=4\nHiddenSize=8\n", "Type=LSTM is not supported: recurrent layers are read from ONNX files"),
-        ("Type=Rbf\nNbOutputs=10\n", "Type=Rbf is not supported"),
-        ("Type=Convv\nNbOutputs=10\n", "Type=Convv is not a supported layer type; did you mean Conv?"),
-        ("Type=ONNX\nFile=${N2D2_MODELS}/none.onnx\n", "none.onnx' does not exist"),
-        ("Type=Pool\nPooling=Max\nPoolSize=40\nNbOutputs=3\nMapping.Size=1\n", "40x40"),
-        ("NbOutputs=3\n", "property 'Type'"),
-    ],
-)
-def test_what_even_a_description_refuses(section, message):
-    line = refused(f"{SP}[x]\nInput=sp\n{section}", "-describe")
-    assert message in line and line.startswith("N2D2-E")
-
-
 def test_parameters_take_no_memory():
     text = "[sp]\nSize=512 512 64\n" + "".join(f"[fc{i}]\nInput=sp\nType=Fc\nNbOutputs=15\n" for i in range(50))
     found = description(write(text))
     assert found["params"] == 50 * 15 * (512 * 512 * 64 + 1)
-
-
-def test_windows_line_ends_byte_order_mark_and_comments():
-    text = f"\ufeff; (C) someone\r\n# file\r\n{SP}[fc] ; layer\r\nInput=sp ; first\r\nType=Fc\r\nNbOutputs=5 # five\r\n"
-    Path("net.ini").write_bytes(text.encode())
-    assert dims(Path("net.ini")) == {"fc": [1, 1, 5]}

@@ -11,7 +11,6 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.e2e_run import compiled_at_once, needs_compiler
 from support.recurrent_cases import CELLS, parameters
 from support.tables import every
 
@@ -404,30 +403,6 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
     found, wanted = np.reshape(found, (20, -1)), np.array(wanted)
     decibels = 10 * np.log10(np.square(wanted).sum() / np.square(found - wanted).sum())
     assert decibels > (25 if bits == 8 else 50), decibels
-
-
-@pytest.mark.compiles
-@needs_compiler
-@pytest.mark.parametrize("bits", [8, pytest.param(16, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("steps", [1, 5])
-@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
-def test_wired_states_compiled_as_simulated(tmp_path, cell, steps, bits):
-    """Ten calls, each with the states of the one before."""
-    path, states = wired(tmp_path / "net.onnx", cell, steps, 0)
-    x = np.random.default_rng(4).normal(size=(10, 1, SIZE) if steps == 1 else (10, steps * SIZE)).astype(np.float32)
-    (tmp_path / "parameters.ini").write_text("States=none\n")
-    np.savez(tmp_path / "data.npz", x=x, **{name: np.zeros((10, 1, HIDDEN), np.float32) for name in states})
-    options = n2d2py.LoadOptions(parameters=tmp_path / "parameters.ini")
-    folder = n2d2py.export(path, data=tmp_path / "data.npz", bits=bits, folder=tmp_path / "out", load_options=options).folder
-    results = []
-    for network in (n2d2py.load_simulator(folder), compiled_at_once(folder)):
-        kept = [np.zeros((1, 1, HIDDEN), np.float32)] * len(states)
-        for one in x:
-            y, *after = network(one[None], *kept)
-            kept = [state.reshape(1, 1, HIDDEN) for state in after]
-            results.append(np.concatenate([values.reshape(-1) for values in (y, *kept)]))
-    np.testing.assert_array_equal(results[:10], results[10:])
-    assert min(state.min() for state in results) < 0
 
 
 def test_states_beyond_the_integers_are_refused():
