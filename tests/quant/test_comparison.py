@@ -128,31 +128,6 @@ def row(*values: float) -> np.ndarray:
     return np.array([values], np.float32)
 
 
-@every(
-    "expected, found, place",
-    [
-        ((1, 2, 3), (1, 2, 3.0001), None),
-        ((1, 2, 3), (1, 2.1, 3), 1),
-        ((1, np.nan, 3), (1, np.nan, 3), None),
-        ((1, np.nan, 3), (1, 2, 3), 1),
-        ((1, 2, 3), (1, 2, np.nan), 2),
-        ((1, np.nan, 3), (1, np.nan, 4), 2),
-        ((np.inf, -np.inf, 3), (np.inf, -np.inf, 3), None),
-        ((np.inf, 1, 3), (-np.inf, 1, 3), 0),
-        ((np.inf, 1, 3), (np.inf, 1, 3.5), 2),
-        ((1, 2, 3), (1, np.inf, 3), 1),
-        ((np.nan, np.nan, np.nan), (np.nan, np.nan, np.nan), None),
-    ],
-)
-def test_nan_and_infinity_are_equal_to_themselves_only(expected, found, place):
-    difference = first_difference(row(*expected), row(*found), FLOAT32)
-    if place is None:
-        assert difference is None
-    else:
-        assert difference.index == (0, place)
-        np.testing.assert_equal((difference.expected, difference.found), (row(*expected)[0, place], row(*found)[0, place]))
-
-
 def test_masked_elements_are_not_compared():
     kind = NumType(8, signed=True)
     expected = np.arange(12, dtype=np.int8).reshape(1, 1, 4, 3)
