@@ -208,28 +208,6 @@ def test_a_wrong_layer_is_found(tmp_path, monkeypatch):
     assert isinstance(outcome, Failure) and outcome.kind == "compiled Conv"
 
 
-def test_exceptions_from_elsewhere_are_other_failures(tmp_path, monkeypatch):
-    """A network that is made smaller until something else fails would hide the defect."""
-    spec = Spec(1, (2, 2, 1), (Layer("conv", "Conv", ("sp",), {"NbOutputs": "3", "KernelSize": "1"}),))
-
-    def fails(error: Exception):
-        def stage(*_arguments, **_keywords):
-            raise error
-
-        return stage
-
-    kinds = set()
-    for error in (ValueError("a"), ValueError("b"), KeyError("a")):
-        monkeypatch.setattr(network_chain, "fuse_stage", fails(error))
-        (outcome,) = run_batch([spec], tmp_path / "failed")
-        assert isinstance(outcome, Failure)
-        kinds.add(outcome.kind)
-    assert kinds == {
-        "python ValueError in stage of test_random_networks.py",
-        "python KeyError in stage of test_random_networks.py",
-    }
-
-
 def test_only_roundings_are_allowed_for():
     """A difference of nearly equal numbers keeps their roundings; what a step turns over is a wrong result."""
 
