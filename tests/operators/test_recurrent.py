@@ -288,48 +288,32 @@ def test_layers_of_16_bits_compiled_as_simulated(tmp_path, cell, direction):
 
 
 REFUSED = {
-    "negative clip": ("LSTM", {"clip": -3.0}, {}, "clip=-3.0"),
-    "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "activations Sigmoid, Relu"),
-    "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "activations \ufffd, Tanh"),
-    "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, HIDDEN))}}, "its peephole weights of [1, 7] do not fit its weights"),
-    "activation of an RNN": ("RNN", {"activations": ["Sigmoid"]}, {}, "activations Sigmoid"),
-    "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
-    "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
-    "direction": ("LSTM", {"direction": "sideways"}, {}, "direction=sideways"),
-    "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}, "it iterates over the batch axis"),
-    "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}, "do not fit its input of 5"),
-    "directions": (
-        "GRU",
-        {"direction": "reverse"},
-        {"more": {"W": np.ones((2, 3 * HIDDEN, SIZE))}},
-        "do not fit its input of 5",
-    ),
-    "rank of weights": ("GRU", {}, {"more": {"W": np.ones((3 * HIDDEN, SIZE))}}, "its weights have rank 2, not 3"),
-    "rank of recurrent weights": (
-        "GRU",
-        {},
-        {"more": {"R": np.ones((21, HIDDEN))}},
-        "its recurrent weights have rank 2, not 3",
-    ),
-    "biases": ("GRU", {}, {"more": {"B": np.ones((1, 3 * HIDDEN))}}, "its biases of [1, 21] do not fit its weights"),
-    "initial states": ("LSTM", {}, {"inputs": {"h0": np.ones((1, 1, 4))}}, "its initial states of [1, 1, 4] do not fit"),
-    "initial cells": ("LSTM", {}, {"inputs": {"c0": np.ones((2, 1, HIDDEN))}}, "its initial states of [2, 1, 7] do not fit"),
-    "activations of one direction": (
-        "GRU",
-        {"activations": ["Sigmoid", "Tanh"], "direction": "bidirectional"},
-        {},
-        "activations Sigmoid, Tanh",
-    ),
+    "negative clip": ("LSTM", {"clip": -3.0}, {}),
+    "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}),
+    "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}),
+    "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, HIDDEN))}}),
+    "activation of an RNN": ("RNN", {"activations": ["Sigmoid"]}, {}),
+    "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}),
+    "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}),
+    "direction": ("LSTM", {"direction": "sideways"}, {}),
+    "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}),
+    "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}),
+    "directions": ("GRU", {"direction": "reverse"}, {"more": {"W": np.ones((2, 3 * HIDDEN, SIZE))}}),
+    "rank of weights": ("GRU", {}, {"more": {"W": np.ones((3 * HIDDEN, SIZE))}}),
+    "rank of recurrent weights": ("GRU", {}, {"more": {"R": np.ones((21, HIDDEN))}}),
+    "biases": ("GRU", {}, {"more": {"B": np.ones((1, 3 * HIDDEN))}}),
+    "initial states": ("LSTM", {}, {"inputs": {"h0": np.ones((1, 1, 4))}}),
+    "initial cells": ("LSTM", {}, {"inputs": {"c0": np.ones((2, 1, HIDDEN))}}),
+    "activations of one direction": ("GRU", {"activations": ["Sigmoid", "Tanh"], "direction": "bidirectional"}, {}),
 }
 
 
-@every(("cell", "attributes", "form", "reason"), REFUSED.values(), ids=REFUSED)
-def test_refused(tmp_path, cell, attributes, form, reason):
+@every(("cell", "attributes", "form"), REFUSED.values(), ids=REFUSED)
+def test_refused(tmp_path, cell, attributes, form):
     path = saved(tmp_path / "net.onnx", cell, **form, **attributes)
     with pytest.raises((N2D2Error, ErrorList)) as caught:
         import_onnx(path)
-    (error,) = getattr(caught.value, "errors", [caught.value])
-    assert error.code == "E310" and reason in error.line(), error.line()
+    assert [error.code for error in getattr(caught.value, "errors", [caught.value])] == ["E310"]
 
 
 def wired(path, cell: str, steps: int, linear: int, squeezed: bool = True):

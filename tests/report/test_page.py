@@ -21,7 +21,6 @@ from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.report import InputImage, write_report
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.drawing import draw_network
-from n2d2py.report.layout import lay_out
 from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage
 
@@ -224,16 +223,6 @@ def test_every_layer_is_drawn_and_no_boxes_meet():
             assert x + w <= other[0] or other[0] + other[2] <= x or y + h <= other[1] or other[1] + other[3] <= y
     edges = sum(len(node.inputs) for node in graph.nodes) + 1
     assert len([e for e in root.iter(f"{SVG}path") if e.get("class") == "edge"]) == edges
-
-
-def test_branches_lie_side_by_side_and_chains_are_straight():
-    # 0 -> 1, 2, 3 -> 4 -> 5, and 0 -> 5 past all of them
-    layout = lay_out([(100.0, 40.0)] * 6, [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4), (4, 5), (0, 5)])
-    x, y = ([getattr(item, key) for item in layout.items[:6]] for key in "xy")
-    assert y[0] < y[1] == y[2] == y[3] < y[4] < y[5]
-    assert sorted(np.diff(sorted(x[1:4]))) == pytest.approx([126.0, 126.0])
-    assert x[4] == pytest.approx(sorted(x[1:4])[1], abs=0.1) and x[5] == pytest.approx(x[4], abs=0.1)
-    assert len(layout.edges[-1]) == 4  # two bend points on the way from 0 to 5
 
 
 def test_the_memory_picture_draws_each_part_of_each_buffer():
