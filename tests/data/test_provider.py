@@ -115,30 +115,6 @@ def test_sets_with_other_steps_give_other_data(ini, picture):
     assert _only(provider, "Test").tolist() == [[[0, 1]]]
 
 
-def test_describe_follows_the_first_stimulus(ini, image):
-    provider = _provider(
-        ini,
-        "[sp]\nSizeX=4\nSizeY=2\n[sp.Transformation-1]\n"
-        "Type=ChannelExtractionTransformation\nCSChannel=Red\n"
-        "[sp.Transformation-2]\nType=RescaleTransformation\nWidth=4\nHeight=2\n",
-    )
-    assert [str(point) for point in provider.describe()] == [
-        "as read: 2x2x3 uint8, 10 to 255, within [0, 255]",
-        "ChannelExtraction(channel=Red): 2x2x1 uint8, 10 to 100, within [0, 255]",
-        "Rescale(width=4, height=2, keep_ratio=False, fit=True): 4x2x1 uint8, 10 to 100, within [0, 255]",
-        "implicit normalization of uint8: 4x2x1 float32, 0.0392157 to 0.392157, within [0, 1]",
-    ]
-    assert provider.describe("Validation") == []
-
-
-def test_the_known_range_stays_in_that_of_the_type(ini, image):
-    provider = _provider(
-        ini, SP + "[sp.Transformation]\nType=FilterTransformation\nKernel=*\nKernel.Mat=1 -2\nKernel.SizeX=2\n"
-    )
-    assert provider.value_range == (0.0, 1.0)
-    assert str(provider.describe()[1]) == ("Filter(*, 2x1): 2x2x3 uint8, 0 to 75, within [0, 255]")
-
-
 def test_indices_choose_stimuli(ini, picture):
     for index in range(5):
         picture(f"data/a/{index}.png", [[index]])

@@ -1,4 +1,4 @@
-"""Groups of taps of the kernels of RV32: within 16 bits, as cheap as any, and the stream says them."""
+"""Groups of taps of the kernels of RV32: within 16 bits, as cheap as any."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from n2d2py.exports.cpp.forms.pixels import _SIZES, group_sizes, pixel_stream
+from n2d2py.exports.cpp.forms.pixels import _SIZES, group_sizes
 
 LIMIT = 255
 
@@ -40,22 +40,3 @@ def test_groups(inputs, most):
         assert ends[-1] == inputs and set(sizes) <= set(_SIZES)
         assert all(np.abs(part).sum(axis=1).max() <= LIMIT for part in np.split(rows, ends[:-1], axis=1))
         assert sum(_SIZES[taps][1] for taps in sizes) == cheapest(rows)
-
-
-def test_stream():
-    """Two blocks, the second of one output: biases, sizes and weights, multipliers; eleven groups are more than a word has."""
-    weights = np.full((3, 45), 127)
-    weights[0, ::2] = -127
-    stream = pixel_stream(weights, np.array([5, -6, 7]), np.array([[200, 400, 600]])).tobytes()
-    expected = b""
-    for pair, biases, factors in (
-        (weights[:2], (5, -6), (200, 400)),
-        (np.stack([weights[2], weights[2] * 0]), (7, 0), (600, 0)),
-    ):
-        filled = np.concatenate([pair, np.zeros((2, 1), int)], axis=1)
-        expected += np.array([bias - (1 << 15) * 23 for bias in biases], "<i4").tobytes()
-        for begin, end in ((0, 20), (20, 40), (40, 46)):
-            bits = sum(1 << (29 - 3 * i) for i in range((end - begin) // 2))
-            expected += np.array([bits], "<u4").tobytes() + filled[:, begin:end].T.astype(np.int8).tobytes()
-        expected += np.array(factors, "<i4").tobytes()
-    assert stream == expected

@@ -25,13 +25,6 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.statistics import collect
 
 
-@pytest.fixture
-def graph(build):
-    b = build(2, 4, 4)
-    b.layer("unread", Activation(Tanh()))
-    return b.done(b.layer("y", Activation(Tanh())))
-
-
 @pytest.mark.parametrize("integer", [False, True])
 def test_what_only_integers_need(build, integer):
     b = build(60)

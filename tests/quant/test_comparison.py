@@ -72,16 +72,6 @@ def test_the_worst_stimulus_is_named():
     assert worst.image is None, "two channels are no picture"
 
 
-def test_only_a_dozen_are_kept_whatever_the_batches():
-    graph, typed, _ = quantized(network())
-    kept = compare_stage(graph, typed, stimuli(200), None).stimuli
-    assert len(kept) == 12 and len({one.position for one in kept}) == 12
-    every = [compare_stage(graph, typed, stimuli(200).take([k]), None).stimuli[0].error for k in (0, 50, 199)]
-    assert min(one.error for one in kept) >= max(
-        [error for error, k in zip(every, (0, 50, 199), strict=True) if k not in {one.position for one in kept}], default=0
-    )
-
-
 def test_a_floating_point_export_has_no_isolation_and_no_levels():
     graph = network()
     for c in compare_stage(graph, float_graph(graph, -32), stimuli(), None).layers:

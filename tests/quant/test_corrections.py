@@ -98,14 +98,6 @@ def test_weights_on_the_grid_are_left_alone():
     assert np.array_equal(rounding(rows * 0.25, scales, 127), rows)
 
 
-def test_integers_stay_in_range_and_do_not_depend_on_the_run():
-    generator = np.random.default_rng(3)
-    target, square = generator.normal(size=(2, 4, 9)) * 200, np.stack([np.eye(9) + 0.9] * 2)
-    first = round_compensated(target, DenseCovariance(square), 127)
-    assert np.abs(first).max() == 127 and np.array_equal(first, np.rint(first))
-    assert np.array_equal(first, round_compensated(target, DenseCovariance(square), 127))
-
-
 def test_steps_of_weights_are_units_of_their_inputs():
     generator = np.random.default_rng(6)
     x, units = generator.normal(size=(500, 40)) @ generator.normal(size=(40, 40)), generator.choice([0.25, 1.0, 4.0], size=40)
