@@ -9,6 +9,7 @@ from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.contract import weight_scales
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
@@ -122,3 +123,8 @@ def test_a_convolution_of_the_first_operator_set_that_has_it():
 def along(axis: int, shape: tuple[int, ...], values) -> np.ndarray:
     """A grid of scales that differ along one axis only."""
     return np.broadcast_to(np.reshape(values, [-1 if at == axis else 1 for at in range(len(shape))]), shape)
+
+
+def test_scales_of_a_transposed_convolution_repeat_for_each_group():
+    scales = np.broadcast_to(np.array([1.0, 2.0, 4.0]).reshape(1, 3, 1, 1), (4, 3, 2, 2))
+    assert weight_scales(scales, 6).tolist() == [1, 2, 4, 1, 2, 4] and weight_scales(scales, 4) is None

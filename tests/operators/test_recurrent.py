@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; what is refused."""
+"""LSTM, GRU and RNN of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; states beyond them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from support.tables import every
 
 import n2d2py
 from n2d2py.arithmetic import NumType
-from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Node, QuantGraph, QuantTensor
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
@@ -285,35 +284,6 @@ def test_layers_of_16_bits_compiled_as_simulated(tmp_path, cell, direction):
     path = stacked(tmp_path / "net.onnx", cell, direction)
     exported = n2d2py.export(path, data=wide_inputs(20), bits=8, folder=tmp_path / "out")
     assert n2d2py.compare(exported, 5).identical
-
-
-REFUSED = {
-    "negative clip": ("LSTM", {"clip": -3.0}, {}),
-    "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}),
-    "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}),
-    "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, HIDDEN))}}),
-    "activation of an RNN": ("RNN", {"activations": ["Sigmoid"]}, {}),
-    "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}),
-    "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}),
-    "direction": ("LSTM", {"direction": "sideways"}, {}),
-    "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}),
-    "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}),
-    "directions": ("GRU", {"direction": "reverse"}, {"more": {"W": np.ones((2, 3 * HIDDEN, SIZE))}}),
-    "rank of weights": ("GRU", {}, {"more": {"W": np.ones((3 * HIDDEN, SIZE))}}),
-    "rank of recurrent weights": ("GRU", {}, {"more": {"R": np.ones((21, HIDDEN))}}),
-    "biases": ("GRU", {}, {"more": {"B": np.ones((1, 3 * HIDDEN))}}),
-    "initial states": ("LSTM", {}, {"inputs": {"h0": np.ones((1, 1, 4))}}),
-    "initial cells": ("LSTM", {}, {"inputs": {"c0": np.ones((2, 1, HIDDEN))}}),
-    "activations of one direction": ("GRU", {"activations": ["Sigmoid", "Tanh"], "direction": "bidirectional"}, {}),
-}
-
-
-@every(("cell", "attributes", "form"), REFUSED.values(), ids=REFUSED)
-def test_refused(tmp_path, cell, attributes, form):
-    path = saved(tmp_path / "net.onnx", cell, **form, **attributes)
-    with pytest.raises((N2D2Error, ErrorList)) as caught:
-        import_onnx(path)
-    assert [error.code for error in getattr(caught.value, "errors", [caught.value])] == ["E310"]
 
 
 def wired(path, cell: str, steps: int, linear: int, squeezed: bool = True):

@@ -16,8 +16,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports import KernelChoice
 from n2d2py.files import json_text
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import Tanh
 from n2d2py.operators.lrn import LRN
 from n2d2py.quant.calibration import prepare, quantize
 from n2d2py.quant.observe.compare import LayerComparison
@@ -212,20 +210,6 @@ def test_integers_alone_and_floats_alone_have_no_such_layer():
     graph, real = typed(networks.small())
     assert float_layers_in(graph, real) == []
     assert float_layers_in(float_graph(with_lrn(), -32), with_lrn()) == []
-
-
-def test_layers_that_follow_are_told_by_their_neighbours():
-    graph = with_lrn()
-    graph.add(Node("shape", Activation(Tanh()), ["norm"], ["shape"]))
-    graph.outputs = ["fc", "shape"]
-    assert [one.layer for one in float_layers_in(*typed(graph))] == ["norm"]  # Tanh has a table
-    two = networks.Builder("net", 8, 8, 3)
-    two.graph.add(Node("norm", LRN(3, 1e-4, 0.75, 1.0), [two.input], ["norm"]))
-    moved = two.done(two.add("sum", "norm", "norm"))
-    assert [(one.layer, one.reason) for one in float_layers_in(*typed(moved))] == [
-        ("norm", "no integer form"),
-        ("sum", "its neighbours are in floating point"),
-    ]
 
 
 def test_strict_refuses(capsys):

@@ -61,14 +61,6 @@ def test_files_are_the_same_every_time(tmp_path):
         assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
 
 
-def test_many_classes_have_no_picture(tmp_path):
-    scorer = Scorer(ScoreTarget("t", "t"))
-    scorer.add(np.eye(4, 201), np.arange(4))
-    home = write_target_files(tmp_path, scorer.result(), "test")
-    assert lines_of(home / "ConfusionMatrix_test.dat")[3] == "3 3 1 1.000000"
-    assert not (home / "ConfusionMatrix_test.png").exists()
-
-
 def test_without_labels_only_the_log_is_written(tmp_path):
     home = write_target_files(tmp_path, scored(labels=None), "test")
     assert [p.name for p in home.rglob("*") if p.is_file()] == ["classif.log"]
