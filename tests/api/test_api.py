@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,9 @@ import pytest
 from support.e2e_run import needs_compiler
 
 import n2d2py
-from n2d2py import CalibrationOptions, ExportOptions, LoadOptions, N2D2Error, QuantizationOptions, ScoreOptions, log
+from n2d2py import CalibrationOptions, ExportOptions, LoadOptions, N2D2Error, ScoreOptions, log
 from n2d2py.cli import main
-from n2d2py.options import OPTIONS, checked, parse_arguments, recorded, run_options
-from n2d2py.stages.options import RunOptions
+from n2d2py.options import parse_arguments, run_options
 
 ROOT = Path(__file__).resolve().parents[2]
 LENET = ROOT / "models" / "LeNet.ini"
@@ -160,46 +158,6 @@ def test_labels_that_do_not_fit_are_refused(tmp_path):
 def test_nothing_is_printed_but_warnings(tmp_path, capfd):
     n2d2py.export(model(tmp_path / "small.onnx"), data=data()[0], folder=tmp_path)
     assert capfd.readouterr() == ("", "")
-
-
-def test_every_option_of_the_command_is_a_field():
-    def names(part: object, prefix: str = "") -> set[str]:
-        found = set()
-        for one in fields(part):
-            value = getattr(part, one.name)
-            found |= names(value, f"{one.name}.") if is_dataclass(value) else {prefix + one.name}
-        return found
-
-    command_only = {*"completion describe memory-report new-operator calib-reload strict quiet verbose h v".split()}
-    assert {option.name for option in OPTIONS if not option.field} == command_only
-    derived = {
-        *"calibration.float_inputs calibration.thorough calibration.withhold load.target load.training load.extent load.read_data load.synthetic".split(),
-        *"load.run_time_scales calibration.reload".split(),
-    }
-    assert names(RunOptions()) - {option.field for option in OPTIONS} == derived | {"given", "choices", "recorded", "command"}
-
-
-def test_defaults_of_fields_are_those_of_the_command():
-    differing = {name: value for name, value in recorded(RunOptions()).items() if value != _default(name)}
-    assert differing == {"calib": 128}  # what -calib-data sets
-
-
-def _default(name: str) -> object:
-    (option,) = (option for option in OPTIONS if option.name == name)
-    return [] if option.repeated else option.default
-
-
-def test_what_is_recorded_survives_the_typed_options():
-    words = (
-        "-seed 4 -calib 7 -quality best -no-cle -no-unsigned -no-mixed-precision -act-rescale-per-output 0 -input-range -1:1"
-    )
-    options = run_options(parse_arguments(["net.onnx", "-export", "CPP", "-calib-data", "a/b.npz", *words.split()]))
-    assert options.calibration == CalibrationOptions(stimuli=7, quality="best", equalize=False, per_output=False, withhold=True)
-    assert options.quantization == QuantizationOptions(unsigned=False, mixed=False)
-    found = options.recorded
-    assert (found["calib-data"], found["input-range"], found["act-rescale-per-output"]) == ("b.npz", "-1:1", 0)
-    assert found["no-cle"] is True and found["mixed-precision"] is False and found["act-rescaling-mode"] == "Floating-point"
-    assert dict(checked(options).recorded) == found
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -18,14 +16,11 @@ from support.tables import every
 from n2d2py import __version__
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.options import COMMON, GROUPS, OPTIONS, Option, man_page, options_page, parse_arguments, run_options
+from n2d2py.options import GROUPS, OPTIONS, Option, man_page, parse_arguments
 from n2d2py.options.typed import CHOICES, read_command
 from n2d2py.pipeline import load_network
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.quantize import quantize_stage
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-
 
 SAMPLES = {
     "int": ("12", 12),
@@ -63,51 +58,6 @@ def test_an_option_stands_before_or_after_the_network(option):
 def test_two_dashes_are_as_good_as_one(option):
     words, value = sample(option)
     assert getattr(parse_arguments([f"-{words[0]}", *words[1:], "net.ini"]), option.key) == value
-
-
-def test_defaults():
-    arguments = parse_arguments(["net.ini"])
-    assert arguments.given == frozenset()
-    values = {option.name: getattr(arguments, option.key) for option in OPTIONS}
-    assert values == {option.name: option.default for option in OPTIONS}
-    assert (
-        values
-        | {
-            "seed": 1,
-            "w": None,
-            "w-ignore": False,
-            "test": False,
-            "nb-test": -1,
-            "test-index": -1,
-            "fuse": False,
-            "compare": 0,
-            "describe": None,
-            "export": None,
-            "nbbits": 8,
-            "db-export": -1,
-            "export-parameters": None,
-            "calib": 0,
-            "calib-reload": False,
-            "calibOnly": False,
-            "calib-data": None,
-            "input-range": None,
-            "act-clipping-mode": "MSE",
-            "act-quantile-value": 0.9999,
-            "wt-clipping-mode": "None",
-            "act-rescaling-mode": "Floating-point",
-            "act-rescale-per-output": 1,
-            "no-unsigned": False,
-            "no-cle": False,
-            "o": ".",
-            "log-outputs": 0,
-            "strict": False,
-            "quiet": False,
-            "verbose": False,
-            "h": None,
-            "v": False,
-        }
-        == values
-    )
 
 
 def test_the_last_value_counts():
@@ -197,46 +147,6 @@ def test_help_of_all_has_every_option_with_its_default(capsys):
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
-def test_help_shows_the_common_options_with_examples_that_parse(capsys):
-    text = printed(capsys, "-h")
-    assert list(entries(text)) == list(COMMON) and len(COMMON) == 12
-    for name, example in COMMON.items():
-        assert example in text
-        program, *words = shlex.split(example)
-        assert program == "n2d2py" and f"-{name}" in words
-        run_options(parse_arguments(words))
-    assert all(f"-h {group.lower()} " in text for group in GROUPS)
-    assert all(len(line) <= 100 for line in text.splitlines())
-
-
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_help_of_one_option_names_its_page(option, capsys):
-    text = printed(capsys, "-h", option.name)
-    assert text == printed(capsys, "-h", f"-{option.name}")
-    assert " ".join(text.split()).startswith(" ".join(f"{text.splitlines()[0]} {option.doc}".split()))
-    (page,) = re.findall(r"^page +(\S+)$", text, re.MULTILINE)
-    assert (DOCS.parent / page).is_file()
-    assert option.applies in " ".join(text.split())
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_help_of_a_group_has_its_options(group, capsys):
-    assert list(entries(printed(capsys, "-h", group.lower()))) == [option.name for option in OPTIONS if option.group == group]
-
-
-def test_help_of_something_unknown_is_an_error():
-    for words in (["-h", "ram"], ["-h=ram"], ["-h", "quantisation"]):
-        with pytest.raises(N2D2Error) as caught:
-            parse_arguments(words)
-        assert caught.value.code == "E004"
-
-
-def test_help_texts_are_sentences():
-    for option in OPTIONS:
-        assert option.doc[0].isupper() and option.doc.endswith("."), option.name
-        assert len(option.summary.split()) <= 25, option.name
-
-
 @needs("groff")
 def test_the_man_page_is_formatted_without_a_warning():
     done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=man_page(), capture_output=True, text=True)
@@ -245,27 +155,9 @@ def test_the_man_page_is_formatted_without_a_warning():
     assert all(re.search(rf"^ +-{re.escape(option.name)}\b", text, re.MULTILINE) for option in OPTIONS)
 
 
-def test_help_wins_over_the_rest(capsys):
-    assert main(["-h", "net.ini", "-test"]) == 0
-    assert "usage: n2d2py" in capsys.readouterr().out
-    assert main(["--help"]) == 0
-
-
 def test_version(capsys):
     assert main(["-v"]) == 0 == main(["--version"])
     assert capsys.readouterr().out == f"n2d2py {__version__}\n" * 2
-
-
-def test_the_page_has_a_row_of_three_cells_for_each_option():
-    rows = [
-        re.split(r"(?<!\\)\|", line)[1:-1]
-        for line in options_page().splitlines()
-        if re.match(r"\| (<a id=\"\S+\"></a>)?`-", line)
-    ]
-    assert [len(row) for row in rows] == [3] * len(OPTIONS)
-    assert [row[0].split("`")[1].split()[0] for row in rows] == [
-        f"-{o.name}" for group in GROUPS for o in OPTIONS if o.group == group
-    ]
 
 
 @pytest.fixture
@@ -309,17 +201,6 @@ def test_a_missing_compiler_is_said_first(fully_convolutional, monkeypatch, caps
     lines = capsys.readouterr().err.splitlines()
     (at,) = [k for k, line in enumerate(lines) if line.startswith("warning N2D2-W801")]
     assert at < next(k for k, line in enumerate(lines) if line.startswith("calibration"))
-
-
-@every(
-    ("name", "hint"),
-    [("net.pt", "torch.onnx.export"), ("net.H5", "tf2onnx"), ("net.pb", "tf2onnx"), ("net.txt", "give an .ini")],
-)
-def test_files_of_other_frameworks(tmp_path, capsys, name, hint):
-    (tmp_path / name).write_bytes(b"")
-    assert main([str(tmp_path / name), "-export", "CPP"]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "E008" in line and hint in line
 
 
 APART = ("flash-budget", "no-mixed-precision", "calib-reload")

@@ -79,12 +79,3 @@ def test_a_folder_without_models_is_an_error(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         folder.main()
     assert stopped.value.code == 2 and str(tmp_path) in capsys.readouterr().err
-
-
-def test_decibels():
-    """An error of 1 in a signal of 10: 20 dB; the worst of several outputs; equal outputs, and an error where all is zero."""
-    ten, eleven, zero = (np.array([value]) for value in (10.0, 11.0, 0.0))
-    found = [
-        folder.decibels(*pair) for pair in (([eleven, ten], [ten, ten]), ([ten], [ten]), ([ten], [zero]), ([zero], [zero]))
-    ]
-    assert found == ["20.0 dB", "inf dB", "-inf dB", "inf dB"]

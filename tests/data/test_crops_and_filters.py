@@ -16,7 +16,6 @@ from n2d2py.data.transformations.equalize import Equalize, clahe, equalize
 from n2d2py.data.transformations.filters import Filter, GradientFilter, WallisFilter, correlate
 from n2d2py.data.transformations.morphology import MorphologicalReconstruction, Morphology, element
 from n2d2py.data.transformations.spectrum import DCT, DFT, fast_size
-from n2d2py.errors import N2D2Error
 
 
 def _image(rows, dtype=np.uint8):
@@ -166,32 +165,6 @@ def test_the_keys_of_kernels(ini, keys, expected):
     step = _step(ini, f"Type=FilterTransformation\n{keys}\n")
     np.testing.assert_allclose(np.array(step.kernel), expected)
     assert str(step) == f"Filter({keys.split()[0][7:]}, {len(expected[0])}x{len(expected)})"
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("FilterTransformation\nKernel=*\nKernel.Mat=1 2 3", "Kernel.Mat"),
-        ("FilterTransformation\nKernel=Gabor\nKernel.SizeX=3\nKernel.SizeY=3", "Kernel.Theta"),
-        ("FilterTransformation\nKernel=DoG\nKernel.SizeX=3", "Kernel.SizeY"),
-        (
-            "FilterTransformation\nKernel=DoG\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Sigma1=0",
-            "{}:9 [sp.Transformation]: Kernel.Sigma1=0 is not positive",
-        ),
-        ("GradientFilterTransformation\nKernelSize=4", "KernelSize=4 is even"),
-        ("GradientFilterTransformation\nApplyToLabels=1", "ApplyToLabels=1 acts on pixel-wise labels"),
-        ("MorphologyTransformation\nOperation=Erode\nSize=3\nApplyToLabels=1", "pixel-wise labels"),
-        ("MorphologyTransformation\nOperation=Open\nSize=3", "did you mean 'Opening'?"),
-        ("TrimTransformation\nNbLevels=1", "NbLevels=1"),
-        ("TrimTransformation\nNbLevels=4\nMethod=Reduce", "Method=Reduce clusters from random centres"),
-        ("StripeRemoveTransformation\nAxis=0\nOffset=0\nLength=1\nRandomOffset=1", "RandomOffset=1 is random"),
-        ("CentroidCropTransformation\nAxis=2", "Axis=2 is above 1"),
-    ],
-)
-def test_wrong_parameters(ini, tmp_path, text, message):
-    with pytest.raises(N2D2Error) as caught:
-        _step(ini, f"Type={text}\n")
-    assert message.replace("{}", str(tmp_path / "net.ini")) in caught.value.line()
 
 
 VECTORS = np.load(Path(__file__).parent / "opencv_filters.npz")

@@ -9,9 +9,8 @@ from support.errors import error_line
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.data import database_schemas, read_database
-from n2d2py.data.database.base import register
-from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.data import read_database
+from n2d2py.errors import ErrorList, N2D2Error
 
 
 @pytest.fixture
@@ -288,24 +287,6 @@ def test_numpy_without_labels(tmp_path, read):
     assert database.labels.tolist() == [-1] * 3 and database.items.read(0).shape == (1, 7, 1)
 
 
-@every(
-    "arrays, message",
-    [
-        ({"x": np.zeros((2, 3), complex)}, "complex128"),
-        ({"x": np.zeros(3)}, "E414: "),
-        ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "E414: "),
-        ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "E410: "),
-        ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "<U1"),
-        ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "label 2"),
-        ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "a, b"),
-        ({"x": np.array([[None]])}, "E402: "),
-    ],
-)
-def test_numpy_refusals(tmp_path, arrays, message, read):
-    np.savez(tmp_path / "d.npz", **arrays)
-    assert message in error_line(read, "Numpy", DataPath="d.npz")
-
-
 @pytest.mark.parametrize("name", ["d.npz", "d.npy"])
 def test_numpy_damages(tmp_path, name, read):
     path = tmp_path / name
@@ -359,41 +340,10 @@ def test_random_of_an_ini_warns_and_has_the_size_of_the_input(ini):
     assert [one.code for one in log.warnings_seen()] == ["W402"]
 
 
-def test_the_registry_refuses_a_second_type():
-    with pytest.raises(InternalError, match="registered twice"):
-        register("DIR_Database")(lambda values, context: None)
-
-
-def test_every_key_is_documented():
-    schemas = database_schemas()
-    assert len(schemas) == 29 + 3
-    assert [key.name for schema in schemas for key in schema.keys if not key.doc] == []
-
-
 def test_no_database_is_an_empty_one_with_a_warning(ini):
     database = read_database(ini("[sp]\nSizeX=1\n"))
     assert database.sizes() == {"Learn": 0, "Validation": 0, "Test": 0}
     assert [one.code for one in log.warnings_seen()] == ["W401"]
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("Type=MNIST_Database", "'MNIST_IDX_Database'"),
-        ("Type=DIR_Database", "net.ini:1 [database]: required property 'DataPath'"),
-        ("Type=DIR_Database\nDataPath=gone", "net.ini:3 [database]: DataPath=gone does not exist"),
-        ("Type=DIR_Database\nDataPath=net.ini", "DataPath=net.ini is not a folder"),
-        ("Type=CSV_Database\nDataPath=.", "DataPath=. is a folder"),
-        ("Type=DIR_Database\nDataPath=.\nTargetDataPath=t", "E406: {}/net.ini:4 [database]: TargetDataPath=t is not supported"),
-        ("Type=DIR_Database\nDataPath=.\nROIFile=r.json", "net.ini:4 [database]: ROIFile is not"),
-        ("Type=MNIST_IDX_Database", "and N2D2_DATA is not set"),
-        ("Type=MNIST_IDX_Database\nDataPath=.\nValidation=1.5", "Validation=1.5 is above 1"),
-    ],
-)
-def test_section_errors(ini, monkeypatch, tmp_path, text, message):
-    monkeypatch.delenv("N2D2_DATA", raising=False)
-    document = ini("[database]\n" + text + "\n")
-    assert message.replace("{}", str(tmp_path)) in error_line(lambda: read_database(document))
 
 
 def test_the_default_path_is_under_n2d2_data(ini, monkeypatch, tmp_path):

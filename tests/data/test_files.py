@@ -14,7 +14,7 @@ from PIL import Image
 from support.tables import every
 
 from n2d2py.data.decode import read_stimulus
-from n2d2py.errors import N2D2Error, readable
+from n2d2py.errors import N2D2Error
 from n2d2py.files import (
     DamagedArray,
     file_names,
@@ -169,11 +169,6 @@ def test_names_of_files():
     assert plain_file_name("a b") == "a_b"
 
 
-def test_text_that_cannot_be_shown():
-    assert readable("plain é") == "plain é"
-    assert readable("a\x00\x1b\udcff") == "a\\x00\\x1b\\udcff"
-
-
 @every(
     "name, image, expected",
     [
@@ -217,10 +212,3 @@ def test_damages(tmp_path, name, content, message):
     with pytest.raises(N2D2Error) as caught:
         read_stimulus(tmp_path / name, name)
     assert caught.value.line().startswith(message)
-
-
-def test_pictures_too_large_to_be_meant(tmp_path, monkeypatch):
-    Image.new("L", (100, 100)).save(tmp_path / "a.png")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(N2D2Error, match="E403: a.png cannot be decoded"):
-        read_stimulus(tmp_path / "a.png", "a.png")

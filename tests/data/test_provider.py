@@ -6,11 +6,10 @@ from support.errors import error_line
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.data import build_provider, provider_schemas, read_environment, transformation_schemas
+from n2d2py.data import build_provider, read_environment
 from n2d2py.data.pipeline import normalize_integers
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.data.transformations.base import Transformation, transformation
-from n2d2py.errors import ErrorList, InternalError
+from n2d2py.errors import ErrorList
 
 RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]
 DATABASE = "[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
@@ -116,30 +115,6 @@ def test_sets_with_other_steps_give_other_data(ini, picture):
     assert _only(provider, "Test").tolist() == [[[0, 1]]]
 
 
-def test_describe_follows_the_first_stimulus(ini, image):
-    provider = _provider(
-        ini,
-        "[sp]\nSizeX=4\nSizeY=2\n[sp.Transformation-1]\n"
-        "Type=ChannelExtractionTransformation\nCSChannel=Red\n"
-        "[sp.Transformation-2]\nType=RescaleTransformation\nWidth=4\nHeight=2\n",
-    )
-    assert [str(point) for point in provider.describe()] == [
-        "as read: 2x2x3 uint8, 10 to 255, within [0, 255]",
-        "ChannelExtraction(channel=Red): 2x2x1 uint8, 10 to 100, within [0, 255]",
-        "Rescale(width=4, height=2, keep_ratio=False, fit=True): 4x2x1 uint8, 10 to 100, within [0, 255]",
-        "implicit normalization of uint8: 4x2x1 float32, 0.0392157 to 0.392157, within [0, 1]",
-    ]
-    assert provider.describe("Validation") == []
-
-
-def test_the_known_range_stays_in_that_of_the_type(ini, image):
-    provider = _provider(
-        ini, SP + "[sp.Transformation]\nType=FilterTransformation\nKernel=*\nKernel.Mat=1 -2\nKernel.SizeX=2\n"
-    )
-    assert provider.value_range == (0.0, 1.0)
-    assert str(provider.describe()[1]) == ("Filter(*, 2x1): 2x2x3 uint8, 0 to 75, within [0, 255]")
-
-
 def test_indices_choose_stimuli(ini, picture):
     for index in range(5):
         picture(f"data/a/{index}.png", [[index]])
@@ -192,54 +167,6 @@ def test_the_size_of_an_epoch(ini, picture):
     assert document.section("x").text("A") == "3"
 
 
-@every(
-    "text, message",
-    [
-        ("[x]\nA=1\n", "[sp] (or [env], [cenv])"),
-        ("[sp]\nSizeX=3\n", "[sp]: SizeY of the input "),
-        ("[sp]\nNbChannels=3\n", "SizeX and SizeY of the input "),
-        ("[sp]\nSize=1 2 3 4\n", "E411: "),
-        ("[sp]\nSizeX=1\nSizeY=1\nSizeD=2\n", "SizeD"),
-        ("[sp]\nSize=3\nSizeX=3\n", "Size and SizeX or SizeY"),
-        ("[sp]\nSize=3\n[env]\nSize=3\n", "[sp] and [env]"),
-        ("[sp]\nSize=3 4 5\nNbChannels=3\n", "NbChannels=3"),
-    ],
-)
-def test_size_errors(ini, text, message):
-    assert message in error_line(lambda: read_environment(ini(text)))
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("Type=Rescale", "E405: {}:6 [sp.Transformation]: "),
-        ("Width=3", "the section [sp.Transformation]"),
-        ("Type=RescaleTransformation\nWidth=3", "required property 'Height'"),
-        (
-            "Type=DistortionTransformation",
-            "{}:5 [sp.Transformation]: DistortionTransformation draws at random, and applies to the data of inference",
-        ),
-        ("Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn", "LabelExtractionTransformation "),
-        ("Type=BlendingTransformation\nX=1", "BlendingTransformation is not part of the public N2D2"),
-        ("Type=FlipTransformation\nRandomVerticalFlip=1", "RandomVerticalFlip=1 is random"),
-        ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomOffsetX=1", "RandomOffsetX=1 is random"),
-        ("Type=ColorSpaceTransformation\nColorSpace=Rgb", "E122"),
-        (
-            "Type=RangeAffineTransformation\nFirstOperator=Divides\nFirstValue=2 0",
-            "{}:8 [sp.Transformation]: FirstValue divides by 0",
-        ),
-        ("Type=RangeClippingTransformation\nRangeMin=2\nRangeMax=1", "RangeMin=2 is not below"),
-    ],
-)
-def test_transformation_errors(ini, tmp_path, text, message):
-    document = ini(SP + "[sp.Transformation]\n" + text + "\n")
-    line = error_line(lambda: read_pipelines(document, read_environment(document)))
-    if text == "Width=3":
-        assert "in section [sp.Transformation]" in line
-    else:
-        assert message.replace("{}", str(tmp_path / "net.ini")) in line
-
-
 def test_transformation_errors_come_together(ini):
     document = ini(
         SP + "[sp.Transformation-1]\nType=CompressionNoiseTransformation\n"
@@ -259,19 +186,6 @@ def test_a_misspelt_key_of_a_learning_step_is_a_warning(ini):
     read_pipelines(document, read_environment(document))
     assert [one.code for one in log.warnings_seen()] == ["W102", "W403"]
     assert "did you mean [sp.Transformation]?" in log.warnings_seen()[1].line()
-
-
-@pytest.mark.parametrize(
-    "size, message",
-    [
-        ("SizeX=3\nSizeY=2\nNbChannels=3", "; add a RescaleTransformation with Width=3 and Height=2"),
-        ("SizeX=2\nSizeY=2", "; add a ChannelExtractionTransformation"),
-        ("Size=12", "E407"),
-    ],
-)
-def test_another_size_than_declared(ini, image, tmp_path, size, message):
-    provider = _provider(ini, f"[sp]\n{size}\n")
-    assert message.replace("{}", str(tmp_path / "net.ini")) in error_line(lambda: _only(provider))
 
 
 def test_a_gray_image_among_colours(ini, image, picture):
@@ -331,17 +245,6 @@ def test_an_empty_database_gives_no_stimuli(ini):
     provider = build_provider(ini(SP))
     assert len(provider.stimuli("Test")) == 0 and provider.value_range is None
     assert list(provider.stimuli("Test").batches(4)) == []
-
-
-def test_the_registry_refuses_a_second_type():
-    with pytest.raises(InternalError, match="registered twice"):
-        transformation("Flip", doc="")(type("Again", (Transformation,), {}))
-
-
-def test_every_key_is_documented():
-    schemas = transformation_schemas() + provider_schemas()
-    assert len(schemas) == 26 + 12 + 3
-    assert [(schema.name, key.name) for schema in schemas for key in schema.keys if not key.doc] == []
 
 
 @pytest.mark.parametrize(

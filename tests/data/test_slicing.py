@@ -110,11 +110,6 @@ def test_damaged_tables(ini, signs, table, message):
     assert message.replace("{}", str(signs)) in error_line(lambda: read_database(ini(GTSRB)))
 
 
-def test_other_signs(ini, signs, picture):
-    picture("gtsrb/Final_Training/Images/other/1.ppm", np.zeros((2, 2, 3)))
-    assert "'other'" in error_line(lambda: read_database(ini(GTSRB)))
-
-
 def test_signs_cut_out(ini, signs, picture):
     """ExtractROIs: both corners of the box are part of the sign."""
     for number, (name, box) in enumerate({"00000/1": (0, 0, 0, 1), "00002/1": (1, 0, 1, 0), "00002/2": (0, 1, 1, 1)}.items()):
@@ -203,9 +198,3 @@ def test_label_names_without_a_type(ini, tmp_path):
     database = read_database(ini("[database]\nLabelPath=names.txt\n"))
     assert database.label_names == ("cat", "dog") and len(database.items) == 0
     assert "LabelPath=gone does not exist" in error_line(lambda: read_database(ini("[database]\nLabelPath=gone\n")))
-
-
-def test_types_of_n2d2_that_are_not_read(ini):
-    assert "AER_Database is not supported" in error_line(
-        lambda: read_database(ini("[database]\nType=AER_Database\nLearn=0.5\n"))
-    )

@@ -8,7 +8,6 @@ from support.tables import every
 from n2d2py import log
 from n2d2py.data import build_provider, pipelines
 from n2d2py.data.statistics import compute_statistics
-from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.matrix import AffineTransformation, read_matrix, write_matrix
 from n2d2py.errors import InternalError
 
@@ -164,20 +163,6 @@ def test_a_real_matrix_makes_the_image_real():
     image = np.array([200, 10], np.uint8)[None, :, None]
     result = _affine("Multiplies", [0.5, 0.25]).apply(image)
     assert result.dtype == np.float32 and result.reshape(-1).tolist() == [100, 2.5]
-
-
-def test_matrices_that_do_not_fit():
-    with pytest.raises(Inapplicable, match="the matrix is 2x1x1, the image 3x1x1"):
-        _affine("Plus", [1.0, 2.0]).apply(np.zeros((1, 3, 1)))
-    with pytest.raises(Inapplicable, match="the matrix is int16, the image uint8"):
-        _affine("Plus", np.array([1, 2], np.int16)).apply(np.zeros((1, 2, 1), np.uint8))
-
-
-def test_a_missing_matrix_names_its_line(ini, images, tmp_path):
-    document = ini(DATABASE + "[sp.Transformation]\nType=AffineTransformation\nFirstOperator=Plus\nFirstValue=gone.bin\n")
-    assert f"E401: {tmp_path}/net.ini:13 [sp.Transformation]: FirstValue=gone.bin does not exist" in error_line(
-        lambda: build_provider(document)
-    )
 
 
 def test_ranges_of_each_stimulus_in_files(ini, tmp_path):

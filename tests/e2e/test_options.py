@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -147,47 +146,6 @@ def test_floating_point(bits, tmp_path):
 def test_the_float_export_scores_as_the_float_network(tmp_path):
     scores = summary(export("LeNet", tmp_path, "-nbbits", "-32", "-test", "-db-export", "-1"))["scores"]
     assert scores["simulated"] == scores["float"] == scores["compiled"] > 98.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "network,bits,rescaling,per_output,sign",
-    list(product(("LeNet", "MobileNet", "branches"), (8, 16), RESCALING_MODES, (0, 1), ("", "-no-unsigned"))),
-)
-def test_the_product_of_arithmetic(network, bits, rescaling, per_output, sign, tmp_path, request):
-    if network == "branches" and bits == 16:
-        request.getfixturevalue("piecewise")
-    folder = export(
-        network,
-        tmp_path,
-        "-calib",
-        "16",
-        "-nbbits",
-        str(bits),
-        "-db-export",
-        "2",
-        "-act-rescaling-mode",
-        rescaling,
-        "-act-rescale-per-output",
-        str(per_output),
-        *sign.split(),
-    )
-    assert_compiled_is_simulated(folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy,included,reuse,concat,alignment", list(product(PLANNERS, (0, 1), (0, 1), (0, 1), (1, 8))))
-def test_the_product_of_memory(strategy, included, reuse, concat, alignment, tmp_path):
-    file = parameters(
-        tmp_path,
-        strategy,
-        IncludeInputInBuffer=included,
-        OptimizeBufferMemory=reuse,
-        OptimizeNoBranchConcat=concat,
-        MemoryAlignment=alignment,
-    )
-    folder = export("branches", tmp_path, "-calib", "16", "-db-export", "2", "-export-parameters", file)
-    assert_compiled_is_simulated(folder)
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import pytest
 from support.e2e_run import HERE, assert_layers_equal, compiled_at_once, needs_compiler, random_inputs, run
 
 import n2d2py
-from n2d2py.cli import main
 from n2d2py.quant.simulator import run_node
 
 pytestmark = needs_compiler
@@ -68,28 +67,6 @@ def test_the_parameters_overrule_the_ini(tmp_path):
     found = types(folder)
     assert (found["sum"], found["average"], found["maps"]) == ("uint8", "float32", "uint16")  # the sum has a zero point
     assert_each_layer_is_simulated(folder)
-
-
-@pytest.mark.parametrize(
-    "written, refused",
-    [
-        ("QuantBits=4", "N2D2-E122: params.ini:2 [sum]: QuantBits=4 is not one of 8, 16"),
-        ("Quantize=perhaps", "N2D2-E109: params.ini:2 [sum]: Quantize=perhaps is not a boolean (0 or 1)"),
-    ],
-)
-def test_wrong_values_are_refused(written, refused, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.ini").write_text(f"[sum]\n{written}\n")
-    assert (
-        main([str(HERE / "branches.ini"), *"-w /dev/null -export CPP -calib 4 -export-parameters params.ini -o out".split()])
-        == 1
-    )
-    assert refused in capsys.readouterr().err and not (tmp_path / "out").exists()
-
-
-def test_an_unknown_layer_is_named(tmp_path, capsys):
-    mixed_export(tmp_path, "[summ]\nQuantBits=16\n")
-    assert "N2D2-W107" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -16,64 +16,17 @@ from support.tables import every
 
 from n2d2py.exports.cpp import isa
 from n2d2py.exports.cpp.forms.contract import FORMS
-from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header, needed_headers
+from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
 from n2d2py.exports.cpp.processors import TARGETS
-from n2d2py.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
-BOUND = {
-    isa.CONVOLUTION: "CONVOLUTION",
-    isa.DEPTHWISE: "DEPTHWISE",
-    isa.FULLY_CONNECTED: "FULLYCONNECTED",
-    isa.CHANNELS: "DEPTHWISE",
-    isa.WINOGRAD: "WINOGRAD",
-    isa.FOURS: "WINOGRAD",
-    isa.WEIGHTS_ON_STACK: "WINOGRAD",
-    isa.FLOATS: "FLOATS",
-    isa.RUNS: "RUNS",
-    isa.TABLES: "LOOKUP",
-    isa.LANES: "CONVOLUTION",
-    isa.CHANNEL_PAIRS: "CONVOLUTION",
-    isa.PAIRS: "DEPTHWISE",
-    isa.ROW_PAIRS: "DEPTHWISE",
-    isa.TWO_BYTES: "ELEMWISE",
-    isa.DOTS: "CONVOLUTION",
-    isa.TAPS: "DEPTHWISE",
-    isa.PIXELS: "CONVOLUTION",
-    isa.COLUMNS: "DEPTHWISE",
-    isa.OUTPUTS: "CONVOLUTION",
-    isa.PRODUCT: "PRODUCT",
-    isa.ROWS: "ROW_DOTS",
-    isa.ROW_PANELS: "ROW_DOTS",
-}
 """What a set has, by the mark of the operator that its header binds."""
-
-
-def bound(header: str) -> set[str]:
-    """The operators that a header binds, with those of the set that it extends."""
-    text = (KERNELS / header).read_text()
-    found = set(re.findall(r"^#undef N2D2_BIND_(\w+)$", text, re.MULTILINE))
-    for other in re.findall(r'^#include "(n2d2/(?:isa/\w+|\w+/bindings)\.hpp)"$', text, re.MULTILINE):
-        found |= bound(other)
-    return found
 
 
 @every("header", ISA_HEADERS)
 def test_headers_are_those_of_the_table(header):
     assert (KERNELS / header).read_text() == isa_header(header), "run python -m n2d2py.docs"
-
-
-@every("row", isa.instruction_sets(), ids=lambda row: row.name)
-def test_a_set_binds_what_the_table_says(row):
-    """Winograd that a set inherits counts as had only where it pays."""
-    marks = bound(row.header)
-    assert {BOUND[kernel] for kernel in row.has} <= marks
-    inherited = bound(next(one.header for one in isa.instruction_sets() if one.name == row.extends)) if row.extends else set()
-    had = {BOUND[kernel] for kernel in row.has} | ({"FULLYCONNECTED"} if {isa.LANES, isa.OUTPUTS} & row.has else set())
-    had |= {"DEPTHWISE"} if isa.OUTPUTS in row.has else set()
-    assert {mark for mark in marks if mark in BOUND.values()} - had <= inherited & {"WINOGRAD"}
-    assert not (row.microcontroller and "RESIDUAL" in marks) and row.signed <= row.has
 
 
 def test_conditions_hold_for_their_sets_only():
@@ -141,26 +94,6 @@ def test_headers_of_operators_have_no_ladder():
     generated = {KERNELS / header for header in ISA_HEADERS}
     found = [path.name for path in KERNELS.glob("n2d2/*.hpp") if path not in generated and macros.search(path.read_text())]
     assert found == ["half.hpp"]
-
-
-def test_an_export_has_the_headers_of_its_operators():
-    pools = needed_headers(["n2d2/pool.hpp"], KERNELS)
-    assert not [name for name in pools if "_tile" in name or "depthwise" in name or "winograd" in name]
-    dense = needed_headers(["n2d2/fullyconnected.hpp"], KERNELS)
-    assert "n2d2/x86/avx2_byte_tile.hpp" in dense and "n2d2/arm/neon_bytes_tile.hpp" in dense
-    assert not [name for name in dense if "depthwise" in name or "winograd" in name]
-
-
-def test_a_set_that_is_registered_has_a_name_of_its_own(monkeypatch):
-    monkeypatch.setattr(isa, "MORE_SETS", Registry("the instruction set"))
-    row = isa.InstructionSet("toy", "Toy", "Toy", "N2D2_TOY", "toy.hpp", "the test", "defined(TOY)", has=frozenset((isa.RUNS,)))
-    isa.register_instruction_set(row)
-    assert isa.instruction_sets()[0] is row and isa.sets_with(isa.RUNS)[0] == "toy" and isa.tags()["Toy"] is row
-    assert isa.condition(isa.sets_with(isa.CONVOLUTION)) == "N2D2_PANELS" and "N2D2_TOY" in isa.condition(
-        isa.sets_with(isa.RUNS)
-    )
-    with pytest.raises(isa.InternalError, match="its name toy is taken"):
-        isa.register_instruction_set(row)
 
 
 def test_the_export_s_headers_are_those_of_the_kernels(tmp_path):

@@ -19,8 +19,8 @@ from support.target_layers import layer_by_layer
 
 from n2d2py.cli import main
 from n2d2py.exports import ExportRequest, find_target
-from n2d2py.exports.ncnn.arithmetic import AwayRescale, SummedRescale, is_integer_layer
-from n2d2py.exports.ncnn.file import TYPES, NetworkFile, float_weights, real_numbers
+from n2d2py.exports.ncnn.arithmetic import is_integer_layer
+from n2d2py.exports.ncnn.file import TYPES
 from n2d2py.exports.ncnn.layers import LOWERINGS
 from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.graph import Graph, Node, QuantGraph
@@ -189,37 +189,6 @@ def test_convolutions_with_integers_of_their_own_are_identical(network, tmp_path
         assert np.array_equal(found, expected), node.name
 
 
-def test_packed_channels_of_depthwise_layers_are_turned_off_in_the_readme_too(tmp_path):
-    for network, told in (("depthwise, many", True), ("conv", False)):
-        _, details = _written(_simulated(network), tmp_path)
-        assert details["unpacked"] == told
-        assert ("net.opt.use_packing_layout = False" in (tmp_path / "README.md").read_text()) == told
-
-
-@pytest.mark.parametrize("way, told", [(_simulated, True), (_typed, False)])
-def test_rounding_of_blobs_that_are_real_anyway_is_warned_of(way, told, caplog):
-    find_target("NCNN").prepare(ExportRequest(way("max"), parameters={"RoundBlobs": True})).check()
-    assert any("RoundBlobs has no effect" in record.getMessage() for record in caplog.records) == told
-
-
-def test_halves_are_rounded_away_from_zero():
-    assert AwayRescale(np.array([0.5])).apply(np.array([[-5.0, -3.0, -1.0, 1.0, 3.0, 500.0]]), -127, 127).tolist() == [
-        [-3, -2, -1, 1, 2, 127]
-    ]
-    sums = np.array([[3, -1]])
-    ends = np.array([1, 0]), np.array([0.5, 0.5], np.float32), np.array([0.25, 0.0], np.float32)
-    made = SummedRescale(np.array([0.5, 0.5]), 2.0, *ends)
-    assert made.real(sums).tolist() == [[1.25, -0.5]] and made.apply(sums, -127, 127).tolist() == [[3, -1]]
-
-
-def test_a_product_is_rounded_before_the_bias_is_added_unless_both_are_fused():
-    step = np.float32(1 / 3)
-    product = 16_777_215 * np.float64(step)
-    values = np.array([1.0]), 1.0, np.array([0]), np.array([step]), np.array([-product], np.float32)
-    fused, apart = (SummedRescale(*values, fused=one).real(np.array([[16_777_215]])) for one in (True, False))
-    assert fused == np.float32(product - np.float64(np.float32(product))) != 0 and apart == 0
-
-
 @pytest.mark.parametrize("half", [False, True])
 @every("network", [*NETWORKS, *REAL])
 def test_every_layer_in_real_numbers(network, half, tmp_path):
@@ -236,33 +205,6 @@ def test_every_lowering_is_run():
     kinds = {node.op.kind for make in {**NETWORKS, **REAL}.values() for node in make().nodes}
     assert set(LOWERINGS) - kinds == {"Convert"}  # which `insert_conversions` adds
     assert any(node.op.kind == "Convert" for network in NETWORKS for node in _typed(network).nodes)
-
-
-def _lines(folder: Path) -> dict[str, list[str]]:
-    """The words of each line of the .param file, by the name of its layer."""
-    words = [line.split() for line in (folder / "single.param").read_text().splitlines()[2:]]
-    return {line[1]: line for line in words}
-
-
-def test_results_that_only_convolutions_read_stay_int8(tmp_path):
-    typed = _typed("requantized")
-    _, details = _written(typed, tmp_path)
-    lines = _lines(tmp_path)
-    assert details["stored"] == ["y"]
-    assert "8=101" in lines["y"] and "9=1" in lines["y"] and "8=1" in lines["z"]
-    # weights (word, bytes), biases, scales of the weights, of the input, of the result; as ncnn reads them
-    assert (tmp_path / "single.bin").stat().st_size == (4 + 16 * 2 * 9 + 4 * (16 + 16 + 2)) + (4 + 48 + 4 * (3 + 3 + 1))
-    scales = np.frombuffer((tmp_path / "single.bin").read_bytes()[4 + 288 + 64 : 4 + 288 + 136], "<f4")
-    expected = [1 / typed.type("x").scale, 1 / typed.type("y").scale]
-    assert np.allclose(scales[16:], expected, rtol=1e-6) and (scales > 0).all()
-
-
-@pytest.mark.parametrize("network", ["multiplied", "grouped"])
-def test_groups_with_several_scales_compute_in_real_numbers(network, tmp_path):
-    _written(_typed(network), tmp_path)
-    lines = _lines(tmp_path)
-    assert lines["y"][0] == "ConvolutionDepthWise" and not any(word.startswith("8=") for word in lines["y"])
-    assert "Weighted layers in floating point: y." in (tmp_path / "README.md").read_text()
 
 
 def test_blobs_have_one_reader_and_outputs_can_be_taken_in_any_order(tmp_path):
@@ -284,12 +226,6 @@ def test_blobs_have_one_reader_and_outputs_can_be_taken_in_any_order(tmp_path):
         for name, result in runner.outputs(typed, 4).items():
             assert np.allclose(result, values[name], atol=1e-4), name
     assert set(outputs) == set(graph.outputs)
-
-
-def test_names_have_no_blanks_and_are_told_apart():
-    file = NetworkFile()
-    names = ("a b", "a_b", "a/b", "", "x" * 300, "\u00e9" * 150)
-    assert [file.blob(name) for name in names] == ["a_b", "a_b_2", "a/b_3", "_", "x" * 200, "\u00e9" * 100]
 
 
 def test_numbers_of_types_are_those_of_ncnn():
@@ -334,15 +270,6 @@ def _print_arrays(folder: Path, stem: str) -> None:
     subprocess.run(command, cwd=folder, check=True)
 
 
-def test_the_text_is_read_from_memory_too(tmp_path):
-    ncnn = pytest.importorskip("ncnn")
-    _, details = _written(_typed("three"), tmp_path)
-    net = ncnn.Net()
-    assert net.load_param_mem((tmp_path / details["param"]).read_text()) == 0
-    assert net.load_model(str(tmp_path / details["bin"])) == 0
-    assert list(net.output_names()) == ["b", "w"]
-
-
 def test_half_precision_halves_the_weights_and_keeps_the_biases(tmp_path):
     pytest.importorskip("ncnn")
     typed = float_graph(NETWORKS["fc"](), -32)
@@ -355,18 +282,6 @@ def test_half_precision_halves_the_weights_and_keeps_the_biases(tmp_path):
     ]
     one, other = (runner.outputs(typed, 4)["y"] for runner in (whole, half))
     assert 0 < np.abs(one - other).max() < 2e-3 * np.abs(one).max()
-
-
-@pytest.mark.parametrize("network", ["fc", "deconv"])
-def test_half_precision_without_real_weights_is_warned_of(network, caplog):
-    prepared = find_target("NCNN").prepare(ExportRequest(_typed(network), parameters={"Fp16Storage": True}))
-    prepared.check()
-    told = [record.getMessage() for record in caplog.records]
-    assert any("Fp16Storage has no effect" in text for text in told) == (network == "fc")
-
-
-def test_weights_of_half_precision_fill_whole_words():
-    assert len(float_weights(np.ones(3), True)) == 4 + 8 and len(real_numbers([1.0])) == 4
 
 
 def _refused(graph: QuantGraph, **parameters) -> list[str]:

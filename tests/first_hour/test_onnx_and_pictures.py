@@ -19,7 +19,7 @@ import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
 from n2d2py.data.preprocessing import Preprocessing, centre_crop, resize_antialiased, shorter_side
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.stages.input_options import read_metadata
@@ -265,44 +265,6 @@ def test_metadata_say_range_colours_and_names(net):
 @every("text", ["", "[", "{0: 'a', 2: 'b'}", "3", "__import__('os')"])
 def test_names_that_are_none(text):
     assert read_metadata({"names": text}).names == ()
-
-
-@every(
-    "text, words, message",
-    [
-        ("a.png 0\ng.png 1\n", (), "list.txt:2: image 'g.png' "),
-        ("a.png\n", (), "list.txt:1: "),
-        ("a.png 0\nred/a.png 1\n", (), "list.txt:2: red/a.png "),
-        ("image,x,z\na.png,1,2\n", (), "image, x, z"),
-        ("\n", (), "E416: list.txt"),
-        ("a.png reed\n", ("-class-names", "names.txt"), "list.txt:1: label 'reed'"),
-        (None, ("-class-names", "partly.txt"), "folder 'blue'"),
-        (None, ("-class-names", "twice.txt"), "twice.txt:2: "),
-        (None, ("-class-names", "four.txt"), "-class-names has 4 names"),
-        (None, ("-labels", "none.npz"), "none.npz "),
-        (None, ("-mean", "127.5"), "-mean 127.5 "),
-        (None, ("-mean", "1,0"), "-mean has 2 values"),
-        (None, ("-crop", "20"), "smaller than the crop 20x20; add -resize 20"),
-        (None, ("-layout", "nhwc"), "-layout "),
-        (None, ("-std", "0"), "-std "),
-        (None, ("-std", "1", "-input-range", "0:1"), "-input-range and -std exclude each other"),
-        (None, ("-resize", "0"), "-resize "),
-        (None, ("-resize", "a"), "-resize a "),
-        (None, ("-scale", "1,2"), "-scale 1,2 is no"),
-    ],
-)
-def test_what_does_not_match_is_named(net, text, words, message):
-    Path("names.txt").write_text("red\ngreen\nblue\n")
-    Path("partly.txt").write_text("red\ngreen\nbleu\n")
-    Path("twice.txt").write_text("red\nred\n")
-    Path("four.txt").write_text("red\ngreen\nblue\nnone\n")
-    np.savez("none.npz", z=np.zeros(6))
-    if text is not None:
-        Path("list.txt").write_text(text)
-        words = ("-labels", "list.txt", *words)
-    with pytest.raises((N2D2Error, ErrorList)) as caught:
-        data_of("pictures", *words)
-    assert message in str(caught.value)
 
 
 @every("words", [("-resize", "8"), ("-bgr",), ("-mean", "0.5"), ("-labels", "list.txt")])

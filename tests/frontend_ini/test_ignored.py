@@ -84,11 +84,6 @@ def test_quantized_activations_are_refused(key):
     assert line.startswith("N2D2-E242: net.ini:") and f"ActivationFunction.{key.split('=')[0]} " in line
 
 
-def test_all_keys_of_quantized_training_are_named_at_once():
-    first, second = refused(globals="QWeight=SAT\nQWeight.Range=15\nQAct=SAT")
-    assert ": QWeight, QWeight.Range " in first and ": QAct " in second
-
-
 @every(
     "place, key",
     [
@@ -163,11 +158,6 @@ def test_keys_of_training_make_one_warning():
         "N2D2-W108: net.ini: keys of training have no effect here: Solvers, BackPropagate, Solvers.Decay, "
         "WeightsSolver.LearningRate, DropConnect, TargetValue in [conv], [common], [fc.Target]"
     )
-
-
-def test_many_keys_and_sections_are_counted():
-    load(config="\n".join(f"Solvers.Key{n}=1" for n in range(9)))
-    assert "Solvers.Key5 and 3 more in [common]" in warned()[0]
 
 
 @every("key", ["Clipping=6", "LeakSlope=0.1", "Alpha=2", "Threshold=3"])
@@ -255,12 +245,6 @@ def test_each_of_two_files_gives_its_own_output():
     )
     graph = load_network(*read_command(["net.ini", "-w", "/dev/null"])).graph
     assert graph.node("fc").inputs == ["b_pool"] and graph.outputs == ["pool", "fc"]
-
-
-def test_a_target_on_an_input_is_refused():
-    Path("net.ini").write_text("[sp]\nSize=6 5 3\n[fc]\nInput=sp\nType=Fc\nNbOutputs=2\n[sp.Target]\n")
-    with pytest.raises(N2D2Error, match="E219.*'sp' is an input"):
-        load_network(*read_command(["net.ini", "-w", "/dev/null"]))
 
 
 def test_no_list_of_keys_is_silent():

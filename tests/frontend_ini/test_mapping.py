@@ -117,33 +117,6 @@ def test_a_pool_without_mapping_is_channel_by_channel(build, stimulus, capsys):
     assert "no Mapping" in capsys.readouterr().err
 
 
-@every(
-    "keys,expected",
-    [
-        ("Mapping.NbGroups=2", "does not divide the 3 input channels"),
-        ("Mapping.NbGroups=3\nMapping.ChannelsPerGroup=1", "exclude each other"),
-        ("Mapping(sp)=1 0 1", "3 values"),
-        ("Mapping(sp)=1 0 1 1 0 x", "0 and 1"),
-    ],
-)
-def test_mistakes(keys, expected, refusal):
-    found = refusal(CONV.format(parents="sp", outputs=2, keys=keys), (3, 2, 2))
-    assert found.startswith("N2D2-E213: net.ini:8") and expected in found
-
-
-@every(
-    ("most", "keys", "taken"), [(6, "Mapping.Size=1", True), (5, "Mapping.Size=1", False), (5, "", True), (5, "NoBias=1", True)]
-)
-def test_the_largest_mapping(most, keys, taken, build, refusal, monkeypatch):
-    """Two outputs of three channels; without a mapping nothing is listed."""
-    monkeypatch.setattr("n2d2py.frontend.ini.mapping.MAX_CONNECTIONS", most)
-    text = CONV.format(parents="sp", outputs=2, keys=keys)
-    if taken:
-        assert build(text, (3, 2, 2)).graph.nodes
-    else:
-        assert "N2D2-E229: net.ini:2 [conv]: " in refusal(text, (3, 2, 2))
-
-
 POOL = "[a]\nInput=sp\nType=Dropout\nNbOutputs=6\n[pool]\nInput=a\nType=Pool\nPoolDims=3 2\nStride=2\nPadding=1\n"
 
 
@@ -221,38 +194,9 @@ def test_pools_that_are_too_large(keys, refusal):
     assert "N2D2-E229" in refusal(f"[p]\nInput=sp\nType=Pool\nPooling=Max\nPoolSize=1\n{keys}\n", (4000, 1, 1))
 
 
-@every(
-    "keys, limit, name",
-    [
-        ("NbOutputs=5", 30, "MAX_CONNECTIONS"),
-        ("NbOutputs=2", 12, "MAX_CONNECTIONS"),
-        ("NbOutputs=3\nMapping.SizeY=2\nMapping.StrideY=2", 6, "MAX_WINDOWS"),
-        ("NbOutputs=5\nMapping.SizeY=2\nMapping.StrideY=1", 15, "MAX_WINDOWS"),
-        ("NbOutputs=5", 6, "MAX_WINDOWS"),
-    ],
-)
-def test_pools_of_the_largest_size(keys, limit, name, build, refusal, monkeypatch):
-    """So many connections, of all outputs with all channels, or windows are allowed, one less is refused."""
-    text = f"{POOL}Pooling=Max\n{keys}\n"
-    monkeypatch.setattr(f"n2d2py.operators.pool.ini.{name}", limit)
-    assert build(text, (6, 8, 10)).dims("pool")[:2] == [5, 5]
-    monkeypatch.setattr(f"n2d2py.operators.pool.ini.{name}", limit - 1)
-    assert "N2D2-E229: net.ini:13 [pool]: " in refusal(text, (6, 8, 10))
-
-
-def test_output_without_channels_is_refused(refusal):
-    assert "N2D2-E215" in refusal(f"{POOL}Pooling=Max\nNbOutputs=7\nMapping.NbIterations=6\nMapping.Size=1\n", (6, 8, 10))
-
-
 def test_vectors_are_pooled_as_images(build):
     net = build(
         "[f]\nInput=sp\nType=Fc\nNbOutputs=4\n[p]\nInput=f\nType=Pool\nPooling=Max\nPoolSize=1\nNbOutputs=2\n"
         "Mapping.SizeY=2\nMapping.StrideY=2\n"
     )
     assert net.dims("p") == [1, 1, 2]
-
-
-@pytest.mark.parametrize("keys, told", [("", True), ("Mapping.Size=1", False), ("Mapping.NbGroups=2", False)])
-def test_what_a_pool_without_a_mapping_does_is_told(keys, told, build, capsys):
-    build(f"{POOL}Pooling=Max\nNbOutputs=6\n{keys}\n", (6, 8, 10))
-    assert ("no Mapping; " in capsys.readouterr().err) == told

@@ -210,20 +210,6 @@ def test_nhwc_network_behind_a_chw_provider(model, tmp_path):
         np.testing.assert_allclose(engine.run(x)["y"], want, rtol=1e-5, atol=1e-5)
 
 
-def test_files_that_need_the_same_helpers_number_them(model, tmp_path):
-    """In order, past the names that the file itself has."""
-    graph, before = provider(3, 4, 6), "sp"
-    for name in ("first", "second", "third"):
-        path = tmp_path / f"{name}.onnx"
-        body = f"{name} = CumSum(x, axis)" + ("\n x_array_2 = Relu(x)" if name == "second" else "")
-        outputs = f"float[N,3,4,6] {name}" + (", float[N,3,4,6] x_array_2" if name == "second" else "")
-        onnx.save(model(f"float[N,3,4,6] x => {outputs}", body, axis=np.array(3)), path)
-        before = attach_onnx(graph, path, [before])[0]
-    names = [node.name for node in graph.nodes if node.name.startswith("x_array")]
-    assert sorted(names) == ["x_array", "x_array_2", "x_array_3", "x_array_4"]
-    graph.verify()
-
-
 def test_two_files_may_need_the_same_helpers(model, tmp_path):
     """Layers that the import adds, named after inputs of the same name, do not stand in each other's way."""
     graph = provider(3, 4, 6)
@@ -237,15 +223,6 @@ def test_two_files_may_need_the_same_helpers(model, tmp_path):
     assert len({node.name for node in graph.nodes}) == len(graph.nodes) > 2
     graph.verify()
     np.testing.assert_allclose(FloatEngine(graph).run(x)["second"].reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize(("name", "wanted"), [("", "model"), ("net", "net")])
-def test_the_name_of_a_model_in_memory(model, name, wanted):
-    built = model("float[1,3] x => float[1,3] y", "y = Nonsense (x)")
-    built.graph.name = name
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(built)
-    assert re.search(rf": {wanted}( \[|: )", caught.value.errors[0].line())
 
 
 @every(

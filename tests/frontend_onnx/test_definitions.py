@@ -10,7 +10,6 @@ from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.expansions import spectra
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
@@ -28,17 +27,6 @@ def test_affine_grid(size, attributes):
     (name,) = graph.inputs
     found = run_graph(graph, {name: theta.reshape(graph.shape(name))})[graph.outputs[0]]
     np.testing.assert_allclose(np.asarray(found).reshape(wanted.shape), wanted, atol=1e-5)
-
-
-@every(
-    "node", ["Shrink (x)", "Shrink <lambd = 0.25> (x)", "Shrink <bias = 0.125> (x)", "Shrink <bias = 0.125, lambd = 1.0> (x)"]
-)
-def test_attributes_that_are_given_or_not(node):
-    model = text_model("float[1,3,4,5] x => float[a,b,c,d] y", f"y = {node}", opset=18)
-    x = np.random.default_rng(0).normal(size=(1, 3, 4, 5)).astype(np.float32)
-    wanted = np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])
-    found = run_graph(graph := import_onnx(model), {"x": x})[graph.outputs[0]]
-    np.testing.assert_array_equal(np.asarray(found).reshape(wanted.shape), wanted)
 
 
 F = np.float32
@@ -182,27 +170,3 @@ def test_what_reads_a_refused_operator_is_not_accused(model, tmp_path):
     with pytest.raises(N2D2Error) as caught:
         import_onnx(tmp_path / "m.onnx")
     assert len(caught.value.errors) == 1
-
-
-@every(
-    "body, elements",
-    [
-        ("y = STFT (x, step, hann)", 2 * 17 * 32),
-        ("y = STFT <onesided = 0> (x, step, hann)", 2 * 32 * 32),
-        ("y = DFT <axis = 1> (r)", 40 * 1 * 40 * 2),
-        ("y = DFT <axis = 1, onesided = 1> (r)", 40 * 1 * 21 * 2),
-        ("y = DFT <axis = 1> (c)", 40 * 2 * 40 * 2),
-        ("y = DFT <axis = 1, inverse = 1> (c, nine)", 40 * 2 * 9 * 2),
-    ],
-)
-def test_a_matrix_of_more_elements_than_there_is_room_is_refused(model, monkeypatch, body, elements):
-    built = model(
-        "float[N, 40] x, float[N, 40, 1] r, float[N, 40, 2] c => float[?, ?] z", f"{body}\n f = Flatten (y)\n z = Relu (f)",
-        17, step=np.array(4), hann=np.hanning(32).astype(F), nine=np.array(9),
-    )  # fmt: skip
-    assert spectra._MAX_MATRIX_SIZE == 1 << 26
-    monkeypatch.setattr(spectra, "_MAX_MATRIX_SIZE", elements)
-    import_onnx(built)
-    monkeypatch.setattr(spectra, "_MAX_MATRIX_SIZE", elements - 1)
-    with pytest.raises(N2D2Error, match=f"its matrix of {elements:,} elements"):
-        import_onnx(built)

@@ -20,16 +20,6 @@ NAMES = [
     *"ad_autoencoder kws_dscnn mnist8_onnxzoo_opset8 mobilenet_v1_0.5_160 mobilenet_v2_1.0_224 resnet8".split(),
     *"resnet8_tf2onnx vww_96".split(),
 ]
-LAYERS_WHEN_FUSED = {
-    "ad_autoencoder": 10,
-    "kws_dscnn": 11,
-    "mnist8_onnxzoo_opset8": 5,
-    "mobilenet_v1_0.5_160": 29,
-    "mobilenet_v2_1.0_224": 64,
-    "resnet8": 14,
-    "resnet8_tf2onnx": 15,
-    "vww_96": 29,
-}
 TOLERANCE = 1e-5
 
 
@@ -55,7 +45,6 @@ def test_import_equals_onnxruntime(name):
     assert relative_error(FloatEngine(graph).run(x), want) < TOLERANCE
     for integer in (False, True):
         fused, _ = fuse(graph, integer=integer)
-        assert len(fused.nodes) == LAYERS_WHEN_FUSED[name]
         assert relative_error(FloatEngine(fused).run(x), want) < TOLERANCE
     if "mobilenet_v2" not in name:
         assert relative_error(run_graph(graph, {graph.inputs[0]: x}), want) < TOLERANCE

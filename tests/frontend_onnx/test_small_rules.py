@@ -13,7 +13,6 @@ from support.tables import every
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.operators.identity import Dropout
 from n2d2py.operators.resize import Resize
 from n2d2py.reference.executor import run_graph
 
@@ -23,13 +22,6 @@ X = "float[N,3,4,5] x => float[N,3,4,5] y"
 
 def ops(graph) -> list:
     return [node.op for node in graph.nodes]
-
-
-def test_the_ratio_of_a_dropout(model, check, one_node):
-    assert ops(check(model(X, "y = Dropout(x, r)", r=np.array(0.25, F)))) == [Dropout(0.25)]
-    assert ops(check(model(X, "y = Dropout(x, r, t)", r=np.array(0.75, F), t=np.array(False)))) == [Dropout(0.75)]
-    assert ops(check(model(X, "y = Dropout(x)"))) == [Dropout(0.5)]
-    assert ops(import_onnx(one_node("Dropout", ["N", 3, 4, 5], opset=11, ratio=0.125))) == [Dropout(0.125)]
 
 
 @pytest.mark.parametrize("ratio, imported", [(0.5, False), (0.0, True)])
@@ -164,19 +156,6 @@ def test_a_fill_value_without_elements_is_zero(one_node):
         np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
 
 
-def test_weights_in_eight_bits_of_floating_point(one_node):
-    built = one_node("Add", ["N", 4], {})
-    stored = helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, [4], [1.0, 2.0, 0.5, -1.0])
-    built.graph.initializer.extend([stored, numpy_helper.from_array(np.array(0.5, F), "s")])
-    built.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w", "s"], ["d"]))
-    built.graph.node[1].input.append("d")
-    built.opset_import[0].version = 21
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(built)
-    assert caught.value.code == "E310" and "integers of type float8_e4m3fn" in caught.value.what
-    assert caught.value.remedy.startswith("quantize weights to 8 bits")
-
-
 TYPES = [name for name in TensorProto.DataType.keys() if name not in ("UNDEFINED", "STRING")]
 READERS = {
     "Add": ["x", "w"],
@@ -233,14 +212,6 @@ def test_stimuli_are_not_normalised_together(one_node, check, operator, batch):
             import_onnx(built)
     else:
         check(built)
-
-
-def test_the_name_of_a_network(model, tmp_path):
-    """That of the file, if none is given."""
-    built = model(X, "y = Relu(x)")
-    onnx.save(built, tmp_path / "my net-1.onnx")
-    assert import_onnx(tmp_path / "my net-1.onnx").name == "my net-1"
-    assert import_onnx(tmp_path / "my net-1.onnx", "given").name == "given"
 
 
 def test_metadata_of_other_tools_say_nothing_of_rounding(model):

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import numpy_helper, parser
 from support.onnx_models import text_model
 from support.tables import every
 
@@ -146,48 +146,6 @@ def test_a_window_beyond_the_channels_holds_all_of_them(size):
     assert graph.nodes[0].op.alpha == 1.0 / size
 
 
-def external(place: str) -> TensorProto:
-    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
-    tensor.external_data.add(key="location", value=place)
-    return tensor
-
-
-def in_function(place: str) -> onnx.ModelProto:
-    opset = helper.make_opsetid("", 18)
-    nodes = [helper.make_node("Constant", [], ["w"], value=external(place)), helper.make_node("Add", ["a", "w"], ["b"])]
-    model = parser.parse_model(HEADER + "{ y = own.Body (x) }")
-    model.functions.append(helper.make_function("own", "Body", ["a"], ["b"], nodes, [opset]))
-    return model
-
-
-def in_branch(place: str) -> onnx.ModelProto:
-    text = "{ y = If (c) <then_branch = t () => (float[1,4,6,6] a) { a = Add (x, w) }, else_branch = e () => (float[1,4,6,6] b) { b = Abs (x) }> }"
-    model = parser.parse_model(HEADER + "<bool c = {1}>" + text)
-    model.graph.node[0].attribute[0].g.initializer.append(external(place))
-    return model
-
-
-@pytest.mark.parametrize("model", [in_function, in_branch])
-def test_data_of_functions_and_branches_lie_beside_the_model(tmp_path, monkeypatch, model):
-    (tmp_path / "models").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    for folder in (tmp_path, tmp_path / "elsewhere"):
-        np.ones(1, np.float32).tofile(folder / "secret.bin")
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    (tmp_path / "models" / "link.bin").symlink_to(tmp_path / "secret.bin")
-    path = tmp_path / "models" / "net.onnx"
-    for place in ("secret.bin", "../secret.bin", str(tmp_path / "secret.bin"), "link.bin", "\0", "x" * 5000, ""):
-        path.write_bytes(model(place).SerializeToString())
-        with pytest.raises(N2D2Error, match="E304"):
-            import_onnx(path)
-    with pytest.raises(N2D2Error, match="E304"):
-        import_onnx(model("secret.bin"))
-    os.replace(tmp_path / "secret.bin", tmp_path / "models" / "secret.bin")
-    path.write_bytes(model("secret.bin").SerializeToString())
-    graph = import_onnx(path)
-    assert any(np.array_equal(array.reshape(-1)[:1], [1]) for node in graph.nodes for array in node.params.values())
-
-
 def test_names_that_are_no_text(tmp_path):
     model = parser.parse_model(HEADER + "{ y = Relu (x) }")
     model.graph.initializer.append(numpy_helper.from_array(np.ones(1, np.float32), "unread"))
@@ -277,32 +235,3 @@ def test_a_bias_of_other_outputs(operator, shape, count, tmp_path):
     assert [error.code for error in caught.value.errors] == ["E310"] and f"{count} values for 32" in caught.value.errors[
         0
     ].line()
-
-
-def test_onnx_is_not_left_alone_with_wild_numbers(tmp_path, monkeypatch):
-    """Numbers beyond any shape are looked at in a copy of the process first."""
-    seen = []
-    monkeypatch.setattr("n2d2py.frontend.onnx.validator.check_terminates", lambda call, what, where: seen.append(what))
-    constants = {"r": np.array([1, 1, 2**40, 1])}
-    with pytest.raises(N2D2Error):
-        import_onnx(_written(tmp_path / "n.onnx", "y = Tile(x, r)", **constants))
-    assert seen == ["the node Tile"]
-
-
-def test_a_model_that_comes_back_is_made_once():
-    """In the copy of the process; an exception of it comes from a second call, in this one."""
-    called, model = (
-        [],
-        parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) { y = Relu(x) }'),
-    )
-
-    def made(fails: bool = False):
-        called.append(1)
-        if fails:
-            raise ValueError("no model")
-        return model
-
-    assert trial.run_limited(made, "a model", Location("n.onnx")) == model and not called
-    with pytest.raises(ValueError):
-        trial.run_limited(lambda: made(True), "a model", Location("n.onnx"))
-    assert called == [1]

@@ -200,14 +200,3 @@ def test_transposed_convolutions_of_three_axes(one_node, check, groups, place):
 def test_pools_that_are_refused(refusal, attributes, text):
     for operator in ("MaxPool", "AveragePool"):
         assert text in refusal(operator, ["N", 2, 6, 6, 6], **attributes).line()
-
-
-def test_dilations_of_another_number_of_axes(refusal):
-    said = refusal("MaxPool", ["N", 2, 6, 6, 6], kernel_shape=[2, 2, 2], dilations=[1]).line()
-    assert "dilations have 1 values for 3" in said
-
-
-@every("weights, groups", [((4, 3, 3, 3, 3), 1), ((4, 2, 3, 3, 3), 1), ((3, 2, 3, 3, 3), 2), ((4, 4, 3, 3, 3), 2)])
-def test_weights_that_do_not_fit_the_channels(refusal, weights, groups):
-    line = refusal("Conv", ["N", 4, 5, 5, 5], {"w": np.ones(weights, F)}, group=groups).line()
-    assert "weights" in line

@@ -9,16 +9,12 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
 from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
-from support.litert import channels_first
 from support.tflite_files import IN, Small
 from support.tflite_results import compare, kinds, translated, written
-
-from n2d2py.frontend.tflite.model import load_tflite
 
 SHAPE = (2, 5, 7, 3)
 SHAPES = [(6,), (4, 6), (2, 4, 6), SHAPE, (2, 2, 4, 3, 5)]
@@ -122,16 +118,6 @@ SLOPES = shapes(
 def test_slopes(shape, slopes, tmp_path):
     m = Small(shape, None)
     compare(written(m, tmp_path, m.add("PRELU", [m.x, real(m, "a", *slopes)], shape, None)), [numbers(*shape)])
-
-
-@every(("shape", "slopes"), SLOPES)
-def test_slopes_have_no_axis_of_the_batch(shape, slopes, tmp_path):
-    """As their shape with all axes, in the order of the graph, less the first one."""
-    m = Small(shape, None)
-    path = written(m, tmp_path, m.add("PRELU", [m.x, real(m, "a", *slopes)], shape, None))
-    (constant,) = load_tflite(path).proto.graph.initializer
-    full = channels_first(np.zeros((1,) * (len(shape) - len(slopes)) + slopes)).shape
-    assert tuple(constant.dims) == (full[1:] if len(shape) > 1 else full)
 
 
 @every("zero", [-100, 0, 77])
@@ -442,11 +428,6 @@ def test_slices(shape, begins, sizes, tmp_path):
     _one(tmp_path, "SLICE", shape, made, begins, sizes, options="SliceOptions")
 
 
-def test_a_slice_of_everything_is_no_slice(tmp_path):
-    assert kinds(_one(tmp_path, "SLICE", SHAPE, SHAPE, [0] * 4, [-1] * 4, options="SliceOptions")[1]) == ["Identity"]
-    assert kinds(_one(tmp_path, "SLICE", SHAPE, (2, 4, 7, 3), [0] * 4, [-1, 4, -1, -1], options="SliceOptions")[1]) == ["Slice"]
-
-
 STRIDED = [
     (SHAPE, [0, 0, 0, 0], [2, 5, 7, 3], [1, 2, 3, 2], {}, np.s_[:, ::2, ::3, ::2]),
     (SHAPE, [0, 1, 2, 0], [2, 4, 6, 3], [1, 1, 2, 1], {}, np.s_[:, 1:4, 2:6:2]),
@@ -507,16 +488,6 @@ def test_packed(count, axis, tmp_path):
     y = m.add("PACK", [m.x, *others], made, None, "PackOptions", valuesCount=count, axis=axis)
     path = written(m, tmp_path, y, {f"z{at}": z for at, z in enumerate(others)})
     compare(path, [numbers(2, 4, 6, seed=at) for at in range(count)])
-
-
-@every(("shape", "axis"), [((6,), 0), ((6,), 1), ((4, 6), 1), ((4, 6), -1), (SHAPE, 2), (SHAPE, 4), (SHAPE, -5)])
-def test_packed_of_other_axes(shape, axis, tmp_path):
-    made = list(shape)
-    made.insert(axis % (len(shape) + 1), 2)
-    m = Small(shape, None)
-    z = m.tensor("z", shape)
-    y = m.add("PACK", [m.x, z], made, None, "PackOptions", valuesCount=2, axis=axis)
-    compare(written(m, tmp_path, y, {"z": z}), [numbers(*shape), numbers(*shape, seed=6)])
 
 
 @every(("shape", "axis"), JOINED)
@@ -624,20 +595,3 @@ def test_blocks(block, tmp_path):
     wide, deep = (2, 2 * block, 3 * block, 5), (2, 2, 3, 5 * block * block)
     _one(tmp_path, "SPACE_TO_DEPTH", wide, deep, options="SpaceToDepthOptions", blockSize=block)
     _one(tmp_path, "DEPTH_TO_SPACE", deep, wide, options="DepthToSpaceOptions", blockSize=block)
-
-
-def _rows(path) -> list[list[int]]:
-    """Begins, ends, axes and steps of the only slice of a file."""
-    return [numpy_helper.to_array(one).tolist() for one in load_tflite(path).proto.graph.initializer]
-
-
-def test_an_index_is_a_slice_of_one_step(tmp_path):
-    rows = [0, 4, 2, 0], [2, 5, 3, 3], [1, 3, 2, 1]
-    _, path = _one(tmp_path, "STRIDED_SLICE", SHAPE, (2, 3), *rows, options="StridedSliceOptions", shrinkAxisMask=6)
-    assert _rows(path)[:4] == [[4, 2], [5, 3], [2, 3], [1, 1]]
-
-
-def test_a_slice_back_to_the_first_line_ends_where_onnx_says(tmp_path):
-    """At the least integer of 32 bits."""
-    _, path = _one(tmp_path, "REVERSE_V2", SHAPE, SHAPE, [2], options="ReverseV2Options")
-    assert _rows(path) == [[6], [-(2**31)], [3], [-1]]

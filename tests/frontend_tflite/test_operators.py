@@ -16,7 +16,6 @@ from support.litert import Reference, agreement, channels_first
 from support.tflite_cases import CASES, REALS
 from support.tflite_files import IN, Small
 
-from n2d2py.exports.tflite import file as tflite_file
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
@@ -59,48 +58,10 @@ def test_means_behind_a_rectifier(code, size, scale, tmp_path):
     assert found.same == found.elements == 30 * 64, found.counts
 
 
-def _broadcast(shape: tuple[int, ...], wanted: tuple[int, ...]):
-    """BROADCAST_TO of the mean of x over the axes that repeat, or of a constant of more axes; the sum of x and it."""
-    m = Small((1, 8, 6, 4), None)
-    axes = [axis for axis, size in enumerate(shape) if size == 1 and axis]
-    part = m.add("MEAN", [m.x, m.constant("axes", axes)], shape, None, "ReducerOptions", keepDims=True) if axes else m.x
-    return m, m.add("BROADCAST_TO", [part, m.constant("shape", wanted)], wanted, None)
-
-
-def _cast_truths():
-    """CAST of a comparison to real numbers."""
-    m = Small((1, 8, 6, 4), None)
-    half = m.tensor("half", (1,), None, values=np.array([0.25], np.float32))
-    truth = m.file.tensor("truth", (1, 8, 6, 4), np.bool_, None, None)
-    m.file.operator("GREATER", [m.x, half], truth, "GreaterOptions")
-    return m, m.add("CAST", [truth], (1, 8, 6, 4), None, "CastOptions", inDataType=6, outDataType=0)
-
-
-def _strided(begins, ends, steps):
-    """STRIDED_SLICE of real numbers."""
-    m = Small((1, 8, 6, 4), None)
-    made = tuple(len(range(size)[slice(*each)]) for size, *each in zip((1, 8, 6, 4), begins, ends, steps, strict=True))
-    given = [m.x, *(m.constant(name, list(values)) for name, values in (("b", begins), ("e", ends), ("s", steps)))]
-    return m, m.add("STRIDED_SLICE", given, made, None, "StridedSliceOptions")
-
-
-FORMS = {
-    **REALS,
-    "strided_back_to_the_second": lambda: _strided((0, 5, 0, 3), (1, 0, 6, 0), (1, -1, 1, -1)),
-    "strided_back_by_two": lambda: _strided((0, 7, 4, 0), (1, 1, 0, 4), (1, -2, -2, 1)),
-    "cast_truths": _cast_truths,
-    "broadcast_channels": lambda: _broadcast((1, 8, 6, 1), (1, 8, 6, 5)),
-    "broadcast_lines": lambda: _broadcast((1, 1, 6, 4), (1, 3, 6, 4)),
-    "broadcast_columns_and_channels": lambda: _broadcast((1, 8, 1, 1), (1, 8, 2, 3)),
-    "broadcast_nothing": lambda: _broadcast((1, 8, 6, 4), (1, 8, 6, 4)),
-}
-
-
-@every("name", FORMS)
-def test_floats_as_litert(name, tmp_path, monkeypatch):
+@every("name", REALS)
+def test_floats_as_litert(name, tmp_path):
     """Files of real numbers give LiteRT's results."""
-    monkeypatch.setitem(tflite_file._REAL_VERSIONS, "BROADCAST_TO", 2)
-    made, output = FORMS[name]()
+    made, output = REALS[name]()
     path = made.write(tmp_path, output)
     x = made.rng.normal(size=(3, 4, 8, 6)).astype(np.float32)
     reference = Reference(path)

@@ -16,8 +16,6 @@ pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is no
 from support.tflite_files import Small, rewritten
 from support.tflite_results import compare, kinds, litert, translated, written
 
-from n2d2py.frontend.tflite.model import load_tflite
-
 SAME, VALID = 0, 1
 LIMITS = {2: (-1, 1), 3: (0, 6)}
 """Of the fused activations RELU_N1_TO_1 and RELU6; 1 is RELU."""
@@ -221,16 +219,6 @@ def test_fully_connected_with_an_activation(activation, shape, tmp_path):
     assert (found.min(), found.max()) == LIMITS[activation] if activation > 1 else (found.min() == 0) == (activation == 1)
 
 
-def test_only_what_changes_the_shape_is_a_reshape(tmp_path):
-    """Rows of an image stay an image; those of three axes become one, and rows of two axes stay."""
-    found = {}
-    for shape in ((2, 12), (2, 3, 12), (2, 3, 4, 12)):
-        m = Small(shape, None)
-        y = m.add("FULLY_CONNECTED", [m.x, real(m, "w", 5, 12), -1], (*shape[:-1], 5), None, "FullyConnectedOptions")
-        found[len(shape)] = kinds(written(m, tmp_path, y))
-    assert found == {2: ["Gemm"], 3: ["Reshape", "Transpose", "Conv", "Transpose", "Reshape"], 4: ["Conv"]}
-
-
 def test_rows_that_become_others_are_flattened(tmp_path):
     m = Small(SHAPE, None)
     path = written(
@@ -240,15 +228,3 @@ def test_rows_that_become_others_are_flattened(tmp_path):
     (found,) = translated(path, [X])
     weights = m.file._buffers[-1].data.view(np.float32).reshape(4, 21)
     np.testing.assert_allclose(found, (X.reshape(10, 21) @ weights.T).reshape(2, 5, 4), rtol=2e-5, atol=2e-5)
-
-
-def test_attributes_that_are_truth_values_are_1(tmp_path):
-    """Other numbers than 0 and 1 are read in several ways."""
-    m = Small((2, 12), None)
-    dense = m.add("FULLY_CONNECTED", [m.x, real(m, "w", 5, 12), -1], (2, 5), None, "FullyConnectedOptions")
-    kept = m.add("SUM", [dense, m.constant("axes", [1])], (2, 1), None, "ReducerOptions", keepDims=True)
-    unit = m.add("L2_NORMALIZATION", [kept], (2, 1), None, "L2NormOptions")
-    nodes = {node.op_type: node for node in load_tflite(written(m, tmp_path, unit)).proto.graph.node}
-    for kind, name in (("Gemm", "transB"), ("ReduceSum", "keepdims"), ("ReduceL2", "keepdims")):
-        (value,) = (one.i for one in nodes[kind].attribute if one.name == name)
-        assert value == 1

@@ -85,23 +85,6 @@ def test_continuation_at_the_end_keeps_the_text(load, warned):
     assert warned() == ["N2D2-W105: net.ini:2"]
 
 
-@every(
-    "text, message",
-    [
-        ("[s]\nKernelSize\n", "N2D2-E104: net.ini:2 [s]"),
-        ("Model\n", "N2D2-E104: net.ini:1"),
-        ("[s]\n=3\n", "N2D2-E104: net.ini:2 [s]"),
-        ("[s\nA=1", "N2D2-E105: net.ini:1"),
-        ("[]\n", "N2D2-E105: net.ini:1"),
-        ("[s@]\n", "N2D2-E105: net.ini:1"),
-        (b"[s]\nA=\xe9\n", "N2D2-E102: net.ini:2"),
-        (b"\x08\x00ONNX", "N2D2-E102: net.ini:1"),
-    ],
-)
-def test_malformed_text(refusal, text, message):
-    assert refusal(text) == [message]
-
-
 def test_all_malformed_lines_are_listed_together(refusal):
     lines = refusal('[a]\nX\n[b\nX=1\nY=2\n[c]\nZ="\n[a]\n')
     assert [line.split(":")[0] for line in lines] == ["N2D2-E104", "N2D2-E105", "N2D2-E103", "N2D2-E106"]

@@ -1,4 +1,4 @@
-"""Typed reading: kinds, defaults, unknown keys, ConfigSection, composition, documentation."""
+"""Typed reading: kinds, defaults, unknown keys, ConfigSection, paths."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from support.error_cases import headline
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.ini import REQUIRED, Key, Kind, Schema, keys, merge_config, resolve_path
-from n2d2py.ini.docs import schema_page
-from n2d2py.ini.ignored import TRAINING, Ignored
+from n2d2py.errors import N2D2Error
+from n2d2py.ini import Key, Kind, Schema, merge_config, resolve_path
+from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.paths import read_environment_variable
 
 
@@ -214,16 +213,6 @@ def test_merge_config_without_config_section_is_empty(load):
     assert (merged.keys(), merged.has("NoBias")) == ([], False)
 
 
-def test_composition(load):
-    both = OWN + Schema(
-        "Pool", (Key("Input", Kind.STRING), Key("Pooling", Kind.STRING, "Max")), TRAINING.for_keys("Solvers.*"), "Pools."
-    )
-    assert (both.name, both.doc, both.accepted) == ("Pool", "Pools.", TRAINING.for_keys("Solvers.*"))
-    assert [(key.name, key.kind) for key in both.keys] == [("Input", Kind.STRING), ("Pooling", Kind.STRING)]
-    more = both.extended(Key("Extra", Kind.INT, 0), name="Unpool")
-    assert (more.name, more.doc, len(more.keys), len(both.keys)) == ("Unpool", "Pools.", 3, 2)
-
-
 def test_resolve_path_looks_in_the_working_directory_then_beside_the_ini(load, workdir):
     (workdir / "net").mkdir()
     (workdir / "net" / "w.bin").write_text("x")
@@ -236,46 +225,3 @@ def test_resolve_path_looks_in_the_working_directory_then_beside_the_ini(load, w
     assert resolve_path("none", document.folder) is None
     assert resolve_path(f"{read_environment_variable('N2D2_MODELS')}/w.bin", document.folder) == Path("net/w.bin")
     assert resolve_path("a\0b", document.folder) is None and resolve_path("", document.folder) is None
-
-
-def test_schema_page():
-    schema = Schema(
-        "Pool",
-        (
-            Key("Pooling", Kind.ENUM, REQUIRED, "Max | Average.", ("Max", "Average")),
-            Key("Stride", Kind.UINTS, (1, 2), "Step.", minimum=1),
-            Key("Bias", Kind.BOOL, True),
-            Key("Mapping(*)", Kind.INTS),
-            Key("File", Kind.PATH, ""),
-        ),
-        (*TRAINING.for_keys("Solvers.*"), Ignored("Kernel", "kernels", "gives weights", changes=True)),
-        "Pools.",
-    )
-    assert (
-        schema_page([schema], "Keys")
-        == """# Keys
-
-## Pool
-
-Pools.
-
-| Key | Kind | Default | Meaning |
-| --- | --- | --- | --- |
-| `Pooling` | one of Max, Average | required | Max \\| Average. |
-| `Stride` | list of unsigned integers, at least 1 | `1 2` | Step. |
-| `Bias` | boolean (0 or 1) | `1` |  |
-| `Mapping(*)` | list of integers |  |  |
-| `File` | path | none |  |
-
-Refused, because they change results in N2D2: `Kernel`.
-
-Known, without effect: `Solvers.*`.
-"""
-    )
-
-
-def test_texts_belong_to_keys():
-    found = keys("Size: Width and\n    height.\n", Key("Size", Kind.UINT, 1), Key("Name", Kind.STRING, "", "The name."))
-    assert [key.doc for key in found] == ["Width and height.", "The name."]
-    with pytest.raises(InternalError, match="Sise"):
-        keys("Size: A.\nSise: B.\n", Key("Size", Kind.UINT, 1))

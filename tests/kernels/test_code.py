@@ -1,4 +1,4 @@
-"""The text of a layer: identifiers, literals, planes, arrays, kernel choice, and what is refused."""
+"""The text of a layer: literals, accumulators, kernel choice, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from support import kernel_harness as harness
 from support.kernel_layouts import plane
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.cpp.code import plane_struct
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.text import float_literal
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.memory.plan import MemoryPlan, Plane
+from n2d2py.memory.plan import MemoryPlan
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.reshape import Reshape
 
@@ -28,40 +24,11 @@ def code_of(case: harness.Case):
     return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph))
 
 
-def named(*names: str) -> Identifiers:
-    graph = QuantGraph("net", 8)
-    graph.nodes = [QuantNode(name, Identity(), [], [name]) for name in names]
-    return Identifiers(graph)
-
-
-def test_identifiers_are_unique_whatever_the_case():
-    ids = named("a/b", "a:b", "A_b", "a_b_2", "c")
-    texts = [ids.layer(name) for name in ("a/b", "a:b", "A_b", "a_b_2", "c")]
-    assert texts == ["a_b", "a_b_2", "A_b_3", "a_b_2_2", "c"]
-    assert len({text.lower() for text in texts}) == 5
-
-
 def test_float_literals_are_exact():
     bits = np.random.default_rng(0).integers(0, 2**31, 2000, dtype=np.uint32)
     values = bits.view(np.float32)
     values = values[np.isfinite(values)]
     assert all(np.float32(float_literal(v, "float").rstrip("f")) == v for v in values)
-
-
-def test_arrays_refuse_values_that_do_not_fit():
-    assert Array("a", "std::int8_t", np.array([-128, 127])).bytes == 2
-    with pytest.raises(InternalError, match="do not fit"):
-        Array("a", "std::int8_t", np.array([128]))
-    with pytest.raises(InternalError, match="element type"):
-        Array("a", "int", np.array([1]))
-    with pytest.raises(InternalError, match="not one dimension"):
-        Array("a", "float", np.zeros((2, 2)))
-
-
-@pytest.mark.parametrize("wrong", [Plane(0, 6, 6, 4, 5, 0, 1), Plane(0, 3, 3, 5, 4, 0, 1), Plane(0, 6, 7, 5, 4, 0, 1)])
-def test_plane_struct_refuses_another_shape(wrong):
-    with pytest.raises(InternalError, match="is not the tensor"):
-        plane_struct("t", QuantTensor("t", (1, 3, 4, 5), cases.S16), wrong, "t")
 
 
 def test_accumulator_follows_the_bound():
@@ -70,15 +37,6 @@ def test_accumulator_follows_the_bound():
     assert "typedef std::int32_t Sum;" in code_of(case).config
     case.node.bound = 2**31
     assert "typedef std::int64_t Sum;" in code_of(case).config
-
-
-def test_names_cannot_leave_their_comment():
-    case = SWEEP.fc((1, 16), 4, (cases.U8, cases.U8), "apart")
-    case.node.name = "a\nb\\"
-    first = code_of(case).config.split("\n")[0]
-    assert first.startswith("// a") and "b" in first and "fully connected" in first and "\\" not in first
-    text = plane_struct("x\ny", case.graph.tensors["x"], case.planes["x"], "x")
-    assert text.split("\n")[1] == "struct x_plane {"
 
 
 def refused(op, shape=(1, 4, 3, 3), result=None, kind=cases.U8, **node) -> Exception:

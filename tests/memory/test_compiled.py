@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from support.e2e_run import compiled_at_once
-from support.memory_compiled import NETWORKS, ROOT, arena_symbol, assert_exact, export, memory_map, needs_tools
+from support.memory_compiled import NETWORKS, arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.tables import few_fast
 
 import n2d2py
@@ -25,18 +25,6 @@ def test_overlap_is_exact_and_the_arena_is_the_reported_one(network, tmp_path):
     sources = "".join(path.read_text() for path in sorted((folder / "dnn").rglob("*.hpp")))
     assert "Reverse = 1" in sources
     assert arena_symbol(folder) == planned["arena_size"]
-    assert_exact(folder)
-
-
-@needs_tools
-@pytest.mark.slow
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("strategy", [name for name in PLANNERS if name != "OptimizeOverlap"])
-def test_every_strategy_is_exact(network, strategy, tmp_path):
-    if strategy == "OptimizeOptimal":
-        pytest.importorskip("ortools")
-    folder = export(network, tmp_path, f"MemoryManagerStrategy={strategy}\n")
-    assert arena_symbol(folder) == memory_map(folder)["arena_size"]
     assert_exact(folder)
 
 
@@ -83,21 +71,6 @@ def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_pat
     made = [plane for name, plane in planned["tensors"].items() if name != "sp"]
     assert all(plane["stride"] % alignment == 0 for plane in made)
     assert_exact(folder, 2)
-
-
-@needs_tools
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["", "MemoryMode=Small", "MemoryManagerStrategy=None"])
-@pytest.mark.parametrize("file, alignment", [("align16", 16), ("align64", 64)])
-def test_shipped_alignments_on_branches(file, alignment, mode, tmp_path):
-    folder = export("branches", tmp_path, f"{(ROOT / 'params' / file).with_suffix('.ini').read_text()}{mode}\n")
-    made = json.loads((folder / "statistics" / "memory" / "memory_graph.json").read_text())
-    planes = memory_map(folder)["tensors"]
-    written = {op["output"] for op in made["ops"] if op["type"] != "reshape"}
-    assert any(planes[name]["stride"] > planes[name]["size"] for name in written)
-    assert all(planes[name]["stride"] % alignment == 0 for name in written)
-    assert arena_symbol(folder) == memory_map(folder)["arena_size"]
-    assert_exact(folder)
 
 
 @needs_tools

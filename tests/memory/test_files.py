@@ -1,10 +1,8 @@
-"""The record of a plan: JSON that proves it alone, to a reader of its description too, the mapping log, the picture."""
+"""The record of a plan: JSON that proves it alone, the picture."""
 
 from __future__ import annotations
 
-import copy
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,17 +10,13 @@ from support import memory_networks as networks
 from support.memory_files import read_graph
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
-from support.memory_referee import referee
 
-from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
 from n2d2py.memory.files import plan_figure, write_memory_files
 from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.problem import MemoryProblem
-from n2d2py.memory.settings import MODES, Settings
-from n2d2py.memory.strategies import PLANNERS, plan_memory
-from n2d2py.memory.stream import plan_streamed
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 
 
 def test_the_files_prove_the_plan(tmp_path):
@@ -43,13 +37,6 @@ def test_the_graph_reads_back():
         assert graph_json(read_graph(json.loads(json.dumps(graph_json(problem))))) == graph_json(problem)
 
 
-def test_a_misspelt_graph():
-    data = graph_json(networks.resnet8())
-    del data["tensors"]["input"]["h"]
-    with pytest.raises(N2D2Error, match="E602.*'h'"):
-        read_graph(data)
-
-
 def test_the_map_of_a_concatenation():
     net = Net(4, 4, 3)
     net.conv(net.concat(net.conv(net.input, 5, 3), net.conv(net.input, 6, 1)), 2, 3)
@@ -57,27 +44,6 @@ def test_the_map_of_a_concatenation():
     data = map_json(plan_memory(problem))
     assert [step["op"] for step in data["schedule"] if step.get("view")] == ["concat2"]
     assert data["tensors"]["conv1.y"]["stride"] == 11 and data["tensors"]["conv1.y"]["size"] == 6
-
-
-def test_the_mapping_log(tmp_path):
-    net = Net(16, 16, 8)
-    net.conv(net.input, 16, 3)
-    problem = net.done()
-    plan = plan_memory(problem, strategy=networks.N2D2)
-    write_memory_files(tmp_path, problem, plan)
-    assert (
-        (tmp_path / "memory_mapping.log").read_text()
-        == """\
-# arena 4608 bytes, OptimizeMaxLifetimeMaxSizeFirst
-# start -> end [bytes] @ first clock to last clock
-
-input
-  0 (0x00000000) -> 2048 (0x00000800) [2048] @ -1 to 0
-
-conv0
-  2048 (0x00000800) -> 4608 (0x00001200) + 0 (0x00000000) -> 1536 (0x00000600) [4096] @ 0 to 1
-"""
-    )
 
 
 def test_two_writings_are_identical(tmp_path):
@@ -173,100 +139,6 @@ def test_a_damaged_map_is_told(tmp_path):
         assert check_map(graph, {**memory_map, "arena_size": size})
 
 
-STRATEGIES = [name for name in PLANNERS if name != "OptimizeOptimal"]
-
-
-def accepted(problem: MemoryProblem, plan) -> list[str]:
-    return referee(json.loads(json.dumps(graph_json(problem))), json.loads(json.dumps(map_json(plan))))
-
-
-def branches() -> MemoryProblem:
-    """Two inputs, a concatenation, sums, a reshape, two outputs, one of them read again."""
-    net = Net(6, 5, 3)
-    other = net.tensor("other", 6, 5, 2)
-    joined = net.concat(net.conv(net.input, 3, 3), net.conv(other, 4, 1), net.dw(net.input, 3))
-    x = net.conv(joined, 4, 3, 2)
-    y = net.add(x, net.conv(x, 4, 1))
-    z = net.softmax(net.fc(net.flatten(net.global_pool(net.ew(y))), 5))
-    net.upsample(y, 2)
-    problem = net.done(y, z, net.ops[-1].output)
-    return replace(problem, inputs=(net.input, other))
-
-
-def chain() -> MemoryProblem:
-    net = Net(12, 5, 2)
-    net.softmax(net.fc(net.global_pool(net.conv(net.dw(net.conv(net.input, 4, 3), 3, 2), 3, 1)), 3))
-    return net.done()
-
-
-@pytest.mark.parametrize("problem", [branches(), chain()], ids=["branches", "chain"])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Settings(),
-        Settings(alignment=4, buffer_alignment=1),
-        pytest.param(Settings(optimize_buffer=False), marks=pytest.mark.slow),
-        pytest.param(Settings(no_branch_concat=False, buffer_alignment=64), marks=pytest.mark.slow),
-    ],
-    ids=["default", "aligned 4 1", "apart", "copied 64"],
-)
-def test_every_strategy_and_mode(problem, settings):
-    for name in STRATEGIES:
-        assert accepted(problem, plan_memory(problem, settings, strategy=name)) == [], name
-    for mode in MODES:
-        assert accepted(problem, plan_memory(problem, settings, mode=mode)) == [], mode
-        assert accepted(problem, plan_memory(problem, settings, mode=mode, stream_input=True)) == [], mode
-
-
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 24))])
-def test_random_networks(seed):
-    problem = random_problem(seed, ops=8)
-    for plan in (
-        *(plan_memory(problem, strategy=name) for name in STRATEGIES),
-        plan_streamed(problem, Settings()),
-        plan_streamed(problem, Settings(stream_input=True)),
-    ):
-        assert accepted(problem, plan) == [], plan.strategy
-
-
-@pytest.mark.parametrize("problem", [branches(), chain()], ids=["branches", "chain"])
-def test_the_solver(problem):
-    pytest.importorskip("ortools.sat.python.cp_model")
-    for alignment in (1, 16):
-        plan = plan_memory(problem, Settings(buffer_alignment=alignment), strategy="OptimizeOptimal")
-        assert accepted(problem, plan) == []
-        assert plan.bound <= plan.arena_bytes + alignment - 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(24))
-def test_the_solver_on_random_networks(seed):
-    pytest.importorskip("ortools.sat.python.cp_model")
-    problem = random_problem(seed, ops=8)
-    assert (
-        accepted(problem, plan_memory(problem, Settings(buffer_alignment=(1, 16)[seed % 2]), strategy="OptimizeOptimal")) == []
-    )
-
-
-def test_wrong_maps_are_refused():
-    problem = chain()
-    graph, good = graph_json(problem), map_json(plan_streamed(problem, Settings()))
-    assert referee(graph, good) == []
-    ring = next(name for name, plane in good["tensors"].items() if plane.get("ring_rows", 0) > 1)
-    wrapped = map_json(plan_memory(problem, strategy=networks.N2D2))
-    turned = next(name for name, plane in wrapped["tensors"].items() if "limit" in plane)
-
-    def refused(data, change) -> bool:
-        broken = copy.deepcopy(data)
-        change(broken)
-        return bool(referee(graph, broken))
-
-    assert refused(good, lambda d: d["tensors"][ring].update(ring_rows=d["tensors"][ring]["ring_rows"] - 1))
-    assert refused(good, lambda d: d["schedule"].pop(2))
-    assert refused(good, lambda d: d["tensors"][ring].update(release=-1))
-    assert refused(wrapped, lambda d: d["tensors"][turned].update(wrap_offset=d["tensors"][turned]["wrap_offset"] + 1))
-
-
 def test_graphs_of_networks_use_the_terms_of_the_format():
     """Layers of an INI file, those included that the format has no word for."""
 
@@ -282,4 +154,4 @@ def test_graphs_of_networks_use_the_terms_of_the_format():
     graph, _ = fuse_stage(network, integer=True)
     problem = memory_problem(float_graph(graph.graph, -32))
     assert {op["type"] for op in graph_json(problem)["ops"]} >= {"conv", "concat", "fc"}
-    assert accepted(problem, plan_memory(problem, mode="Small")) == []
+    assert check_map(graph_json(problem), map_json(plan_memory(problem, mode="Small"))) == []

@@ -183,7 +183,7 @@ LISTING = """00000000 <first(int)>:
 def test_cycles_of_a_listing(small, tmp_path):
     """Executions times cycles, and wait states of loads that miss the buffer."""
     (tmp_path / "listing").write_text(LISTING)
-    (tmp_path / "blocks").write_text("1 12 10 3\nc 8 4 0\n")
+    (tmp_path / "blocks").write_text("1 5 10 3\nc 2 4 0\n")
     (tmp_path / "objdump").write_text(f"#!/bin/sh\ncat {tmp_path}/listing\n")
     (tmp_path / "objdump").chmod(0o755)
     words = [sys.executable, small / "boards/cycles.py", "cortex-m4", tmp_path / "blocks", "-", tmp_path / "objdump", "5"]
@@ -195,13 +195,13 @@ def test_cycles_of_a_listing(small, tmp_path):
 
 
 def test_cycles_are_estimated(small):
-    """All instructions of an inference are in them; wait states of flash make it slower."""
+    """Covers every instruction of an inference, and a few of the blocks around it; wait states of flash make it slower."""
     need_core("cortex-m4")
     counted = int(re.findall(r"^inference +(\d+)$", make(small, "cortex-m4", "-s", "count"), re.MULTILINE)[0])
     cycles, instructions = (
         int(number) for number in re.findall(r"^ +(\d+) +(\d+)  inference$", make(small, "cortex-m4", "-s", "cycles"), re.M)[0]
     )
-    assert instructions == pytest.approx(counted, rel=5e-3) and 1 < cycles / instructions < 2
+    assert abs(instructions - counted) < 20 and 1 < cycles / instructions < 2
     slow = re.findall(r"^ +(\d+) +(\d+)  inference$", make(small, "cortex-m4", "-s", "cycles", "WAIT=4"), re.M)[0]
     assert int(slow[0]) > cycles and int(slow[1]) == instructions
 

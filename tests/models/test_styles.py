@@ -8,7 +8,7 @@ from support.model_run import dims, warnings
 from support.tables import every
 
 FOLDER = Path(__file__).parent / "styles"
-NOT_RUN = {"faster_rcnn"}
+NOT_RUN = {"detection_heads", "faster_rcnn"}
 """Networks with layers that have dimensions only."""
 
 

@@ -34,6 +34,7 @@ LAYERS: dict[str, tuple[Op, tuple[tuple[int, ...], ...], dict[str, np.ndarray]]]
     "masked softmax": (MaskedSoftmax(4), ((24,),), {"mask": MASK}),
     "softmax": (Softmax(4, inner=2), ((24,),), {}),
     "norm": (Normalize(4, 1e-3), ((24,),), GAIN),
+    "norm of a large epsilon": (Normalize(8, 2.0), ((24,),), {}),
     "norm without gains": (Normalize(8, 1e-3, False), ((24,),), {}),
     "unpool": (Unpool((2, 2), (2, 2)), ((2, 3, 3), (2, 6, 6)), {}),
     "convert": (Convert(), ((12,),), {}),

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; what is refused."""
+"""LSTM, GRU and RNN of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; states beyond them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.e2e_run import compiled_at_once, needs_compiler
 from support.recurrent_cases import CELLS, parameters
 from support.tables import every
 
 import n2d2py
 from n2d2py.arithmetic import NumType
-from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Node, QuantGraph, QuantTensor
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
@@ -288,51 +286,6 @@ def test_layers_of_16_bits_compiled_as_simulated(tmp_path, cell, direction):
     assert n2d2py.compare(exported, 5).identical
 
 
-REFUSED = {
-    "negative clip": ("LSTM", {"clip": -3.0}, {}, "clip=-3.0"),
-    "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "activations Sigmoid, Relu"),
-    "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "activations \ufffd, Tanh"),
-    "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, HIDDEN))}}, "its peephole weights of [1, 7] do not fit its weights"),
-    "activation of an RNN": ("RNN", {"activations": ["Sigmoid"]}, {}, "activations Sigmoid"),
-    "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
-    "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
-    "direction": ("LSTM", {"direction": "sideways"}, {}, "direction=sideways"),
-    "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}, "it iterates over the batch axis"),
-    "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}, "do not fit its input of 5"),
-    "directions": (
-        "GRU",
-        {"direction": "reverse"},
-        {"more": {"W": np.ones((2, 3 * HIDDEN, SIZE))}},
-        "do not fit its input of 5",
-    ),
-    "rank of weights": ("GRU", {}, {"more": {"W": np.ones((3 * HIDDEN, SIZE))}}, "its weights have rank 2, not 3"),
-    "rank of recurrent weights": (
-        "GRU",
-        {},
-        {"more": {"R": np.ones((21, HIDDEN))}},
-        "its recurrent weights have rank 2, not 3",
-    ),
-    "biases": ("GRU", {}, {"more": {"B": np.ones((1, 3 * HIDDEN))}}, "its biases of [1, 21] do not fit its weights"),
-    "initial states": ("LSTM", {}, {"inputs": {"h0": np.ones((1, 1, 4))}}, "its initial states of [1, 1, 4] do not fit"),
-    "initial cells": ("LSTM", {}, {"inputs": {"c0": np.ones((2, 1, HIDDEN))}}, "its initial states of [2, 1, 7] do not fit"),
-    "activations of one direction": (
-        "GRU",
-        {"activations": ["Sigmoid", "Tanh"], "direction": "bidirectional"},
-        {},
-        "activations Sigmoid, Tanh",
-    ),
-}
-
-
-@every(("cell", "attributes", "form", "reason"), REFUSED.values(), ids=REFUSED)
-def test_refused(tmp_path, cell, attributes, form, reason):
-    path = saved(tmp_path / "net.onnx", cell, **form, **attributes)
-    with pytest.raises((N2D2Error, ErrorList)) as caught:
-        import_onnx(path)
-    (error,) = getattr(caught.value, "errors", [caught.value])
-    assert error.code == "E310" and reason in error.line(), error.line()
-
-
 def wired(path, cell: str, steps: int, linear: int, squeezed: bool = True):
     """States as inputs and outputs; the results of all steps lose the axis of directions, so that one step has two results of one shape."""
     saved(path, cell, dims=(steps, 1, SIZE), linear_before_reset=linear) if cell == "GRU" else saved(
@@ -404,30 +357,6 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
     found, wanted = np.reshape(found, (20, -1)), np.array(wanted)
     decibels = 10 * np.log10(np.square(wanted).sum() / np.square(found - wanted).sum())
     assert decibels > (25 if bits == 8 else 50), decibels
-
-
-@pytest.mark.compiles
-@needs_compiler
-@pytest.mark.parametrize("bits", [8, pytest.param(16, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("steps", [1, 5])
-@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
-def test_wired_states_compiled_as_simulated(tmp_path, cell, steps, bits):
-    """Ten calls, each with the states of the one before."""
-    path, states = wired(tmp_path / "net.onnx", cell, steps, 0)
-    x = np.random.default_rng(4).normal(size=(10, 1, SIZE) if steps == 1 else (10, steps * SIZE)).astype(np.float32)
-    (tmp_path / "parameters.ini").write_text("States=none\n")
-    np.savez(tmp_path / "data.npz", x=x, **{name: np.zeros((10, 1, HIDDEN), np.float32) for name in states})
-    options = n2d2py.LoadOptions(parameters=tmp_path / "parameters.ini")
-    folder = n2d2py.export(path, data=tmp_path / "data.npz", bits=bits, folder=tmp_path / "out", load_options=options).folder
-    results = []
-    for network in (n2d2py.load_simulator(folder), compiled_at_once(folder)):
-        kept = [np.zeros((1, 1, HIDDEN), np.float32)] * len(states)
-        for one in x:
-            y, *after = network(one[None], *kept)
-            kept = [state.reshape(1, 1, HIDDEN) for state in after]
-            results.append(np.concatenate([values.reshape(-1) for values in (y, *kept)]))
-    np.testing.assert_array_equal(results[:10], results[10:])
-    assert min(state.min() for state in results) < 0
 
 
 def test_states_beyond_the_integers_are_refused():

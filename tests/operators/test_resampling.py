@@ -13,8 +13,6 @@ from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Weighted
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Step
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.contract import LayerTypes, quantize_layer
@@ -137,14 +135,6 @@ def test_bilinear_of_integers_is_rounded_once():
     assert (op.run_integer([constant], layer, graph)[0] == 255).all()
 
 
-# ---- unpooling --------------------------------------------------------------------------------
-def test_unpool_puts_values_back_at_the_first_maximum():
-    z = np.array([[[[1, 3, 2, 2], [3, 0, 2, 2]]]], np.float32)
-    x = np.array([[[[5, 7]]]], np.float32)
-    expected = [[[[0, 5, 7, 0], [0, 0, 0, 0]]]]
-    assert Unpool((2, 2), (2, 2)).run([x, z], None)[0].tolist() == expected
-
-
 def test_overlapping_windows_add_up_in_float_and_are_refused_in_integers():
     z = np.array([[[[0, 9, 0]]]], np.float32)
     x = np.array([[[[2, 3]]]], np.float32)
@@ -152,33 +142,6 @@ def test_overlapping_windows_add_up_in_float_and_are_refused_in_integers():
     assert op.run([x, z], None)[0].tolist() == [[[[0, 5, 0]]]]
     with pytest.raises(N2D2Error, match="E510.*overlapping"):
         quantize_layer(node(op, inputs=("x", "z")), LayerTypes([NumType(8)] * 2, NumType(8), QuantOptions()))
-
-
-def test_unpool_of_another_shape_than_the_pool_gave_is_refused():
-    with pytest.raises(N2D2Error, match="E210.*3x2x4"):
-        network(Unpool((2, 2), (2, 2)), shapes=((4, 3, 3), (4, 5, 6)))
-
-
-# ---- normalisations and steps -----------------------------------------------------------------
-def test_lrn_does_not_divide_alpha_by_the_window():
-    x = np.arange(1, 5, dtype=np.float64).reshape(1, 4, 1, 1)
-    found = LRN(3, 2.0, 0.5, 1.0).run([x], None)[0].ravel()
-    sums = [1 + 4, 1 + 4 + 9, 4 + 9 + 16, 9 + 16]
-    np.testing.assert_allclose(found, np.arange(1, 5) / np.sqrt(1 + 2 * np.array(sums)))
-    even = LRN(2, 1.0, 1.0, 1.0).run([x], None)[0].ravel()
-    np.testing.assert_allclose(even, np.arange(1, 5) / (1 + np.array([1 + 4, 4 + 9, 9 + 16, 16])))
-
-
-def test_normalize_keeps_zeros():
-    x = np.array([[3.0, -4.0], [0.0, 0.0]])
-    np.testing.assert_allclose(lp_normalize(2).run([x], node(lp_normalize(2)))[0], [[0.6, -0.8], [0, 0]], rtol=1e-15)
-    np.testing.assert_allclose(lp_normalize(2, 1).run([x], node(lp_normalize(2, 1)))[0], [[3 / 7, -4 / 7], [0, 0]])
-
-
-@pytest.mark.parametrize("op", [LRN()])
-def test_normalisations_have_no_integers(op):
-    with pytest.raises(N2D2Error, match=f"E510.*'y' \\({op.kind}\\)"):
-        quantize_layer(node(op), LayerTypes([NumType(8)], NumType(8), QuantOptions()))
 
 
 @every(

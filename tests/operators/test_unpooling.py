@@ -10,7 +10,6 @@ import pytest
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
-from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.access import MEMORY_ACCESSES, Whole
 from n2d2py.operators.add_constants import AddConstants
@@ -89,13 +88,6 @@ def test_sums_behind_a_pool(other):
     assert np.array_equal(op.run_integer([x, r], node, None)[0], wanted) and np.array_equal(op.run([x, r], node)[0], wanted)
     access = MEMORY_ACCESSES.get("PoolSum")(node, None)
     assert isinstance(access, Whole) and access.prefers_caller
-
-
-@every("other", [(1, 3, 3, 4), (1, 2, 3, 3), (1, 2, 12), (2,)])
-def test_sums_behind_a_pool_of_other_shapes(other):
-    op = PoolSum((2, 2), (2, 2))
-    with pytest.raises(N2D2Error, match="E205: PoolSum"):
-        op.output_shapes([(1, 2, 6, 8), other], Node("y", op, ["x", "r"], ["y"]))
 
 
 @every(("bits", "zero"), [(8, 0), (8, 9), (16, 0)])

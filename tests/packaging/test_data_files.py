@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 from PIL import Image
 
@@ -183,15 +181,6 @@ def test_an_ini_is_exported_without_extras(tmp_path):
         assert done.returncode == 1 and "N2D2-E320" in done.stderr and "pip install 'n2d2py[onnx]'" in done.stderr
 
 
-def test_the_extras_hold_what_the_base_does_not():
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg", encoding="utf-8")
-    names = {line.split()[0] for line in config["options"]["install_requires"].splitlines() if line}
-    assert names == {"configobj", "flatbuffers", "jinja2", "numpy", "pillow", "tqdm"}
-    extras = {key: set(config["options.extras_require"][key].split("\n")) - {""} for key in ("onnx", "plots", "test")}
-    assert extras["onnx"] | extras["plots"] <= extras["test"]
-
-
 MODELS = ROOT / "models"
 
 
@@ -252,50 +241,6 @@ def test_the_training_sees_what_bilinear_enlargement_gives(digits):
         assert abs(ours - np.asarray(theirs, int)).max() <= 1
 
 
-def test_mobilenet_reaches_its_score(digits):
-    path = MODELS / "MobileNet.onnx"
-    assert path.stat().st_size < 1_000_000
-    model = onnx.load(path)
-    onnx.checker.check_model(model, full_check=True)
-    ops = [node.op_type for node in model.graph.node]
-    assert ops.count("BatchNormalization") == ops.count("Conv") == ops.count("Clip") == 13
-    assert [node.attribute for node in model.graph.node if node.op_type == "Softmax"] == []
-    images, labels = digits.load("t10k")
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    logits = session.run(["logits"], {"image": images})[0]
-    assert 100 * np.mean(logits.argmax(1) == labels) == pytest.approx(99.02, abs=0.005)
-
-
-def convolve(x: np.ndarray, weights: np.ndarray, biases: np.ndarray) -> np.ndarray:
-    windows = np.lib.stride_tricks.sliding_window_view(x, weights.shape[2:], axis=(2, 3))
-    return np.tensordot(windows, weights, axes=([1, 4, 5], [1, 2, 3])).transpose(0, 3, 1, 2) + biases[:, None, None]
-
-
-def pool(x: np.ndarray) -> np.ndarray:
-    n, c, h, w = x.shape
-    return x.reshape(n, c, h // 2, 2, w // 2, 2).max(axis=(3, 5))
-
-
-def test_lenet_reaches_its_score(digits):
-    with np.load(MODELS / "LeNet.npz") as stored:
-        values = dict(stored)
-    assert all(array.dtype == np.float32 for array in values.values())
-    x, labels = digits.load("t10k")
-    for name in ("conv1", "conv2", "conv3"):
-        x = np.maximum(convolve(x, values.pop(f"{name}_weights"), values.pop(f"{name}_biases")), 0)
-        x = pool(x) if name != "conv3" else x.reshape(len(x), -1)
-    x = np.maximum(x @ values.pop("fc1_weights").T + values.pop("fc1_biases"), 0)
-    x = x @ values.pop("fc2_weights").T + values.pop("fc2_biases")
-    assert not values
-    assert 100 * np.mean(x.argmax(1) == labels) == pytest.approx(98.43, abs=0.005)
-
-
-def test_the_scores_are_those_that_the_texts_name():
-    for name, score in (("LeNet", "98.43"), ("MobileNet", "99.02")):
-        assert f"{score}%" in (MODELS / f"{name}.ini").read_text()
-        assert f"{score} %" in (MODELS / "training" / "README.md").read_text()
-
-
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.ini")), ids=lambda path: path.stem)
 def test_the_ini_files_read_without_warning(path, monkeypatch, no_warnings):
     monkeypatch.setenv("N2D2_DATA", "/data")
@@ -310,31 +255,3 @@ def test_default_parameters_are_the_defaults(no_warnings):
     given = load_params(ROOT / "params" / "default.ini")
     assert given.as_dict() == load_params(None).as_dict()
     assert [key.name for key in known_parameters().keys if not given.is_given(key.name)] == []
-
-
-@pytest.mark.parametrize(
-    "name, changed",
-    [
-        ("low_memory", {"MemoryManagerStrategy": "OptimizeReorder", "BufferAlignment": 4, "OpenMP": False}),
-        (
-            "no_reuse",
-            {
-                "OptimizeBufferMemory": False,
-                "OptimizeNoBranchConcat": False,
-                "FuseResidualAdd": False,
-                "WeightsFormat": "text",
-                "OpenMP": False,
-            },
-        ),
-        ("align16", {"MemoryAlignment": 16, "BufferAlignment": 16}),
-        ("align64", {"MemoryAlignment": 64, "BufferAlignment": 64}),
-        ("min_ram", {"MemoryMode": "Minimum", "MaxExtraMacs": 5.0, "BufferAlignment": 4, "OpenMP": False}),
-        ("small", {"SmallCode": True, "OpenMP": False}),
-        ("balanced", {"MemoryMode": "Balanced"}),
-        ("fast_x86", {"MemoryMode": "Speed", "BufferAlignment": 64}),
-        ("cortex_m", {"MemoryMode": "Balanced", "BufferAlignment": 4, "OpenMP": False, "SIMD": "none"}),
-    ],
-)
-def test_parameter_files_change_what_they_say(name, changed, no_warnings):
-    given = load_params(ROOT / "params" / f"{name}.ini").as_dict()
-    assert given == {**load_params(None).as_dict(), **changed}

@@ -117,25 +117,11 @@ def test_no_python(checkout, tools, name):
     assert done.stderr.count("\n") == 1
 
 
-def test_an_old_python(checkout, tools):
-    python_of_version(tools, "python3", "3.8.10")
-    done = run(checkout / "bin" / "test", tools=tools)
-    assert done.returncode == 1
-    assert done.stderr == "error: Python 3.8.10 is too old: install Python 3.10 or later\n"
-
-
 def test_a_new_python_beside_an_old_one_is_taken(checkout, tools):
     python_of_version(tools, "python3", "3.8.10")
     python_of_version(tools, "python3.11", "3.11.2")
     done = run(checkout / "bin" / "n2d2py", "NET.ini", "-h", tools=tools)
     assert done.stdout == "python3.11 -m n2d2py NET.ini -h\n"
-
-
-def test_no_venv_module(checkout, tools):
-    python_of_version(tools, "python3", "3.11.2", has_venv=False)
-    done = run(checkout / "bin" / "test", tools=tools)
-    assert done.returncode == 1
-    assert done.stderr == ("error: Python 3.11.2 has no venv module: install it (Debian, Ubuntu: apt install python3-venv)\n")
 
 
 def test_the_environment_holds_the_plugins_of_the_checkout(ready, tools):
@@ -222,27 +208,6 @@ def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, t
     log = (tmp_path / "batch_export" / "broken__p__8" / "run.log").read_text()
     assert log == "error N2D2-E101: broken\n"
     assert (ready / "calls.txt").read_text().splitlines()[-1].endswith("-seed 2")
-
-
-@pytest.mark.parametrize("failing", ["", "ruff", "clang-format", "pyright"])
-def test_lint_runs_every_check(ready, failing):
-    shutil.copy(ROOT / "setup.cfg", ready / ".venv" / ".installed-lint")
-    (ready / ".ci").mkdir()
-    (ready / ".ci" / "budget").write_text("kernels *.hpp 1 1 2 -\n")
-    (ready / "kernels" / "n2d2").mkdir(parents=True)
-    for name in ("conv.hpp", "isa.hpp"):
-        (ready / "kernels" / "n2d2" / name).touch()
-    for name in ("ruff", "clang-format", "pyright"):
-        script(ready / ".venv" / "bin" / name, f'echo "{name} $*"; exit {int(name == failing)}')
-    done = run(ready / "bin" / "lint", cwd=ready)
-    assert done.returncode == bool(failing)
-    assert [line.strip() for line in done.stdout.splitlines()] == [
-        "ruff format --check",
-        "ruff check",
-        "clang-format --dry-run -Werror kernels/n2d2/conv.hpp",
-        "pyright",
-        "kernels       0 lines of 1 (goal 1),   2 files of 2 (goal -)",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -80,14 +80,3 @@ def run_all():
 def kinds():
     """(name, operator) of the nodes in order."""
     return lambda graph: [(node.name, node.op.kind) for node in graph.nodes]
-
-
-@pytest.fixture
-def reason():
-    """The text of the only refusal."""
-
-    def only(report: FuseReport) -> str:
-        (entry,) = report.refused
-        return f"{entry.layer}: {entry.text}"
-
-    return only

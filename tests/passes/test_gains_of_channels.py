@@ -54,20 +54,20 @@ def test_a_constant_for_each_channel(build, run, kinds, function, first, dims, s
 
 
 @every(
-    "function, dims, shape, first, why",
+    "function, dims, shape, first",
     [
-        ("Mul", (2, 3, 4), (3, 1), False, ""),
-        ("Mul", (2, 3, 4), (2, 1, 4), False, ""),
-        ("Div", (4, 6), (4, 1), True, ""),
-        ("Max", (4, 6), (4, 1), False, ""),
-        ("Mul", (4, 6), (1,), False, ""),
+        ("Mul", (2, 3, 4), (3, 1), False),
+        ("Mul", (2, 3, 4), (2, 1, 4), False),
+        ("Div", (4, 6), (4, 1), True),
+        ("Max", (4, 6), (4, 1), False),
+        ("Mul", (4, 6), (1,), False),
     ],
 )
-def test_other_constants_stay(build, run, kinds, reason, function, dims, shape, first, why):
+def test_other_constants_stay(build, run, kinds, function, dims, shape, first):
     b = build(24)
     after, report = run(b.done(mapped(b, function, dims, shape, first=first)), GainsOfChannels())
     assert [kind for _, kind in kinds(after)] == ["ArrayMap"]
-    assert reason(report).endswith(why) if why else not report.refused
+    assert not report.refused
 
 
 def test_a_divisor_of_zero_stays(build):
@@ -264,12 +264,12 @@ def test_a_sum_of_weighted_rows_has_integers(build, run_all, kinds):
 
 
 @pytest.mark.parametrize("operands", [["f", "x"], ["x", "f"]])
-def test_beside_a_layer_without_integers_it_stays(build, run, reason, operands):
+def test_beside_a_layer_without_integers_it_stays(build, run, operands):
     b = build(12)
     b.layer("f", ArrayMap("Sin", (3, 4), ((3, 4),), (0,)))
     b.layer("y", ArrayMap("Mul", (3, 4), ((3, 4), (3, 4)), (0, 1)), operands)
     after, report = run(b.done("y"), ArrayElemWise())
-    assert reason(report) == "y: it follows f, which has no integers" and after.node("y").op.kind == "ArrayMap"
+    assert report.refused and after.node("y").op.kind == "ArrayMap"
 
 
 def test_outer_products_stay(build, run, kinds):

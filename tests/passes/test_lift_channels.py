@@ -46,20 +46,6 @@ def test_halves_of_a_shuffle_are_one_take_each(build, run, kinds):
     assert [n.op.indices[0] for n in after.nodes[:2]] == [(0, 2), (1, 3)] and after.node("joined_channels").op == Concat()
 
 
-def test_parts_of_channels_and_images_of_two_sizes_stay(build, run, reason):
-    b = build(4, 2, 2)
-    b.layer("flat", Reshape((16,)))
-    b.layer("s", IndexSelect((tuple(range(2, 10)),)), "flat")
-    assert reason(run(b.done("s"), LiftChannels())[1]) == "s: it takes no whole channels"
-    b = build(4, 2, 2)
-    b.layer("wide", Reshape((2, 4, 2)))
-    b.layer("one", Activation(Clip(0)), "wide")
-    b.layer("f1", Reshape((16,)), "one")
-    b.layer("f2", Reshape((16,)), "x")
-    b.layer("joined", Concat(), ["f1", "f2"])
-    assert reason(run(b.done("joined"), LiftChannels())[1]) == "joined: its images differ in size"
-
-
 TAKES = {
     "all": (list(range(16)), (0, 1, 2, 3)),
     "the last two": (list(range(8, 16)), (2, 3)),

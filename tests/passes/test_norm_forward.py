@@ -61,39 +61,36 @@ def test_weights_take_gain_and_shift(build, run, reader):
 
 
 LEFT = {
-    "also an output": (lambda b: [convolved(b), "n"], "n: it is a network output"),
-    "also in a sum": (lambda b: [convolved(b), b.layer("e", ElemWise("Sum"), ["n", "x"])], "n: it feeds e of type ElemWise"),
-    "pads": (lambda b: [convolved(b, pads=(1, 1, 1, 1))], "n: c pads with zeros, which the shift would change"),
-    "other rows": (
-        lambda b: [
-            b.layer("r", MemoryView((SIZE // 2, 1, 2 * ROWS)), "n"),
-            b.layer("c", Conv((1, 1)), "r", {"weights": b.array(2, SIZE // 2, 1, 1), "bias": b.array(2)}),
-        ][1:],
-        "n: an input channel of c has several gains",
-    ),
-    "filled": (lambda b: [connected(b, b.layer("s", some(0, -9, 2), "n"), 6)], "n: s fills positions"),
+    "also an output": lambda b: [convolved(b), "n"],
+    "also in a sum": lambda b: [convolved(b), b.layer("e", ElemWise("Sum"), ["n", "x"])],
+    "pads": lambda b: [convolved(b, pads=(1, 1, 1, 1))],
+    "other rows": lambda b: [
+        b.layer("r", MemoryView((SIZE // 2, 1, 2 * ROWS)), "n"),
+        b.layer("c", Conv((1, 1)), "r", {"weights": b.array(2, SIZE // 2, 1, 1), "bias": b.array(2)}),
+    ][1:],
+    "filled": lambda b: [connected(b, b.layer("s", some(0, -9, 2), "n"), 6)],
 }
 
 
-@every("reader, why", LEFT.values(), ids=LEFT)
-def test_what_would_change_the_result_stays(build, run, reason, reader, why):
+@every("reader", LEFT.values(), ids=LEFT)
+def test_what_would_change_the_result_stays(build, run, reader):
     b = normed(build)
     after, report = run(b.done(*reader(b)), MergeGains(arrays=True))
-    assert set(after.node("n").params) == {"gain", "shift"} and reason(report) == why
+    assert set(after.node("n").params) == {"gain", "shift"} and report.refused
 
 
-def test_gains_that_differ_much_stay(build, run, reason):
+def test_gains_that_differ_much_stay(build, run):
     b = normed(build, 0.1, 4.0)
     _, report = run(b.done(convolved(b)), MergeGains(arrays=True))
-    assert reason(report) == "n: its gains differ by more than a factor of 2"
+    assert report.refused
 
 
-def test_integer_weights_stay(build, run, reason):
+def test_integer_weights_stay(build, run):
     b = normed(build)
     graph = b.done(convolved(b))
     graph.node("c").params["weight_scales"] = np.ones(5, np.float32)
     _, report = run(graph, MergeGains(arrays=True))
-    assert reason(report) == "n: the weights of c are integers, which a gain of its inputs would change"
+    assert report.refused
 
 
 def recurrent(b, source: str) -> str:
@@ -128,11 +125,3 @@ def test_recurrent_weights_take_gains(build, run, op, turned):
     before = recurrent(b, tensor)
     after, report = run(b.done(before), MergeGains(arrays=True))
     assert len(report.done) == 1 and "g" not in [node.name for node in after.nodes], size
-
-
-def test_gains_that_change_from_step_to_step_stay(build, run, reason):
-    b = build(ROWS * SIZE)
-    op = ArrayMap("Mul", (ROWS, SIZE), ((ROWS, SIZE), (ROWS, 1)), (0, -1))
-    tensor = b.layer("g", op, "x", {"operand1": b.array(ROWS, 1, low=0.7, high=1.3)})
-    _, report = run(b.done(recurrent(b, tensor)), MergeGains(arrays=True))
-    assert reason(report) == "g: an input channel of l has several gains"

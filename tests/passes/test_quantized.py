@@ -7,7 +7,6 @@ from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
@@ -99,15 +98,6 @@ def test_roundings_that_stay_behind(build, run, mover, activation, outputs):
     assert run(b.done(*outputs.split()), HoistQuantize())[1].done == []
 
 
-def test_a_moved_value_that_something_else_reads(build, run, reason):
-    b = build(3, 4, 4)
-    b.layer("a", Activation(Tanh()))
-    b.layer("m", Pool("Max", (2, 2)), "a")
-    b.layer("q", FINE, "m")
-    b.layer("t", Activation(Tanh()), "m")
-    assert reason(run(b.done("q", "t"), HoistQuantize())[1]) == "q: the output of m is read in other ways too"
-
-
 def clamped(build, source="a", first=FINE, last=FINE, function=None, activation=None, more=()):
     b = build(3, 4, 4)
     b.layer("a", Activation(Tanh()))
@@ -129,10 +119,6 @@ def test_other_clamps_stay(build, run, options):
     assert run(clamped(build, **options), ClipBeforeQuantize())[1].done == []
 
 
-def test_a_clamp_of_what_something_else_reads(build, run, reason):
-    assert reason(run(clamped(build, more=["t"]), ClipBeforeQuantize())[1]) == "c: what it clamps is also used without"
-
-
 @pytest.mark.parametrize("rounded", [False, True])
 def test_a_softmax_goes_with_its_rounding(build, kinds, rounded):
     b = build(8)
@@ -145,15 +131,6 @@ def test_a_softmax_goes_with_its_rounding(build, kinds, rounded):
     assert kinds(graph) == [("f", "Fc")] and report.counts == {"drop-softmax": 1}
 
 
-def test_a_softmax_that_is_read_stays(build, run, reason):
-    for last in (Activation(Tanh()), Affine()):
-        b = build(8)
-        b.layer("f", Fc(), "x", {"weights": b.array(5, 8), "bias": b.array(5)})
-        b.layer("s", Softmax(), "f")
-        b.layer("y", last, "s", {"weights": b.array(5), "bias": b.array(5)} if isinstance(last, Affine) else None)
-        assert reason(run(b.done("y"), DropSoftmax())[1]) == "s: it is not at the end of the network"
-
-
 def test_a_transposition_before_several_linear_layers(build, run, kinds):
     b = build(4, 3, 2)
     b.layer("t", Transpose((0, 2, 3, 1)))
@@ -163,18 +140,3 @@ def test_a_transposition_before_several_linear_layers(build, run, kinds):
     b.layer("g", Fc(), "t", {"weights": b.array(2, 24), "bias": b.array(2)})
     after, _ = run(b.done("f", "g"), TransposeIntoFc())
     assert kinds(after) == [("f", "Fc"), ("g", "Fc")] and after.nodes[0].inputs == ["x"]
-
-
-@pytest.mark.parametrize("what", ["activation", "other reader", "output"])
-def test_a_transposition_with_other_readers(build, run, reason, what):
-    b = build(4, 3, 2)
-    b.layer("t", Transpose((0, 2, 3, 1)))
-    b.layer("r", Reshape((24,)), "t", activation=Clip(0.0) if what == "activation" else None)
-    b.layer("f", Fc(), "r", {"weights": b.array(5, 24), "bias": b.array(5)})
-    more = [b.layer("y", Activation(Tanh()), "r")] if what == "other reader" else ["r"] if what == "output" else []
-    expected = {
-        "activation": "it feeds r of type Reshape",
-        "other reader": "it feeds y of type Activation",
-        "output": "r is a network output",
-    }
-    assert reason(run(b.done("f", *more), TransposeIntoFc())[1]) == f"t: {expected[what]}"

@@ -149,23 +149,23 @@ def test_a_pool_and_a_sum_are_one_layer(build, run, inputs):
 
 
 @every(
-    "changes, reason",
+    "changes",
     [
-        ({"pool": Pool("Average", (2, 3), (1, 2), (0, 1, 1, 0))}, "it is not a max pool"),
-        ({"pool": Pool("Max", (2, 3), (1, 2), (0, -1, 1, 0))}, "it crops"),
-        ({"total": ElemWise("Max")}, "s is not a plain addition"),
-        ({"total": ElemWise("Sum", (1.0, 2.0))}, "s is not a plain addition"),
-        ({"total": ElemWise("Sum", (1.0, 1.0), (0.0, 0.5))}, "s is not a plain addition"),
-        ({"inputs": ("p", "t", "t")}, "s does not add one other tensor"),
-        ({"inputs": ("p",)}, "s does not add one other tensor"),
-        ({"inputs": ("p", "p")}, "s does not add one other tensor"),
-        ({"first": Clip(0.0)}, "p carries the activation Clip"),
+        {"pool": Pool("Average", (2, 3), (1, 2), (0, 1, 1, 0))},
+        {"pool": Pool("Max", (2, 3), (1, 2), (0, -1, 1, 0))},
+        {"total": ElemWise("Max")},
+        {"total": ElemWise("Sum", (1.0, 2.0))},
+        {"total": ElemWise("Sum", (1.0, 1.0), (0.0, 0.5))},
+        {"inputs": ("p", "t", "t")},
+        {"inputs": ("p",)},
+        {"inputs": ("p", "p")},
+        {"first": Clip(0.0)},
     ],
 )
-def test_what_is_no_such_sum_stays(build, run, changes, reason):
+def test_what_is_no_such_sum_stays(build, run, changes):
     after, report = run(pooled(build, **changes).done("s", "t"), fuse_pool_sum())
     assert [each.name for each in after.nodes] == ["t", "p", "s"]
-    assert ("p", reason) in [(each.layer, each.text) for each in report.refused]
+    assert "p" in [each.layer for each in report.refused]
 
 
 @pytest.mark.parametrize("outputs", [("s", "p"), ("s", "q")])

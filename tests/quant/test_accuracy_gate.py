@@ -21,8 +21,6 @@ from n2d2py.quant.observe.judged import worst_output
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.quantize import quantize_stage
 
-RNG = np.random.default_rng(3)
-
 
 def _model(nodes: list, constants: dict, features: int, folder: Path) -> Path:
     graph = helper.make_graph(

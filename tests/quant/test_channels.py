@@ -31,36 +31,6 @@ def scalable(node: Node, channels: int) -> _Scalable:
     return _Scalable(Node("p", Fc(), ["i"], ["x"], {}, Clip(0.0)), [(node, np.arange(channels))], "x")
 
 
-@pytest.mark.parametrize("kind", ["conv", "one output", "fc"])
-def test_the_expected_error_of_a_dense_layer(kind):
-    rng = np.random.default_rng(1)
-    outputs, channels, taps = (1 if kind == "one output" else 5), 3, (4 if kind == "fc" else 6)
-    weights = rng.normal(size=(outputs, channels, taps)).astype(np.float32)
-    node = (
-        reader(Fc(), weights.reshape(outputs, -1)) if kind == "fc" else reader(Conv(), weights.reshape(outputs, channels, 2, 3))
-    )
-    factors, power, widest = np.array([1.0, 2.5, 7.0]), np.array([0.3, 4.0, 0.02]), 6.0
-    wanted = 0.0
-    for o in range(outputs):
-        scaled = weights[o].astype(np.float64) / factors[:, None]
-        step = np.abs(scaled).max() / 127
-        for c in range(channels):
-            for t in range(taps):
-                lost = (scaled[c, t] - round(scaled[c, t] / step) * step) * factors[c]
-                wanted += lost**2 * power[c]
-                wanted += float(weights[o, c, t]) ** 2 * (widest / factors[c] / 255) ** 2 / 12
-    assert _expected_error(node, factors, widest / 255, power) == pytest.approx(wanted, rel=1e-6)
-
-
-def test_the_expected_error_of_a_depthwise_layer():
-    """Its weights have a scale each: only its inputs are rounded, and only the order of the errors counts."""
-    weights = np.random.default_rng(2).normal(size=(3, 1, 2, 2)).astype(np.float32)
-    node = reader(Conv(groups=3), weights)
-    factors, widest = np.array([1.0, 2.0, 5.0]), 4.0
-    wanted = sum(float(np.sum(weights[c].astype(np.float64) ** 2)) * (widest / 255 / factors[c]) ** 2 for c in range(3))
-    assert _expected_error(node, factors, widest / 255, np.ones(3)) == pytest.approx(wanted, rel=1e-6)
-
-
 @every("seed", range(4))
 def test_what_is_expected_is_what_rounding_loses(seed):
     """The mean squared error of the outputs over random inputs; of one weight tensor, so to a factor of two."""

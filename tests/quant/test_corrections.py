@@ -10,11 +10,10 @@ from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Abs, ChannelClip, Clip
+from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
@@ -26,7 +25,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.weights.narrow import with_weight_bits
-from n2d2py.quant.weights.rounding import CachedRounding, CompensatedRounding, descend, round_compensated
+from n2d2py.quant.weights.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.reference.engine import FloatEngine
 
 
@@ -99,14 +98,6 @@ def test_weights_on_the_grid_are_left_alone():
     assert np.array_equal(rounding(rows * 0.25, scales, 127), rows)
 
 
-def test_integers_stay_in_range_and_do_not_depend_on_the_run():
-    generator = np.random.default_rng(3)
-    target, square = generator.normal(size=(2, 4, 9)) * 200, np.stack([np.eye(9) + 0.9] * 2)
-    first = round_compensated(target, DenseCovariance(square), 127)
-    assert np.abs(first).max() == 127 and np.array_equal(first, np.rint(first))
-    assert np.array_equal(first, round_compensated(target, DenseCovariance(square), 127))
-
-
 def test_steps_of_weights_are_units_of_their_inputs():
     generator = np.random.default_rng(6)
     x, units = generator.normal(size=(500, 40)) @ generator.normal(size=(40, 40)), generator.choice([0.25, 1.0, 4.0], size=40)
@@ -163,34 +154,6 @@ def test_few_samples_give_the_integers_of_all_products(groups, count, inputs):
     np.testing.assert_allclose(few.matrix(), dense.matrix(), rtol=1e-12)
     assert np.array_equal(few.diagonal, dense.diagonal)
     assert np.array_equal(round_compensated(target, few, 127), round_compensated(target, dense, 127))
-
-
-def test_as_many_stimuli_run_together_as_fit(monkeypatch):
-    """Beside each other live the tensors that are still to be read, at most those of `add`: 8 + 8 + 24 elements."""
-    shapes = {"x": (1, 2, 2, 2), "a": (1, 2, 2, 2), "b": (1, 4, 2, 2), "c": (1, 2, 2, 2), "y": (1, 6, 2, 2)}
-    layers = [("a", ["x"]), ("b", ["a"]), ("c", ["x"]), ("y", ["c", "a"])]
-    graph = Graph("net")
-    graph.inputs, graph.outputs = ["x"], ["y"]
-    graph.tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
-    graph.nodes = [Node(name, Activation(Abs()), inputs, [name]) for name, inputs in layers]
-    for elements, count in ((400, 10), (439, 10), (440, 11), (40, 8), (4000, 100)):
-        monkeypatch.setattr(layerwise, "_SAMPLE_ELEMENTS", elements)
-        assert layerwise.sample_count(graph) == count
-
-
-@pytest.mark.parametrize(("stimuli", "thin"), [(4, True), (5, False)])
-def test_samples_are_kept_where_they_are_few(stimuli, thin):
-    node = Node("n", Conv(), ["x"], ["y"], {"weights": np.ones((2, 16, 3, 3))})
-    stored = np.random.default_rng(5).integers(0, 256, size=(stimuli, 16, 5, 5)).astype(np.uint8)
-    parts = [observe(node, [stored[k : k + 2]], [NumType(8, False)], stimuli) for k in range(0, stimuli, 2)]
-    found = parts[0]
-    for part in parts[1:]:
-        found.merge(part)
-    whole = observe(node, [stored], [NumType(8, False)], stimuli)
-    assert found.count == whole.count == 9 * stimuli
-    assert (found.columns is not None, found.square is None) == (thin, thin)
-    for one, other in ((found.columns, whole.columns), (found.square, whole.square)):
-        assert (one is None and other is None) or np.array_equal(one, other)
 
 
 def test_bias_correction_brings_the_means_of_outputs_nearer():
@@ -300,29 +263,6 @@ def test_weights_of_recurrent_layers_are_rounded_for_their_gates(cell, reverse, 
     assert errors[1] < (0.2 if bits == 8 else 0.4) * errors[0]
 
 
-@every("levels", [127, 3])
-@every("size", [1, 7, 32, 33, 70])
-def test_every_weight_makes_its_own_square_least(size, levels):
-    rng = np.random.default_rng(size)
-    x = rng.normal(size=(2, 200, size)) * np.geomspace(0.3, 3, size)[rng.permutation(size)]
-    matrix = np.einsum("gnk,gnl->gkl", x, x) / 200 + 0.01 * np.eye(size)
-    target = rng.normal(0, levels / 3, (2, 3, size))
-    found = round_compensated(target, DenseCovariance(matrix), levels)
-    assert np.array_equal(found, np.rint(found)) and np.abs(found).max() <= levels
-    for group in range(2):
-        order = np.argsort(-np.diag(matrix[group]), kind="stable")
-        back = order[::-1]
-        upper = np.linalg.cholesky(matrix[group][np.ix_(back, back)])[::-1, ::-1]
-        error = (target - found)[group][:, order]
-        for k in range(size):
-            before = error[:, :k] @ upper[:k, k]
-            here = np.abs(before + error[:, k] * upper[k, k])
-            q = found[group][:, order[k]]
-            for step in (-1, 1):
-                beside = np.abs(before + (error[:, k] - step) * upper[k, k])
-                assert ((here <= beside + 1e-9) | (np.abs(q + step) > levels)).all()
-
-
 @pytest.mark.parametrize("size", [97, 200, 331])
 def test_two_threads_make_the_same_triangles_and_products(size, monkeypatch):
     rng = np.random.default_rng(size)
@@ -343,17 +283,3 @@ def test_two_threads_make_the_same_triangles_and_products(size, monkeypatch):
         factor.add(0, size - 1, errors[:, : size - 1])
         found.append(factor.pending(size - 1, size))
     assert np.allclose(*found, rtol=1e-9, atol=1e-9)
-
-
-def test_a_remembered_rounding_is_computed_again_for_other_weights():
-    calls: list[int] = []
-
-    def rounding(rows, scales, levels):
-        calls.append(levels)
-        return np.rint(rows / scales[:, None])
-
-    remembered, rows, scales = CachedRounding(rounding), np.ones((2, 3)), np.array([0.5, 0.25])
-    for given in ((rows, scales), (rows.copy(), scales.copy()), (rows * 2, scales), (rows * 2, scales * 2)):
-        found = remembered(*given, 127)
-        assert np.array_equal(found, np.rint(given[0] / given[1][:, None]))
-    assert len(calls) == 3

@@ -227,31 +227,6 @@ def test_what_moves_a_network_input_stays_integer():
     assert float_layers(network(*layers, precisions={"d": Precision(quantize=False)})) == {"d"}
 
 
-def test_conversions_stand_at_the_borders():
-    layers = [
-        ("a", Activation(Tanh()), "x"),
-        ("s", Softmax(log=True), "a"),
-        ("t", Softmax(log=True), "a"),
-        ("b", Activation(Tanh()), "s"),
-        ("c", ElemWise("Sum"), "s a"),
-    ]
-    graph = network(*layers, inputs=["x"])
-    result = insert_conversions(graph)
-    assert [(node.name, node.inputs) for node in result.nodes] == [
-        ("a", ["x"]),
-        ("a_float", ["a"]),
-        ("s", ["a_float"]),
-        ("t", ["a_float"]),
-        ("s_integer", ["s"]),
-        ("b", ["s_integer"]),
-        ("c", ["s_integer", "a"]),
-    ]
-    assert [node.op.to_float for node in result.nodes if isinstance(node.op, Convert)] == [True, False]
-    assert all(node.helper == isinstance(node.op, Convert) for node in result.nodes)
-    assert float_tensors(result) == {"a_float", "s", "t"}
-    assert [node.inputs for node in graph.nodes] == [sources.split() for _, _, sources in layers]  # the graph is a copy
-
-
 @pytest.mark.parametrize("moving", [Pool("Max", (2, 1), (1, 1)), Transpose((0, 1, 3, 2)), Resize((8, 4), "Bilinear")])
 def test_a_concat_of_what_was_moved_in_integers_stays_real(moving):
     """A layer of integers reads the moved values too, so they are integers; the Concat was chosen for where they come from."""
@@ -267,11 +242,6 @@ def test_a_concat_of_what_was_moved_in_integers_stays_real(moving):
     result = insert_conversions(graph)
     assert result.node("c").inputs == ["m_float", "b_float"] and result.node("d").inputs == ["c_integer"]
     assert float_tensors(result) == {"x_float", "z_float", "a", "m_float", "b_float", "c"}
-
-
-def test_names_that_are_taken():
-    graph = network(("x_float", Activation(Tanh()), "z"), ("s", Softmax(log=True), "x"), ("x_float_", Activation(Tanh()), "s"))
-    assert [node.name for node in insert_conversions(graph).nodes if isinstance(node.op, Convert)] == ["x_float__", "s_integer"]
 
 
 def refused(*layers, **options) -> N2D2Error:

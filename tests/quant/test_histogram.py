@@ -100,36 +100,6 @@ def test_an_empty_histogram_has_neither_mean_nor_deviation():
     assert not counts.any() and edges[-1] == 1.0
 
 
-@every(
-    "change",
-    [
-        {"positive": np.zeros(BINS + 1, np.int64)},
-        {"negative": np.zeros((BINS, 1), np.int64)},
-        {"positive": np.zeros(BINS)},
-        {"negative": np.array([-1, *[0] * (BINS - 1)])},
-        {"negative": np.array([*[0] * (BINS - 1), -1])},
-        {"numbers": np.array([-1.0, 0.0, 1.0])},
-        {"numbers": np.array([np.inf, 0.0, 1.0])},
-        {"numbers": np.array([1.0, np.nan, 1.0])},
-        {"numbers": np.array([1.0, 0.0, np.nan])},
-        {"counts": np.array([3, 4])},
-        {"counts": np.array([3, -1])},
-    ],
-)
-def test_damaged_arrays_are_refused(change):
-    good = _filled([np.array([1.0, -2.5, 0.0], np.float32)]).to_arrays()
-    with pytest.raises(ValueError, match="a histogram's (counts|limits) are damaged"):
-        Histogram.from_arrays({**good, **change})
-
-
-@pytest.mark.parametrize("change", [{"counts": np.array([3, 3])}, {"counts": np.array([3, 0])}, {"numbers": np.zeros(3)}])
-def test_arrays_at_the_limits_are_read(change):
-    good = _filled([np.array([1.0, -2.5, 0.0], np.float32)]).to_arrays()
-    found = Histogram.from_arrays({**good, **change})
-    for role, values in change.items():
-        np.testing.assert_array_equal(found.to_arrays()[role], values)
-
-
 @every("first, second", [(0.3, 5.0), (5.0, 0.3), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
 def test_a_merged_histogram_is_that_of_all_values(first, second):
     parts = [np.array([scale, -scale / 3, 0.0, scale / 7], np.float32) for scale in (first, second)]

@@ -15,10 +15,8 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Tanh
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
-from n2d2py.operators.resize import Resize
 from n2d2py.quant.types.insert_requantize import insert_missing_quantizes, real_range
 from n2d2py.reference.executor import run_graph
 
@@ -65,14 +63,6 @@ def test_an_input_that_is_not_rounded():
     net.graph.outputs = ["a_q", "b_q"]
     (error,) = insert_missing_quantizes(net.graph)[2]
     assert error.code == "E514" and "'q'" in error.line() and "'x'" in error.line()
-
-
-def test_an_input_that_is_rounded_once():
-    net = Net()
-    net.layer("a", Activation(Clip(0.0)))
-    net.rounded("a", kind=FINER)
-    made, types, errors, _ = net.insert_missing_quantizes("a_q")
-    assert not errors and types["x"] == types["q"] == BYTE and types["a_q"] == FINER and len(made.nodes) == 3
 
 
 @pytest.mark.parametrize("output", [False, True])
@@ -134,22 +124,6 @@ def test_what_the_file_does_not_round_keeps_its_digits_whatever_its_size(reader,
     )
 
 
-def test_layers_that_move_values_keep_the_type():
-    net = Net()
-    net.layer("a", Identity())
-    net.layer("b", Resize((8, 8)), "a")
-    made, types, _, off = net.insert_missing_quantizes("b")
-    assert types["a"] == types["b"] == BYTE and len(made.nodes) == 3 and off == 0
-
-
-@pytest.mark.parametrize("kind", [BYTE, FINER])
-def test_means_are_rounded_once_to_the_type_of_the_file(kind):
-    net = Net()
-    net.layer("a", Resize((8, 8), "Bilinear"))
-    made, _, _, _ = net.insert_missing_quantizes(net.rounded("a", kind=kind))
-    assert len(made.nodes) == 3 and roundings(made, "a") == [kind]
-
-
 @every("kinds", list(itertools.permutations((FINER, BYTE, COARSER))))
 def test_the_inputs_of_a_concatenation_get_the_widest_type(kinds):
     net = Net()
@@ -201,11 +175,3 @@ def test_the_range_of_weights(activation):
     if activation is not None:
         wanted = tuple(np.clip(wanted, -0.5, 1.25))
     assert real_range(node, [LEVELS]) == pytest.approx(wanted, rel=1e-6)
-
-
-def test_the_ranges_of_other_layers():
-    ends = (-3.5, 1.5)
-    assert real_range(Node("y", Pool("Max", (2, 2)), ["x"], ["y"]), [LEVELS]) == ends
-    low, high = real_range(Node("y", Activation(Tanh()), ["x"], ["y"]), [LEVELS])
-    assert (low, high) == pytest.approx(tuple(np.tanh(ends)), rel=1e-6)
-    assert real_range(Node("y", ElemWise("AbsSum"), ["x"], ["y"]), [LEVELS]) == (0, 0)

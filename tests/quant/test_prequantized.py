@@ -8,17 +8,13 @@ from support import quantized_models as models
 from support.quantized_models import MICROSOFT, Model
 from support.tables import every
 
-from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph import Node
-from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.quantize import Quantize, is_quantized
 from n2d2py.passes import fuse
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized, without_rounding
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.quant.types.insert_requantize import real_range
 from n2d2py.reference.engine import FloatEngine
 
 pytest.importorskip("onnxruntime")
@@ -102,16 +98,6 @@ def test_relu6_that_the_type_does_not_clamp():
     assert len(graph.nodes) == 1
 
 
-@every("operator", ["Add", "Sub", "Mul", "Max", "Min"])
-def test_two_tensors(operator):
-    model = Model((4, 6, 6))
-    x = model.rounded("x", 0.02, 3)
-    a = model.rounded(conv(model, x, 4, 4), 0.03, -11)
-    b = model.rounded(conv(model, x, 4, 4), 0.015, 77, np.uint8)
-    graph = check(model, model.rounded(model.add(operator, a, b), 0.013, 9))
-    assert any(isinstance(node.op, ElemWise) for node in graph.nodes)
-
-
 @every(
     "operator, attributes",
     [
@@ -128,14 +114,6 @@ def test_means_round_like_the_reference_even_where_they_lie_halfway(operator, at
     model = Model((16, 8, 8))
     mean = model.add(operator, model.rounded("x", 0.0213, 5), **attributes)
     check(model, model.rounded(mean, 0.0213, 5), count=16)
-
-
-@every(
-    "operator, attributes", [("Sigmoid", {}), ("Tanh", {}), ("LeakyRelu", {"alpha": 0.1}), ("HardSigmoid", {}), ("Relu", {})]
-)
-def test_functions_are_tables(operator, attributes):
-    model = Model((4, 6, 6))
-    check(model, model.rounded(model.add(operator, model.rounded("x", 0.03, 5), **attributes), 0.0079, -20))
 
 
 def test_moved_values_change_their_type_where_the_file_says_so():
@@ -392,14 +370,6 @@ def test_forms_that_are_refused(what):
     assert {error.code for error in errors} == {"E310"}
 
 
-def test_a_quantize_layer_says_its_type():
-    model = Model((3, 8, 8))
-    model.outputs.append(model.rounded("x", 0.5, 200, np.uint8))
-    graph = import_onnx(model.proto())
-    op = next(node.op for node in graph.nodes if isinstance(node.op, Quantize))
-    assert (op.type.signed, op.type.zero_point, op.type.qmin) == (False, 200, 0)
-
-
 def test_sums_of_bytes_beyond_16_bits_are_exact():
     """QLinearConv of uint8 by int8 at the ends of both ranges, where pairs of products leave 16 bits.
 
@@ -451,13 +421,3 @@ def test_real_results_of_two_tensors_hold_32_bits(operator):
         a, b = model.rounded(conv(model, x, 4, 4), 0.03, -11), model.rounded(conv(model, x, 4, 4), scale, zero)
         graph = check(model, model.add(operator, a, b), apart=1)
         assert graph.type(graph.outputs[0]).bits == 32
-
-
-@every(
-    "operation, limits",
-    [("Sum", (-6.0, 5.953125)), ("Prod", (-7.9375, 8.0)), ("Max", (-4.0, 3.96875)), ("Min", (-4.0, 3.96875))],
-)
-def test_the_range_of_combined_integers(operation, limits):
-    """Of [-2, 127/64] and [-4, 127/32]: the ends of a product are any two ends, whatever their signs."""
-    kinds = [NumType(8, scale=1 / 64, full=True), NumType(8, scale=1 / 32, full=True)]
-    assert real_range(Node("y", ElemWise(operation), ["a", "b"], ["y"]), kinds) == limits

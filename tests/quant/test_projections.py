@@ -8,7 +8,7 @@ from support.onnx_models import decibels, integer_graph, integer_results, text_m
 
 from n2d2py.graph import Graph
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.correct.projections import find_projections, score_factors, with_one_range
+from n2d2py.quant.correct.projections import find_projections
 from n2d2py.quant.options import QuantOptions
 from n2d2py.reference.executor import run_graph
 
@@ -64,20 +64,3 @@ def test_layers_that_others_read_are_left_alone():
     for end in ("z = Relu (k)", "z = Identity (k)", "z = MatMul (k, o)"):
         assert find_projections(attention(THREE_LAYERS, ones, ones, end)) == []
         assert find_projections(attention(ONE_LAYER, ones, ones, end)) == []
-
-
-def test_factors_of_one_score():
-    """Two channels: queries of 8 and 1/8 against keys of 1/8 and 8 become equal; equal ones stay; a dead channel has none."""
-    wide, narrow = (np.array([8.0, 0.125]), np.array([64.0, 1 / 64])), (np.array([0.125, 8.0]), np.array([1 / 64, 64.0]))
-    queries, keys = score_factors(wide, narrow)
-    np.testing.assert_allclose(queries, [1 / 8, 8.0])
-    np.testing.assert_allclose(keys, [8.0, 1 / 8])
-    np.testing.assert_array_equal(score_factors(wide, wide)[0], [1.0, 1.0])
-    dead = np.array([8.0, 0.0]), np.array([64.0, 0.0])
-    assert np.isfinite(score_factors(dead, narrow)).all()
-
-
-def test_parts_of_one_layer_get_one_range():
-    factors = with_one_range([np.array([0, 2]), np.array([1, 3])], np.ones(4), np.array([8.0, 0.5, 4.0, 1.0]))
-    np.testing.assert_array_equal(factors, [1.0, 8.0, 1.0, 8.0])
-    np.testing.assert_array_equal(with_one_range([np.array([0]), np.array([1])], np.ones(2), np.array([1.0, 0.0])), [1.0, 1.0])

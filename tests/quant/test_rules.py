@@ -1,4 +1,4 @@
-"""Rules of the quantization, one table each: what is never negative, what 32-bit integers compute, what cannot be read."""
+"""Rules of the quantization, one table each: what 32-bit integers compute, what cannot be read."""
 
 from __future__ import annotations
 
@@ -36,12 +36,6 @@ def two_inputs(op, inputs=("p", "q"), activation=None) -> Graph:
     graph.add(Node("y", op, list(inputs), ["y"], {}, activation))
     graph.outputs = ["y"]
     return graph
-
-
-# operator, activation; never negative when no input is, when the first is not, when none is known
-
-
-# operator; never negative when its input is not, when that is not known
 
 
 PLAIN = {

@@ -19,28 +19,6 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.mixed import Roundings
 from n2d2py.quant.search.wide_weights import weight_costs, wide_layers
 from n2d2py.quant.weights.integers import MAX_ACCUMULATOR, quantize_weights
-from n2d2py.stages.options import CalibrationOptions, QuantizationOptions, quant_options
-
-
-def _weights(outputs=4, inputs=9, seed=0):
-    return np.random.default_rng(seed).normal(size=(outputs, inputs)) * np.array([[1.0], [0.1], [5.0], [0.01]])
-
-
-def test_each_output_uses_its_whole_range():
-    w = _weights()
-    result = quantize_weights(w, np.zeros(4), 0.02, 255, bits=8, per_output=True)
-    assert (np.abs(result.weights).max(axis=1) == 127).all()
-    assert np.max(np.abs(result.weights * result.scales[:, None] - w) / result.scales[:, None]) <= 0.5 + 1e-9
-
-
-def test_one_scale_for_the_layer():
-    result = quantize_weights(_weights(), np.zeros(4), 0.02, 255, bits=8, per_output=False)
-    assert len(set(result.scales)) == 1 and np.abs(result.weights).max() == 127
-
-
-def test_bias_is_in_the_accumulators_scale():
-    result = quantize_weights(np.ones((1, 2)), np.array([0.5]), 0.25, 255, bits=8, per_output=True)
-    assert result.bias[0] == round(0.5 / (0.25 / 127)) and result.bound == 2 * 127 * 255 + result.bias[0]
 
 
 def test_dead_output_with_a_bias_keeps_the_accumulator_within_its_type():
@@ -50,13 +28,6 @@ def test_dead_output_with_a_bias_keeps_the_accumulator_within_its_type():
     assert result.bound <= MAX_ACCUMULATOR and result.widened == 1
     restored = result.bias * 0.01 * result.scales
     assert restored == pytest.approx(bias, rel=1e-6)
-
-
-def test_accumulator_limit_widens_the_scale():
-    w = np.ones((1, 100_000))
-    result = quantize_weights(w, np.zeros(1), 1.0, 255, bits=8, per_output=True)
-    assert result.bound <= MAX_ACCUMULATOR and result.widened == 1
-    assert np.all(result.weights * result.scales[0] == pytest.approx(1.0, rel=0.02))
 
 
 @pytest.mark.parametrize("mode", ["MSE", "KL-Divergence"])
@@ -117,11 +88,6 @@ def test_a_gain_that_the_shift_leaves_and_given_scales():
     assert found.bound == int((np.abs(found.weights.astype(int)).sum(axis=1) * 255 + np.abs(found.bias)).max())
 
 
-@pytest.mark.parametrize(("bits", "dtype"), [(2, np.int8), (8, np.int8), (16, np.int16)])
-def test_the_type_of_stored_weights(bits, dtype):
-    assert quantize_weights(np.ones((1, 3)), np.zeros(1), 1.0, 1, bits=bits, per_output=True).weights.dtype == dtype
-
-
 @every(("inputs", "wide"), [(250, False), (265, False), (280, False), (300, True), (4000, True)])
 def test_sums_of_16_bit_inputs_get_64_bits_where_weights_would_be_a_tenth_coarser(inputs, wide):
     node = Node("y", Fc(), ["x"], ["y"], {"weights": np.ones((1, inputs), np.float32), "bias": np.zeros(1, np.float32)})
@@ -130,13 +96,6 @@ def test_sums_of_16_bit_inputs_get_64_bits_where_weights_would_be_a_tenth_coarse
     assert (found.bound > MAX_ACCUMULATOR) == wide
     weight = int(found.params["weights"].max())
     assert (weight == 127) == (wide or inputs * 127 * 65535 <= MAX_ACCUMULATOR) and weight >= 127 / 1.11
-
-
-def test_weights_of_16_bits_have_sums_of_64_bits():
-    node = Node("y", Fc(), ["x"], ["y"], {"weights": np.ones((1, 99), np.float32), "bias": np.zeros(1, np.float32)})
-    for kind, bound in ((NumType(16, False), 65535), (NumType(8, False), 255)):
-        found = quantize_layer(node, LayerTypes([kind], NumType(16), QuantOptions(bits=16)))
-        assert found.bound == 99 * 32767 * bound and found.params["weights"].max() == 32767
 
 
 RNG = np.random.default_rng
@@ -289,24 +248,6 @@ def test_without_samples_or_mixed_precision_no_weights_are_widened():
     for found, options in ((replace(observed(), samples=[]), BEST), (observed(), replace(BEST, mixed=False))):
         same, plain = settle_wide_tensors(found, options)
         assert same == found and widths(found) == dict.fromkeys("abc") and not plain.mixed and not plain.wide
-
-
-@every(
-    ("target", "quality", "asked", "wanted"),
-    [
-        ("CPP", "best", {}, True),
-        ("CPP", "default", {}, False),
-        ("CPP", "default", {"mixed": True}, False),
-        ("CPP", "best", {"mixed": False}, False),
-        ("CPP", "best", {"weight_bits": 8}, False),
-        ("CPP", "best", {"flash_budget": 1000}, False),
-        ("CPP", "best", {"bits": 16}, False),
-        ("TFLite", "best", {}, False),
-    ],
-)
-def test_who_asks_for_wide_weights(target, quality, asked, wanted):
-    options = quant_options(CalibrationOptions(quality=quality), QuantizationOptions(**asked), target, {})
-    assert options.wide_weights == wanted
 
 
 @every(

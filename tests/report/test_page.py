@@ -10,7 +10,6 @@ import re
 import time
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,14 +18,11 @@ from support import report_networks as networks
 from n2d2py.graph.inputs import InputContract, PixelMap
 from n2d2py.postprocessing.results import ClassScore, Decision, Detection, KeyPoint
 from n2d2py.quant.observe.worst import stimulus_picture
-from n2d2py.quant.search.sensitivity import LayerLoss
-from n2d2py.report import Footprint, InputImage, write_report
+from n2d2py.report import InputImage, write_report
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.drawing import draw_network
-from n2d2py.report.layout import lay_out
 from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage
-from n2d2py.runtime import Latency, LayerTime
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "input", "img", "link", "hr"}
@@ -71,19 +67,6 @@ def written(tmp_path_factory):
     return data, folder
 
 
-def test_files_of_a_report(written):
-    _data, folder = written
-    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    layers = ("data", "conv1", "dw", "point", "join", "pool", "fc")
-    assert names == {
-        *"layers.csv layers.txt summary.json report.html compare.txt compare.csv compare_levels.csv".split(),
-        *"compare_stimuli.csv calibration/weights_range.dat calibration/outputs_range.dat".split(),
-        *"graph/network.svg graph/graph.json memory/memory_graph.json memory/memory_map.json".split(),
-        *"memory/memory_mapping.log memory/memory_mapping.svg".split(),
-        *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg")),
-    }
-
-
 def test_equal_data_give_equal_bytes(written, tmp_path):
     _data, folder = written
     write_report(networks.report_data(networks.small()), tmp_path)
@@ -117,13 +100,6 @@ def test_the_page_is_self_contained_and_complete(written):
     assert page.tags.count("svg") >= 3 + len(data.histograms)
 
 
-def test_what_was_not_measured_says_what_measures_it(written, tmp_path):
-    data, _ = written
-    write_report(dataclasses.replace(data, scores=[]), tmp_path)
-    words = " ".join(parsed((tmp_path / "report.html").read_text(encoding="utf-8")).text)
-    assert "stack not measured: add -test" in words and "not run: add -test" in words
-
-
 def test_inputs_are_shown_with_red_first_and_commands_for_what_is_missing(written, tmp_path):
     """A red image of a network that takes blue, green, red in -1 to 1, and its values."""
     data, _ = written
@@ -144,15 +120,6 @@ def test_inputs_are_shown_with_red_first_and_commands_for_what_is_missing(writte
     assert "Time by layer" not in words and "Accuracy lost by layer" not in words
 
 
-def test_worst_stimuli_and_levels_are_shown(written):
-    data, folder = written
-    text = (folder / "report.html").read_text(encoding="utf-8")
-    words = " ".join(parsed(text).text)
-    assert text.count("data:image/png;base64,") == text.count("<img") + 1 == len(data.stimuli) + 1  # with the icon
-    assert text.count('class="levels"') == len(data.comparisons)
-    assert "images/00001.png" in words and "class 1 → class 2" in words and "class 1 in both" in words
-
-
 def test_only_the_style_and_the_script_of_the_page_are_allowed(written):
     _data, folder = written
     text = (folder / "report.html").read_text(encoding="utf-8")
@@ -163,40 +130,6 @@ def test_only_the_style_and_the_script_of_the_page_are_allowed(written):
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{kind}-src &#39;sha256-{digest}&#39;" in policy
     assert not re.search(r"<[^>]* (style|on[a-z]+)=", text)
-
-
-def test_measured_figures_are_shown_with_their_sources(tmp_path):
-    data = networks.report_data(networks.small())
-    names = [node.name for node in data.qgraph.nodes]
-    times = tuple(LayerTime(name, 10.0 + k, 9.0, 50.0) for k, name in enumerate(names))
-    missed = data.score("compiled").misclassified[0].index
-    measured = dataclasses.replace(
-        data,
-        built=Footprint.of_build(
-            {"arena": 1000, "stack": 24, "constants": 3000, "code, text": 500, "code, rodata": 12}, "cc 1.0"
-        ),
-        latency=Latency(64.5, 61.0, 1, 50, "a machine", times, 20.0, 60.0),
-        losses=[
-            LayerLoss("fc", "Fc", 0.5, 3.0, 0.9, "weights", 0.0, 8, 8),
-            LayerLoss("dw", "Conv", 0.2, 1.0, 1.0, "output", 0.0, 8, 8),
-        ],
-        losses_stimuli=7,
-        images={missed: np.zeros((4, 4, 3), np.uint8)},
-        command="n2d2py small.ini -export CPP",
-    )
-    write_report(measured, tmp_path)
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    words = " ".join(parsed(text).text)
-    for expected in (
-        "1.00 KiB", "1,024 bytes", "3.43 KiB", "3,512 bytes", "512 bytes", "linker and compiler, cc 1.0", "64.5 µs",
-        "50% of the machine's limit", "50 inferences, 1 thread, a machine", "75.0%, mostly its weights", "over 7 ",
-        "n2d2py small.ini -export CPP",
-    ):  # fmt: skip
-        assert expected in words, expected
-    assert text.count(f'alt="stimulus {missed}"') == 2  # at the head and with the scores
-    found = json.loads((tmp_path / "summary.json").read_text())
-    assert found["memory"]["ram"] == 1024 and found["memory"]["flash"] == 3512 and found["latency"]["median_us"] == 64.5
-    assert [row["layer"] for row in found["table"]] == names and found["table"][0]["median_us"] == 10.0
 
 
 def test_hostile_names_are_escaped(tmp_path):
@@ -270,16 +203,6 @@ def test_a_difference_of_the_compiled_export_is_shown_first(tmp_path):
     assert "first difference in point" in text and 'class="tile alarm"' in text
 
 
-def test_histogram_pictures_are_drawings(written):
-    _data, folder = written
-    root = ElementTree.parse(folder / "calibration" / "outputs_histogram" / "point.svg").getroot()
-    lines = [e for e in root.iter(f"{SVG}line") if e.get("class") == "threshold"]
-    assert len(lines) == 2  # both signs
-    left, right = sorted(float(e.get("x1")) for e in lines)
-    middle = next(float(e.get("x")) for e in root.iter(f"{SVG}text") if e.text == "0")
-    assert right - middle == pytest.approx(middle - left, abs=0.2)
-
-
 def boxes(root, style: str) -> list[tuple[float, float, float, float]]:
     return [
         tuple(float(e.get(k)) for k in ("x", "y", "width", "height"))
@@ -300,23 +223,6 @@ def test_every_layer_is_drawn_and_no_boxes_meet():
             assert x + w <= other[0] or other[0] + other[2] <= x or y + h <= other[1] or other[1] + other[3] <= y
     edges = sum(len(node.inputs) for node in graph.nodes) + 1
     assert len([e for e in root.iter(f"{SVG}path") if e.get("class") == "edge"]) == edges
-
-
-def test_branches_lie_side_by_side_and_chains_are_straight():
-    # 0 -> 1, 2, 3 -> 4 -> 5, and 0 -> 5 past all of them
-    layout = lay_out([(100.0, 40.0)] * 6, [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4), (4, 5), (0, 5)])
-    x, y = ([getattr(item, key) for item in layout.items[:6]] for key in "xy")
-    assert y[0] < y[1] == y[2] == y[3] < y[4] < y[5]
-    assert sorted(np.diff(sorted(x[1:4]))) == pytest.approx([126.0, 126.0])
-    assert x[4] == pytest.approx(sorted(x[1:4])[1], abs=0.1) and x[5] == pytest.approx(x[4], abs=0.1)
-    assert len(layout.edges[-1]) == 4  # two bend points on the way from 0 to 5
-
-
-def test_long_chains_are_folded():
-    layout = lay_out([(100.0, 40.0)] * 100, [(k, k + 1) for k in range(99)])
-    assert [layout.items[k].column for k in (0, 99)] == [0, 3]
-    assert layout.height < 30 * 62 and layout.width > 400
-    assert all(a.column < b.column or a.y < b.y for a, b in pairwise(layout.items))
 
 
 def test_the_memory_picture_draws_each_part_of_each_buffer():

@@ -12,30 +12,22 @@ import pytest
 from support import report_networks as networks
 
 from n2d2py import log
-from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import KernelChoice
 from n2d2py.files import json_text
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import Tanh
 from n2d2py.operators.lrn import LRN
 from n2d2py.quant.calibration import prepare, quantize
-from n2d2py.quant.observe.compare import Difference, LayerComparison
+from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.observe.histogram import Histogram
-from n2d2py.quant.observe.level_counts import LevelCounts
-from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.report import side_by_side
 from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
-from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.in_float import float_layers_csv, float_layers_in, float_layers_text, float_shares
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text, totals
-from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
-from n2d2py.report.text import file_stems, short_bytes, shorten
 from n2d2py.stages.quantize import tell_in_float
 
 
@@ -61,25 +53,6 @@ def test_layer_rows(data):
     assert rows["join"].inputs == "conv1 + point" and rows["join"].parameters == 0
     assert rows["pool"].output_dims == "1x1x8"
     assert rows["fc"].macs == 32 and rows["fc"].activation_bytes == 4
-
-
-def test_kernels_of_layers(data):
-    chosen = {
-        "conv1": KernelChoice("conv1", "panels", ("avx2", "neon"), "int8 weights"),
-        "dw": KernelChoice("dw", "portable", reason="its weights are int16"),
-    }
-    rows = layer_rows(data.qgraph, chosen)
-    table = {row["name"]: row for row in csv.DictReader(io.StringIO(layers_csv(rows)))}
-    assert [table["conv1"][key] for key in ("implementation", "instruction_sets", "why")] == [
-        "panels",
-        "avx2 neon",
-        "int8 weights",
-    ]
-    lines = [line.split() for line in layers_text(rows).splitlines()]
-    assert ["conv1", "panels", "avx2", "neon", "int8", "weights"] in lines
-    assert ["dw", "portable", "all", "its", "weights", "are", "int16"] in lines
-    assert "its weights are int16" in report_page(replace(data, kernels=chosen), rows, tensor_ranges(data))
-    assert "instruction sets" not in layers_text(layer_rows(data.qgraph))
 
 
 def test_packed_weights_count_what_they_take(data):
@@ -142,50 +115,6 @@ def test_summary_of_a_bare_run():
     assert written["bias_correction"]["error_plain"] is written["bias_correction"]["error_corrected"] is None
 
 
-def test_comparison_files():
-    levels = LevelCounts(NumType(8, False, scale=0.5))
-    levels.add(np.array([0.1, 3.0, 500.0]), np.array([0, 6, 128], np.uint8))
-    wrong = LayerComparison(
-        "conv",
-        "conv.y",
-        31.5,
-        0.9995,
-        0.25,
-        0.015,
-        False,
-        Difference((2, 0, 1, 3), 7, -7),
-        35.0,
-        0.125,
-        levels.unused,
-        4,
-        12.5,
-        levels,
-    )
-    rows = comparison_text([wrong]).splitlines()
-    assert rows[2].split() == [*"conv 31.50 35.00 12.50 0.999500 0.25 1.5000 49.8 no: [2, 0, 1, 3] -7 for 7".split()]
-    row = next(csv.DictReader(io.StringIO(comparison_csv([wrong]))))
-    assert (row["sqnr_db"], row["saturated_percent"], row["identical"]) == ("31.5", "1.5", "0")
-    assert (row["alone_sqnr_db"], row["alone_max_error"], row["worst_stimulus"], row["worst_sqnr_db"]) == (
-        *"35 0.125 4 12.5".split(),
-    )
-    assert float(row["unused_percent"]) == pytest.approx(100 * 127 / 255)
-    bins = list(csv.DictReader(io.StringIO(levels_csv([wrong]))))
-    assert [(b["from"], b["to"], b["float_count"], b["integer_count"]) for b in bins] == [
-        ("-0.25", "0.75", "1", "1"),
-        ("2.75", "3.75", "1", "1"),
-        ("63.75", "64.75", "0", "1"),
-        ("126.75", "127.75", "1", "0"),
-    ]
-
-
-def test_worst_stimuli_files():
-    kept = StimulusComparison(3, "a.png", -1, 0.5, 20.0, 7, 2)
-    assert worst_text([]) == ""
-    assert worst_text([kept]).splitlines()[2].split() == ["a.png", "0.5", "20.00", "7", "became", "2"]
-    row = next(csv.DictReader(io.StringIO(worst_csv([kept]))))
-    assert (row["position"], row["name"], row["float_top1"], row["integer_top1"]) == ("3", "a.png", "7", "2")
-
-
 def test_folding_keeps_every_count():
     histogram = Histogram()
     values = np.random.default_rng(0).normal(0, 3, 5000)
@@ -239,18 +168,6 @@ def test_thresholds_name_their_mode_and_their_cost(data):
     assert next(r for r in tensor_ranges(known) if r.tensor == "dw").mode == "known range"
 
 
-def test_names():
-    assert file_stems(["/a/b", "a_b", "A_B", "..", "ü"]) == {
-        "/a/b": "a_b",
-        "a_b": "a_b_2",
-        "A_B": "A_B_3",
-        "..": "layer",
-        "ü": "layer_2",
-    }
-    assert shorten("features/12/conv/depthwise", 12) == "fea…epthwise"
-    assert (short_bytes(1000), short_bytes(1536), short_bytes(20 * 2**20)) == ("1000 B", "1.50 KiB", "20.0 MiB")
-
-
 def with_lrn(**precisions: Precision) -> Graph:
     """conv (8 of 3x3x3) - LRN - fc (4): 8 x 8 x 3 in."""
     b = networks.Builder("net", 8, 8, 3)
@@ -293,20 +210,6 @@ def test_integers_alone_and_floats_alone_have_no_such_layer():
     graph, real = typed(networks.small())
     assert float_layers_in(graph, real) == []
     assert float_layers_in(float_graph(with_lrn(), -32), with_lrn()) == []
-
-
-def test_layers_that_follow_are_told_by_their_neighbours():
-    graph = with_lrn()
-    graph.add(Node("shape", Activation(Tanh()), ["norm"], ["shape"]))
-    graph.outputs = ["fc", "shape"]
-    assert [one.layer for one in float_layers_in(*typed(graph))] == ["norm"]  # Tanh has a table
-    two = networks.Builder("net", 8, 8, 3)
-    two.graph.add(Node("norm", LRN(3, 1e-4, 0.75, 1.0), [two.input], ["norm"]))
-    moved = two.done(two.add("sum", "norm", "norm"))
-    assert [(one.layer, one.reason) for one in float_layers_in(*typed(moved))] == [
-        ("norm", "no integer form"),
-        ("sum", "its neighbours are in floating point"),
-    ]
 
 
 def test_strict_refuses(capsys):

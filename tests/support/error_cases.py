@@ -6,7 +6,7 @@ A case::
     $ net.ini -describe                     the command line; {export} stands for EXPORT; or n2d2py-report
     >>> n2d2py.load("net.onnx")             lines of Python instead, after `import n2d2py`
     env CXX=false                           a variable of the environment; `without torch`: a package that is not installed
-    make bad.onnx truncated_onnx            bad.onnx is made by error_files.truncated_onnx
+    make bad.onnx truncated_onnx            bad.onnx is written by error_files.make
     net.ini: NbOutputs=3 -> NbOutputs=0     the first occurrence of a text in a file is replaced; \\n is a line end
     file other.ini                          the lines up to `end` are a file
     ...
@@ -55,7 +55,7 @@ class Case:
     def prepare(self, folder: Path) -> None:
         """Writes the case's files into a workspace."""
         for name, maker in self.made.items():
-            getattr(error_files, maker)(folder / name)
+            error_files.make(maker, folder / name)
         for name, text in self.files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)

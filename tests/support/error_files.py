@@ -6,6 +6,7 @@ import hashlib
 import json
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -47,9 +48,6 @@ NbOutputs=3
 """
 
 
-KERNELS = np.ones((4, 1, 3, 3), np.float32)
-
-
 def write_workspace(folder: Path) -> None:
     """net.ini, data.npz and weights.npz, and the same network's layers as net.onnx."""
     (folder / "net.ini").write_text(NETWORK)
@@ -75,23 +73,22 @@ def _weights() -> dict[str, np.ndarray]:
 
 
 def _model(
-    nodes=None, inputs=((1, 1, 8, 8),), outputs=("y",), weights=None, opset: int = 13, element_type: int = TensorProto.FLOAT
+    body: str = "c = Conv (x0, w) y = Relu (c)",
+    inputs=((1, 1, 8, 8),),
+    outputs=("y",),
+    weights: dict[str, np.ndarray] | None = None,
+    opset: int = 13,
+    element_type: int = TensorProto.FLOAT,
 ) -> onnx.ModelProto:
-    """A model; by default a convolution 4x3x3 with a Relu."""
-    nodes = nodes or [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
-    weights = weights or {"w": _weights()["conv_weights"]}
+    """A model of nodes in ONNX's text form; by default a convolution 4x3x3 with a Relu."""
     graph = helper.make_graph(
-        nodes,
+        onnx.parser.parse_graph(f"nodes () => () {{ {body} }}").node,
         "net",
         [helper.make_tensor_value_info(f"x{i}", element_type, shape) for i, shape in enumerate(inputs)],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+        [numpy_helper.from_array(array, name) for name, array in (weights or {"w": _weights()["conv_weights"]}).items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-
-
-def _bytes() -> bytes:
-    return _model().SerializeToString()
 
 
 # ---- any file -----------------------------------------------------------------------------------
@@ -120,16 +117,56 @@ def latin1(path: Path) -> None:
 # ---- ONNX ---------------------------------------------------------------------------------------
 
 
+FLAT, FILLED = "f = Flatten (x0) y = Gemm (f, w)", "k = ConstantOfShape (s) y = Add (x0, k)"
+MODELS: dict[str, dict[str, Any]] = {
+    "opset_5": {"opset": 5},
+    "opset_99": {"opset": 99},
+    "unsupported_operators": {
+        "body": "c = Conv (x0, w) d = Det (c) e1 = NonZero (c) e2 = NonZero (e1) y = Relu (e2)",
+        "outputs": ("y", "d"),
+    },
+    "cyclic_onnx": {"body": "c = Conv (z, w) z = Relu (c) y = Add (z, x0)"},
+    "no_outputs": {"outputs": ()},
+    "empty_output": {"body": "c = Conv (x0, w) y = Neg (e)", "weights": {"e": np.zeros(0, np.float32)}},
+    "unknown_sizes": {"inputs": ((None, 1, "h", "w"),)},
+    "no_input": {"body": "y = Relu (w)", "inputs": ()},
+    "two_inputs": {"body": "s = Add (x0, x1) y = Conv (s, w)", "inputs": ((1, 1, 8, 8), (1, 1, 8, 8))},
+    "duplicate_names": {"body": "y = Conv (x0, w) y = Relu (y)"},
+    "wrong_rank": {"weights": {"w": np.ones((4, 9), np.float32)}},
+    "wrong_channels": {"weights": {"w": np.ones((4, 3, 3, 3), np.float32)}},
+    "zero_sized_weights": {"weights": {"w": np.ones((0, 1, 3, 3), np.float32)}},
+    "large_kernel": {"weights": {"w": np.ones((4, 1, 9, 9), np.float32)}},
+    "unequal_gemm": {"body": "y = Gemm (x0, w)", "weights": {"w": np.ones((60, 3), np.float32)}, "inputs": ((1, 64),)},
+    "unequal_reshape": {"body": "y = Reshape (x0, s)", "weights": {"s": np.array([1, 7, -1])}},
+    "batch_reduced": {"body": "y = ReduceMean <axes = [0]> (x0)", "inputs": (("N", 2, 8, 8),)},
+    "huge_constant": {"body": FILLED, "weights": {"s": np.array([1, 1, 1000000, 1000000])}},
+    "negative_shape": {"body": FILLED, "weights": {"s": np.array([1, 1, -8, 8])}},
+    "unknown_domain": {"body": "y = com.vendor.FusedConv (x0, w)"},
+    "uneven_blocks": {"body": "y = SpaceToDepth <blocksize = 2> (x0)", "inputs": ((1, 1, 4, 5),)},
+    "with_state": {"body": "s = Add (x0, x1) y = Relu (s)", "inputs": ((1, 4), (1, 4)), "outputs": ("y", "s")},
+    "pool_without_window": {"body": "y = MaxPool (x0)"},
+    "zero_stride": {"body": "y = Conv <strides = [0, 1]> (x0, w)"},
+    "negative_pads": {"body": "y = Conv <pads = [-5, 0, -5, 0]> (x0, w)"},
+    "zero_groups": {"body": "y = Conv <group = 0> (x0, w)"},
+    "negative_epsilon": {
+        "body": "y = BatchNormalization (x0, a, b, c, d)",
+        "weights": {name: np.full(1, -1, np.float32) for name in "abcd"},
+    },
+    "string_weights": {"body": "y = Conv (x0, w)", "weights": {"w": np.full((4, 1, 3, 3), "a", object)}},
+    "classifier": {"body": FLAT, "weights": {"w": np.ones((64, 3), np.float32)}},
+    "far_padding": {
+        "body": "s = Sigmoid (x0) y = Pad (s, p, v)",
+        "weights": {"p": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "v": np.array(-10000, np.float32)},
+    },
+    "without_integers": {"body": "c = Conv (x0, w) y = LpNormalization <axis = 1, p = 1> (c)"},
+    "one_hot": {"body": FLAT, "weights": {"w": np.eye(64, 4, dtype=np.float32)}},
+    "huge_input": {"inputs": ((1, 1, 1 << 20, 1 << 20),)},
+}
+"""What differs from the model of the workspace."""
+
+
 def truncated_onnx(path: Path) -> None:
-    path.write_bytes(_bytes()[:-40])
-
-
-def opset_5(path: Path) -> None:
-    onnx.save(_model(opset=5), path)
-
-
-def opset_99(path: Path) -> None:
-    onnx.save(_model(opset=99), path)
+    path.write_bytes(_model().SerializeToString()[:-40])
 
 
 def no_opset(path: Path) -> None:
@@ -138,157 +175,22 @@ def no_opset(path: Path) -> None:
     onnx.save(model, path)
 
 
-def unsupported_operators(path: Path) -> None:
-    nodes = [
-        helper.make_node("Conv", ["x0", "w"], ["c"]),
-        helper.make_node("Det", ["c"], ["d"]),
-        helper.make_node("NonZero", ["c"], ["e1"]),
-        helper.make_node("NonZero", ["e1"], ["e2"]),
-        helper.make_node("Relu", ["e2"], ["y"]),
-    ]
-    onnx.save(_model(nodes, outputs=("y", "d")), path)
-
-
 def nan_weights(path: Path) -> None:
     weights = _weights()["conv_weights"]
     weights[2, 0, 1, 1] = np.nan
     onnx.save(_model(weights={"w": weights}), path)
 
 
-def cyclic_onnx(path: Path) -> None:
-    nodes = [
-        helper.make_node("Conv", ["z", "w"], ["c"]),
-        helper.make_node("Relu", ["c"], ["z"]),
-        helper.make_node("Add", ["z", "x0"], ["y"]),
-    ]
-    onnx.save(_model(nodes), path)
-
-
-def no_outputs(path: Path) -> None:
-    onnx.save(_model(outputs=()), path)
-
-
-def empty_output(path: Path) -> None:
-    nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Neg", ["e"], ["y"])]
-    onnx.save(_model(nodes, weights={"e": np.zeros(0, np.float32)}), path)
-
-
 def text_input(path: Path) -> None:
-    model = _model([helper.make_node("Identity", ["x0"], ["y"])])
+    model = _model("y = Identity (x0)")
     model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
     path.write_bytes(model.SerializeToString())
 
 
-def unknown_sizes(path: Path) -> None:
-    onnx.save(_model(inputs=((None, 1, "h", "w"),)), path)
-
-
-def no_input(path: Path) -> None:
-    onnx.save(_model([helper.make_node("Relu", ["w"], ["y"])], inputs=()), path)
-
-
 def shapeless_input(path: Path) -> None:
-    model = _model([helper.make_node("Relu", ["x0"], ["y"])])
+    model = _model("y = Relu (x0)")
     model.graph.input[0].type.tensor_type.ClearField("shape")
     path.write_bytes(model.SerializeToString())
-
-
-def two_inputs(path: Path) -> None:
-    nodes = [helper.make_node("Add", ["x0", "x1"], ["s"]), helper.make_node("Conv", ["s", "w"], ["y"])]
-    onnx.save(_model(nodes, inputs=((1, 1, 8, 8), (1, 1, 8, 8))), path)
-
-
-def duplicate_names(path: Path) -> None:
-    nodes = [helper.make_node("Conv", ["x0", "w"], ["y"]), helper.make_node("Relu", ["y"], ["y"])]
-    onnx.save(_model(nodes), path)
-
-
-def wrong_rank(path: Path) -> None:
-    onnx.save(_model(weights={"w": np.ones((4, 9), np.float32)}), path)
-
-
-def wrong_channels(path: Path) -> None:
-    onnx.save(_model(weights={"w": np.ones((4, 3, 3, 3), np.float32)}), path)
-
-
-def zero_sized_weights(path: Path) -> None:
-    onnx.save(_model(weights={"w": np.ones((0, 1, 3, 3), np.float32)}), path)
-
-
-def large_kernel(path: Path) -> None:
-    onnx.save(_model(weights={"w": np.ones((4, 1, 9, 9), np.float32)}), path)
-
-
-def _single(path: Path, node: onnx.NodeProto, weights: dict[str, np.ndarray], **changes: object) -> None:
-    onnx.save(_model([node], weights=weights, **changes), path)
-
-
-def unequal_gemm(path: Path) -> None:
-    _single(path, helper.make_node("Gemm", ["x0", "w"], ["y"]), {"w": np.ones((60, 3), np.float32)}, inputs=((1, 64),))
-
-
-def unequal_reshape(path: Path) -> None:
-    _single(path, helper.make_node("Reshape", ["x0", "s"], ["y"]), {"s": np.array([1, 7, -1])})
-
-
-def batch_reduced(path: Path) -> None:
-    _single(path, helper.make_node("ReduceMean", ["x0"], ["y"], axes=[0]), {"s": np.array([1])}, inputs=(("N", 2, 8, 8),))
-
-
-def huge_constant(path: Path) -> None:
-    """A constant of 10^12 elements from a shape of four numbers."""
-    nodes = [helper.make_node("ConstantOfShape", ["s"], ["k"]), helper.make_node("Add", ["x0", "k"], ["y"])]
-    onnx.save(_model(nodes, weights={"s": np.array([1, 1, 1000000, 1000000])}), path)
-
-
-def negative_shape(path: Path) -> None:
-    nodes = [helper.make_node("ConstantOfShape", ["s"], ["k"]), helper.make_node("Add", ["x0", "k"], ["y"])]
-    onnx.save(_model(nodes, weights={"s": np.array([1, 1, -8, 8])}), path)
-
-
-def unknown_domain(path: Path) -> None:
-    _single(path, helper.make_node("FusedConv", ["x0", "w"], ["y"], domain="com.vendor"), {"w": KERNELS})
-
-
-def uneven_blocks(path: Path) -> None:
-    _single(path, helper.make_node("SpaceToDepth", ["x0"], ["y"], blocksize=2), {"w": KERNELS}, inputs=((1, 1, 4, 5),))
-
-
-def with_state(path: Path) -> None:
-    nodes = [helper.make_node("Add", ["x0", "x1"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
-    onnx.save(_model(nodes, inputs=((1, 4), (1, 4)), outputs=("y", "s")), path)
-
-
-def pool_without_window(path: Path) -> None:
-    _single(path, helper.make_node("MaxPool", ["x0"], ["y"]), {"w": KERNELS})
-
-
-def zero_stride(path: Path) -> None:
-    _single(path, helper.make_node("Conv", ["x0", "w"], ["y"], strides=[0, 1]), {"w": KERNELS})
-
-
-def negative_pads(path: Path) -> None:
-    _single(path, helper.make_node("Conv", ["x0", "w"], ["y"], pads=[-5, 0, -5, 0]), {"w": KERNELS})
-
-
-def zero_groups(path: Path) -> None:
-    _single(path, helper.make_node("Conv", ["x0", "w"], ["y"], group=0), {"w": KERNELS})
-
-
-def negative_epsilon(path: Path) -> None:
-    """A normalization by the root of a negative variance."""
-    weights = {name: np.full(1, -1, np.float32) for name in "abcd"}
-    _single(path, helper.make_node("BatchNormalization", ["x0", *"abcd"], ["y"]), weights)
-
-
-def string_weights(path: Path) -> None:
-    _single(path, helper.make_node("Conv", ["x0", "w"], ["y"]), {"w": np.full((4, 1, 3, 3), "a", object)})
-
-
-def classifier(path: Path) -> None:
-    """Three outputs, one for each class."""
-    nodes = [helper.make_node("Flatten", ["x0"], ["f"]), helper.make_node("Gemm", ["f", "w"], ["y"])]
-    onnx.save(_model(nodes, weights={"w": np.ones((64, 3), np.float32)}), path)
 
 
 def quantized(path: Path) -> None:
@@ -300,28 +202,9 @@ def quantized(path: Path) -> None:
     onnx.save(onnx.parser.parse_model(text), path)
 
 
-def far_padding(path: Path) -> None:
-    nodes = [helper.make_node("Sigmoid", ["x0"], ["s"]), helper.make_node("Pad", ["s", "p", "v"], ["y"])]
-    onnx.save(_model(nodes, weights={"p": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "v": np.array(-10000, np.float32)}), path)
-
-
-def without_integers(path: Path) -> None:
-    nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("LpNormalization", ["c"], ["y"], axis=1, p=1)]
-    onnx.save(_model(nodes), path)
-
-
-def one_hot(path: Path) -> None:
-    nodes = [helper.make_node("Flatten", ["x0"], ["f"]), helper.make_node("Gemm", ["f", "w"], ["y"])]
-    onnx.save(_model(nodes, weights={"w": np.eye(64, 4, dtype=np.float32)}), path)
-
-
 def labels_from_one(path: Path) -> None:
     classes = np.arange(60) % 3
     np.savez(path, x=np.eye(64, dtype=np.float32)[classes].reshape(60, 1, 8, 8), y=classes + 1)
-
-
-def huge_input(path: Path) -> None:
-    onnx.save(_model(inputs=((1, 1, 1 << 20, 1 << 20),)), path)
 
 
 def short_initializer(path: Path) -> None:
@@ -360,6 +243,18 @@ def external_short(path: Path) -> None:
 # ---- stimuli ------------------------------------------------------------------------------------
 
 
+DATA: dict[str, dict[str, Any]] = {
+    "wrong_size": {"x": np.zeros((12, 1, 9, 8), np.uint8)},
+    "wrong_channel_count": {"x": np.zeros((12, 3, 8, 8), np.uint8)},
+    "label_beyond": {"y": np.arange(12)},
+    "too_few_labels": {"y": np.arange(5)},
+    "real_labels": {"y": np.linspace(0, 1, 12)},
+    "no_stimuli": {"x": np.zeros((0, 1, 8, 8), np.uint8), "y": np.zeros(0, int)},
+    "complex_data": {"x": np.zeros((12, 1, 8, 8), np.complex64)},
+}
+"""What differs from the data of the workspace."""
+
+
 def truncated_npz(path: Path) -> None:
     _save_data(path)
     path.write_bytes(path.read_bytes()[:300])
@@ -379,34 +274,6 @@ def data_with_nan(path: Path) -> None:
     x = np.zeros((12, 1, 8, 8), np.float32)
     x[5, 0, 2, 2] = np.nan
     _save_data(path, x=x)
-
-
-def wrong_size(path: Path) -> None:
-    _save_data(path, x=np.zeros((12, 1, 9, 8), np.uint8))
-
-
-def wrong_channel_count(path: Path) -> None:
-    _save_data(path, x=np.zeros((12, 3, 8, 8), np.uint8))
-
-
-def label_beyond(path: Path) -> None:
-    _save_data(path, y=np.arange(12))
-
-
-def too_few_labels(path: Path) -> None:
-    _save_data(path, y=np.arange(5))
-
-
-def real_labels(path: Path) -> None:
-    _save_data(path, y=np.linspace(0, 1, 12))
-
-
-def no_stimuli(path: Path) -> None:
-    _save_data(path, x=np.zeros((0, 1, 8, 8), np.uint8), y=np.zeros(0, int))
-
-
-def complex_data(path: Path) -> None:
-    _save_data(path, x=np.zeros((12, 1, 8, 8), np.complex64))
 
 
 def class_folders(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
@@ -487,40 +354,25 @@ def unequal_idx(path: Path) -> None:
 # ---- weights and statistics ---------------------------------------------------------------------
 
 
-def small_weights(path: Path) -> None:
-    np.savez(path, **{**_weights(), "fc_weights": np.zeros((3, 35), np.float32)})
-
-
-def missing_weights(path: Path) -> None:
-    weights = _weights()
-    del weights["fc_biases"]
-    np.savez(path, **weights)
+WEIGHTS: dict[str, dict[str, Any]] = {
+    "small_weights": {"fc_weights": np.zeros((3, 35), np.float32)},
+    "missing_weights": {"fc_biases": None},
+    "zero_step": {"conv_QWeight_LSQ_StepSize": np.zeros(1, np.float32)},
+    "weights_with_nan": {"fc_biases": np.array([0, np.inf, 0], np.float32)},
+    "text_weights": {"fc_biases": np.array(["a", "b", "c"])},
+    "pickled_weights": {"fc_biases": np.array([{}, 1, 2], object)},
+}
+"""What differs from the weights of the workspace; None: absent."""
 
 
 def large_weights(path: Path) -> None:
     np.savez(path, **{name: array * np.float32(1e30) for name, array in _weights().items()})
 
 
-def zero_step(path: Path) -> None:
-    np.savez(path, **_weights(), conv_QWeight_LSQ_StepSize=np.zeros(1, np.float32))
-
-
 def weights_beyond_half(path: Path) -> None:
     weights = _weights()
     weights["fc_weights"][1, 2] = -70000
     np.savez(path, **weights)
-
-
-def weights_with_nan(path: Path) -> None:
-    np.savez(path, **{**_weights(), "fc_biases": np.array([0, np.inf, 0], np.float32)})
-
-
-def text_weights(path: Path) -> None:
-    np.savez(path, **{**_weights(), "fc_biases": np.array(["a", "b", "c"])})
-
-
-def pickled_weights(path: Path) -> None:
-    np.savez(path, **{**_weights(), "fc_biases": np.array([{}, 1, 2], object)})
 
 
 def syntxt_folder(path: Path) -> None:
@@ -576,3 +428,15 @@ def edited_export(path: Path) -> None:
     _manifest(path / "export_CPP_int8", "net", {"main.cpp": "00", "gone.cpp": "00"})
     (path / "export_CPP_int8" / "main.cpp").write_text("int main() {}\n")
     (path / "export_CPP_int8" / "mine.cpp").write_text("// mine\n")
+
+
+def make(name: str, path: Path) -> None:
+    """Write the file or folder of a name."""
+    if name in MODELS:
+        onnx.save(_model(**MODELS[name]), path)
+    elif name in DATA:
+        _save_data(path, **DATA[name])
+    elif name in WEIGHTS:
+        np.savez(path, **{role: array for role, array in (_weights() | WEIGHTS[name]).items() if array is not None})
+    else:
+        globals()[name](path)

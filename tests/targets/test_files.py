@@ -8,7 +8,7 @@ from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.targets import Scorer, ScoreRow, agreement, score_lines, score_table, target_folder_name, write_target_files
+from n2d2py.targets import Scorer, ScoreRow, agreement, score_table, target_folder_name, write_target_files
 from n2d2py.targets.scorer import StoredTensors
 from n2d2py.targets.target import ScoreTarget
 
@@ -61,25 +61,9 @@ def test_files_are_the_same_every_time(tmp_path):
         assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
 
 
-def test_many_classes_have_no_picture(tmp_path):
-    scorer = Scorer(ScoreTarget("t", "t"))
-    scorer.add(np.eye(4, 201), np.arange(4))
-    home = write_target_files(tmp_path, scorer.result(), "test")
-    assert lines_of(home / "ConfusionMatrix_test.dat")[3] == "3 3 1 1.000000"
-    assert not (home / "ConfusionMatrix_test.png").exists()
-
-
 def test_without_labels_only_the_log_is_written(tmp_path):
     home = write_target_files(tmp_path, scored(labels=None), "test")
     assert [p.name for p in home.rglob("*") if p.is_file()] == ["classif.log"]
-
-
-def test_score_lines():
-    lines = score_lines(scored(top_n=2))
-    assert lines[0] == "Final recognition rate: 50.00%    (error rate: 50.00%)"
-    assert lines[1].startswith("Top-2 recognition rate: 100.00%")
-    assert "Sensitivity: 50.00% / Specificity: 50.00%" in lines[2]
-    assert score_lines(scored(labels=None)) == ["No labels: 4 stimuli run, none scored"]
 
 
 def test_the_table_compares_on_shared_stimuli():
@@ -94,16 +78,6 @@ def test_the_table_compares_on_shared_stimuli():
     assert rows[3][:6] == ["simulated", "int8", "4", "50.00%", "100.00%", "+0.00"]
     assert rows[4] == ["compiled", "1", "100.00%", "100.00%", "+0.00", "-", "1.0000"]
     assert "on the stimuli shared with float" in table
-
-
-def test_the_table_shows_a_loss_in_points():
-    worse = scored(OUTPUTS[:, ::-1].copy())
-    rows = score_table([ScoreRow("float", scored(top_n=2)), ScoreRow("int8", worse)]).splitlines()
-    assert rows[3].split()[:6] == ["int8", "4", "50.00%", "-", "0.00%", "+0.00"]
-    flipped = OUTPUTS.copy()
-    flipped[0] = [9.0, 0.0]
-    rows = score_table([ScoreRow("float", scored()), ScoreRow("int8", scored(flipped))]).splitlines()
-    assert rows[3].split()[:5] == ["int8", "4", "25.00%", "75.00%", "-25.00"]
 
 
 def test_auto_encoders_have_their_own_table(tmp_path):
