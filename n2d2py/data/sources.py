@@ -352,6 +352,8 @@ def _shape_error(path: Path, found: tuple[int, ...], shape: tuple[int, ...], por
         remedy = f"give -layout {other}, or transpose it from {orders[1]} to {orders[0]}"
     elif found == port.sample:
         remedy = "add an axis of stimuli in front"
+    elif port.axis is None:
+        remedy = f"stack the samples along a new first axis, Nx{wanted}"
     else:
         remedy = "store the inputs of the network"
     return N2D2Error("E414", f"{path} contains an array {text}, but the model takes {wanted}", remedy=remedy)

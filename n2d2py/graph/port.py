@@ -60,8 +60,7 @@ class FilePort:
         return x.reshape(len(x), *shape[1:])
 
     def array(self, samples: np.ndarray, is_single: bool) -> np.ndarray:
-        """Return samples (N, ...) of the graph tensor with the axes of the file; `is_single`: one sample, without a new axis.
-        Return samples (N, ...) of the graph tensor with the axes of the file; `is_single`: one sample, without a new axis."""
+        """Return samples (N, ...) of the graph tensor with the axes of the file; `is_single`: one sample, without a new axis."""
         if self.channels_last:
             samples = np.moveaxis(samples, 1, -1)
         stacked = samples.reshape(len(samples), *self.sample)
