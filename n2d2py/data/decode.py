@@ -25,6 +25,9 @@ RECORDINGS = (".csv",)
 SOUNDS = (".pcm", ".raw", ".wav")
 """WAV files, and 16-bit samples without a header."""
 
+_ORIENTATION = 0x0112
+"""Tag of EXIF; 1 is upright."""
+
 _PLAIN_MODES = {
     "1": "L",
     **dict.fromkeys(("PA", "LA", "La", "RGBa"), "RGBA"),
@@ -64,13 +67,15 @@ def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
     return picture_header(path, name)[0]
 
 
-def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str]:
-    """Return (width, height) and Pillow's mode ("RGB", "CMYK", ...) of an image file, from its header.
+def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str, bool]:
+    """Return (width, height), Pillow's mode ("RGB", "CMYK", ...) and whether EXIF rotates or flips an image file, from its header.
 
     Raises:
         N2D2Error: as read_picture.
     """
-    return _open_image(path, name or str(path), lambda image: (image.size, image.mode))
+    return _open_image(
+        path, name or str(path), lambda image: (image.size, image.mode, image.getexif().get(_ORIENTATION, 1) != 1)
+    )
 
 
 def _open_image(path: Path, name: str, look: Callable):

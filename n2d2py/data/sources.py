@@ -236,27 +236,29 @@ _MODES = {
 
 
 def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int, int]]:
-    """Return the different image sizes, the smallest first; warn W415 for alpha, CMYK, and gray among colour images.
+    """Return the different image sizes, the smallest first; warn W415 for EXIF rotations, alpha, CMYK, and gray among colour images.
 
     Unreadable files are reported when they are read.
     """
-    sizes, modes = set(), []
+    sizes, modes, rotated = set(), [], 0
     for name in (files[int(at)] for at in even_positions(len(files), _MAX_SURVEYED)):
         try:
-            size, mode = picture_header(folder / name, name)
+            size, mode, is_rotated = picture_header(folder / name, name)
         except N2D2Error:
             continue
         sizes.add(size)
+        rotated += is_rotated
         modes.append(_MODES.get(mode, "color"))
     counts = {kind: modes.count(kind) for kind in sorted(set(modes))}
     usual = "gray" if channels == 1 and "gray" in counts else "color"
     odd = {kind: count for kind, count in counts.items() if kind != usual and (kind != "gray" or usual in counts)}
     odd = {kind: count for kind, count in odd.items() if kind != "color" or "gray" in counts}
-    if odd:
+    if odd or rotated:
         texts = [
             f"{count} {kind}" + f" (converted to {'gray' if channels == 1 else 'RGB'})" * (kind in ("gray", "color"))
             for kind, count in odd.items()
         ]
+        texts += [f"{rotated} with an EXIF rotation (ignored)"] * (rotated > 0)
         remedy = "convert the images to one mode, as the application delivers them"
         log.warning("W415", f"of {len(modes)} images, {', '.join(texts)}", where=str(folder), remedy=remedy)
     return sorted(sizes, key=lambda size: (size[0] * size[1], size))
@@ -318,9 +320,10 @@ def _open_array(given: InputData, shape: tuple[int, ...], how: Preprocessing, po
     check_integers(x, how.type, str(path))
     if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers and how.type is None:
         raise N2D2Error("E414", f"{path} has the unsupported type {x.dtype}", remedy="store uint8 or float32")
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "bf":
         if how.by_formula and not how.from_metadata:
-            what = f"{path} contains float values, which are used unchanged; -mean, -std and -scale apply to bytes"
+            kind = "float" if x.dtype.kind == "f" else "truth"
+            what = f"{path} contains {kind} values, which are used unchanged; -mean, -std and -scale apply to bytes"
             raise N2D2Error("E417", what, remedy="remove these options, or store bytes")
         _warn_about_range(x, path, how.declared)
 
@@ -359,6 +362,8 @@ def _shape_error(path: Path, found: tuple[int, ...], shape: tuple[int, ...], por
         remedy = f"give -layout {other}, or transpose it from {orders[1]} to {orders[0]}"
     elif found == port.sample:
         remedy = "add an axis of stimuli in front"
+    elif port.axis is None:
+        remedy = f"stack the samples along a new first axis, Nx{wanted}"
     else:
         remedy = "store the inputs of the network"
     return N2D2Error("E414", f"{path} contains an array {text}, but the model takes {wanted}", remedy=remedy)

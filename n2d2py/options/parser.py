@@ -38,6 +38,8 @@ def _error(code: str, what: str, remedy: str) -> N2D2Error:
 
 def _convert(option: Option, text: str) -> Any:
     if option.kind == "text":
+        if not text:
+            raise _error("E003", f"-{option.name} requires a value instead of ''", f"give -{option.name} {option.metavar}")
         refuse(option, text)
         return text
     try:

@@ -407,7 +407,7 @@ def _open_data(
             what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes"
             raise N2D2Error("E417", what, remedy="remove it")
         stimuli = open_source(given, taken, how, port)
-        reals = not given.is_folder and read_arrays(given)[0].dtype.kind == "f"
+        reals = not given.is_folder and read_arrays(given)[0].dtype.kind in "bf"
         bytes_known = not turned and (not reals or how.from_metadata or how.declared is not None)
         contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
         labelled = stimuli.labels[stimuli.labels >= 0]

@@ -73,7 +73,8 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     if y.dtype.kind not in "biuf":
         raise N2D2Error("E410", f"{path}: y has type {y.dtype}", remedy="store integer label ids")
     wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
-    ids = wanted.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        ids = wanted.astype(np.int64)
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
         what = f"{path}: y contains values that are not label ids"
         raise N2D2Error("E410", what, remedy="store integers from 0, or -1 for unlabelled")
