@@ -208,6 +208,13 @@ class AudioSource:
         return np.rint(values * 2 ** (12 if self.adapts else 33 - self.fft.bit_length())).astype(np.int64)
 
     @property
+    def window_pairs(self) -> np.ndarray:
+        """The whole window where the source adapts, as 32-bit words of two values; 0 follows an odd number."""
+        at = np.arange(self.window)
+        values = np.pad(self.window_table[np.minimum(at, self.window_last - at)], (0, self.window % 2))
+        return (values[::2] | values[1::2] << 16).astype(np.uint32)
+
+    @property
     def window_last(self) -> int:
         """Position of the end of the window."""
         return self.window if self._preset.periodic else self.window - 1
@@ -219,6 +226,13 @@ class AudioSource:
         if self.adapts:
             return np.rint(np.cos(angle) * 32767).astype(np.int64)
         return np.clip(np.rint(np.cos(angle) * 2.0**31), 1 - 2.0**31, 2.0**31 - 1).astype(np.int64)
+
+    @property
+    def turn_pairs(self) -> np.ndarray:
+        """Cosine and sine of 2 pi n / N for n to 3 N / 4 where the source adapts, as 32-bit words."""
+        at = np.arange(3 * self.fft // 4 + 1)
+        cosines = self.turns[(at + self.fft // 4) % self.fft]
+        return (cosines & 0xFFFF | (self.turns[at] & 0xFFFF) << 16).astype(np.uint32)
 
     @cached_property
     def bands(self) -> np.ndarray:
@@ -338,7 +352,7 @@ class AudioSource:
             (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
             real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
             imaginary = np.stack([ai + ci + bi + di, ai - ci - br + dr, ai + ci - bi - di, ai - ci + br - dr], 2)
-            real, imaginary = real.reshape(len(values), half), imaginary.reshape(len(values), half)
+            real, imaginary = (self._wrapped(x.reshape(len(values), half)) for x in (real, imaginary))
             size *= 4
         if self.adapts:
             return micro_frontend.short_powers(real, imaginary, self.turns)
@@ -355,6 +369,10 @@ class AudioSource:
     def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
         """Values before a stage of the transform that adds so many of them."""
         return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
+
+    def _wrapped(self, x: np.ndarray) -> np.ndarray:
+        """Values after a stage of the transform."""
+        return micro_frontend.wrapped_short(x) if self.adapts else x
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""

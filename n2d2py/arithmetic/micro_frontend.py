@@ -1,6 +1,6 @@
 """TFLite Micro's audio front end in its integers, with a 16-bit Fourier transform; `kernels/n2d2/audio/adaptive` computes them too.
 
-r(x) is (x + 2^14) >> 15, N the size of the transform.
+r(x) is (x + 2^14) >> 15, N the size of the transform, whose results wrap around in 16 bits.
 
     1. v = (sample window) >> 12 << j            window in 1/4096; j: the largest with |v| < 2^15
     2. X = Fourier transform of v / N            each stage of 2 or 4 parts multiplies by r(32767 / parts) before; products are
@@ -93,6 +93,11 @@ def rounded_short(x: np.ndarray) -> np.ndarray:
     return x + (1 << 14) >> 15
 
 
+def wrapped_short(x: np.ndarray) -> np.ndarray:
+    """The low 16 bits of numbers, with a sign."""
+    return x.astype(np.int16).astype(np.int64)
+
+
 def short_product(real: np.ndarray, imaginary: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Complex numbers times cos - i sin."""
     return rounded_short(real * cos + imaginary * sin), rounded_short(imaginary * cos - real * sin)
@@ -106,7 +111,7 @@ def short_powers(real: np.ndarray, imaginary: np.ndarray, turns: np.ndarray) -> 
     power[:, 0], power[:, half] = (real[:, 0] + imaginary[:, 0]) ** 2, (real[:, 0] - imaginary[:, 0]) ** 2
     at = np.arange(1, quarter + 1)
     ar, ai, br, bi = real[:, at], imaginary[:, at], real[:, half - at], imaginary[:, half - at]
-    tr, ti = short_product(ar - br, ai + bi, -turns[at], turns[at + half // 2])
+    tr, ti = map(wrapped_short, short_product(ar - br, ai + bi, -turns[at], turns[at + half // 2]))
     power[:, at] = (ar + br + tr >> 1) ** 2 + (ai - bi + ti >> 1) ** 2
     power[:, half - at] = (ar + br - tr >> 1) ** 2 + (ti - ai + bi >> 1) ** 2
     return power.astype(np.uint64)

@@ -72,13 +72,21 @@ FRAMES = 5
 
 
 def audio_cases(count: int, seed: int, length: int = 3000) -> list[AudioCase]:
-    """`count` drawn sounds, each by one of SPECS."""
+    """`count` drawn sounds, each by one of SPECS, and one whose transform wraps around."""
     rng = np.random.default_rng(seed)
     every = sounds(count, length, seed)
     return [
         AudioCase(read_audio(SPECS[number // len(KINDS) % len(SPECS)]), samples, int(rng.integers(1, 900)))
         for number, (_, samples) in enumerate(every)
-    ]
+    ] + [_wrapping(read_audio("log_mel:preset=tflm"))]
+
+
+def _wrapping(source: AudioSource) -> AudioCase:
+    """Pairs of equal magnitude after the window, in the corners of a square, so that one bin exceeds 16 bits."""
+    at = np.arange(source.window)
+    signs = np.where(np.cos(2 * np.pi * (at // 2) / 256 - np.pi / 2 * (at % 2)) >= 0, 1, -1)
+    window = source.window_table[np.minimum(at, source.window_last - at)]
+    return AudioCase(source, (signs * np.minimum(1000 * 4096 / np.maximum(window, 1), 32767)).astype(np.int16), 480)
 
 
 def program(cases: list[AudioCase], write: str, begin: str = "", end: str = "") -> str:
@@ -144,12 +152,7 @@ def _config(number: int, source: AudioSource) -> str:
 struct Case{number} {{
     typedef std::uint8_t Value;
     enum : int {{ {constants} }};
-{access}    static Value value(std::int32_t feature) {{
-        int found = 0;
-        for (int step = 128; step > 0; step >>= 1)
-            found += feature >= thresholds{number}[found + step - 1] ? step : 0;
-        return static_cast<Value>(found);
-    }}
+{access}    static Value value(std::int32_t feature) {{ return {view.value.replace("thresholds", f"thresholds{number}")}; }}
 }};
 """
 

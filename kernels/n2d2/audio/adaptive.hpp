@@ -7,15 +7,21 @@
 
 namespace n2d2 {
 
-// Square root, rounded to nearest.
+// Square root of a number below 2^56, rounded to nearest: of its upper bits by Newton's method, then exactly.
 inline std::uint32_t audioRoot(std::uint64_t value) {
-    std::uint64_t root = 0;
-    for (std::uint64_t bit = std::uint64_t{1} << 62; bit != 0; bit >>= 2) {
-        const bool fits = value >= root + bit;
-        value -= fits ? root + bit : 0;
-        root = (root >> 1) + (fits ? bit : 0);
-    }
-    return static_cast<std::uint32_t>(root + (value > root));
+    if (value == 0)
+        return 0;
+    const int shift = (64 - bitsOf(value)) & ~1;
+    const std::uint64_t whole = value << shift;
+    const std::uint32_t upper = static_cast<std::uint32_t>(whole >> 32);
+    std::uint32_t root = (upper >> 17) + (upper >> 19) + 22600;  // within 4 %
+    root = (root + upper / root) >> 1;
+    root = (root + upper / root) >> 1;
+    const std::uint64_t square = std::uint64_t{root} * root << 32;
+    const std::int32_t rest = static_cast<std::int32_t>(static_cast<std::int64_t>(whole - square) >> 18);
+    root = ((root << 16) + static_cast<std::uint32_t>(rest / static_cast<std::int32_t>(root) * 2)) >> (shift / 2);
+    const std::int64_t above = static_cast<std::int64_t>(value - std::uint64_t{root} * root), bound = root;
+    return above > bound ? root + 1 : above <= -bound ? root - 1 : root;
 }
 
 // The gain for an estimate of noise: a parabola after each power of two.
@@ -23,9 +29,7 @@ template <class Cfg>
 inline std::int32_t audioGain(std::uint32_t estimate) {
     if (estimate < 2)
         return Cfg::gain(static_cast<int>(estimate));
-    int bits = 0;
-    for (std::uint32_t rest = estimate; rest != 0; rest >>= 1)
-        ++bits;
+    const int bits = bitsOf(estimate);
     const std::int32_t rest = static_cast<std::int32_t>((bits < 11 ? estimate << (11 - bits) : estimate >> (bits - 11)) & 1023);
     const int at = 3 * bits - 4;
     const std::int32_t curve = (((Cfg::gain(at + 2) * rest) >> 5) + Cfg::gain(at + 1) * 32) * rest;
@@ -47,7 +51,9 @@ inline std::int32_t audioAdapted(std::uint32_t level, bool isOdd, std::uint32_t&
         Cfg::CorrectionBits > 0 ? shrunk << (Cfg::CorrectionBits & 31) : shrunk >> (-Cfg::CorrectionBits & 31);
     if (value < 2)
         return 0;
-    return static_cast<std::int32_t>((std::int64_t{audioLogarithm<Cfg>(value)} * 45426 + (std::int64_t{1} << 25)) >> 26);
+    const int bits = bitsOf(value);
+    return static_cast<std::int32_t>(
+        (std::int64_t{audioLogarithm<Cfg>(value << (32 - bits), bits)} * 45426 + (std::int64_t{1} << 25)) >> 26);
 }
 
 }  // namespace n2d2

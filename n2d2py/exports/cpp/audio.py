@@ -11,6 +11,9 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, InputFrames
 from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
 
+_LIMIT = 2**24
+"""Of the magnitude of features."""
+
 
 @dataclass(frozen=True)
 class AudioTable:
@@ -23,14 +26,13 @@ class AudioTable:
 
     @staticmethod
     def of(name: str, values: np.ndarray) -> AudioTable:
-        """Return the table of integers in the smallest type that holds them."""
-        types = (("std::uint16_t", np.uint16), ("std::int16_t", np.int16), ("std::int32_t", np.int32))
+        """Return the table of integers in the smallest type that holds them; unsigned words are words."""
+        types = (("uint16_t", np.uint16), ("int16_t", np.int16), ("int32_t", np.int32))
         low, high = values.min(), values.max()
-        kind = next(text for text, dtype in types if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
-        result = "std::uint32_t" if name in ("weight", "logarithm") else "std::int32_t"
-        return AudioTable(
-            name, "std::uint32_t" if name == "logarithm" else kind, result, ", ".join(map(str, values.ravel().tolist()))
-        )
+        fits = (text for text, dtype in types if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
+        kind = "uint32_t" if values.dtype == np.uint32 else next(fits)
+        result = f"const std::{kind}&" if name == "weight" else "std::uint32_t" if kind == "uint32_t" else "std::int32_t"
+        return AudioTable(name, f"std::{kind}", result, ", ".join(map(str, values.ravel().tolist())))
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,13 @@ class AudioView:
     Attributes:
         source: the audio front end.
         frames: frames of the input, and their order in it.
-        thresholds: smallest feature of each stored value but the lowest, as literals; "" for 16-bit and float inputs.
+        value: stored value of `feature`, in C++; "" for 16-bit and float inputs.
+        thresholds: smallest feature of each stored value but the lowest, as literals.
     """
 
     source: AudioSource
     frames: InputFrames
+    value: str
     thresholds: str
 
     stem = "audio"
@@ -83,15 +87,17 @@ class AudioView:
         source = self.source
         used = source.weights > 0
         first, last = used.argmax(1), used.shape[1] - used[:, ::-1].argmax(1)
+        odd = (last - first) % 2  # bins are taken by pairs
+        first, last = first - odd * (first > 0), last + odd * (first == 0)
         weights = np.concatenate([row[a:b] for row, a, b in zip(source.weights, first, last, strict=True)])
         arrays = {
-            "window": source.window_table,
-            "turn": source.turns,
+            "window": source.window_pairs if source.adapts else source.window_table,
+            "turn": source.turn_pairs if source.adapts else source.turns,
             "offset": source.offsets,
             "first": first,
-            "count": last - first,
+            "pairs": (last - first) // 2,
             "weight": weights,
-            "logarithm": LOG_TABLE,
+            "logarithm": LOG_TABLE.astype(np.uint32),
             "cosine": source.cosines[0] if source.kind == "mfcc" else np.zeros(1, np.int64),
             "gain": gain_table(source.fft) if source.adapts else np.zeros(1, np.int64),
         }
@@ -100,14 +106,20 @@ class AudioView:
 
 def audio_view(source: AudioSource, shape: tuple[int, ...], kind: NumType) -> AudioView:
     """Return the conversion to an input of `shape` (C, H, W) or (F,), stored as `kind`."""
-    thresholds = "" if kind.is_float or kind.bits > 8 else ", ".join(map(str, _thresholds(source, kind).tolist()))
-    return AudioView(source, source.frames_of(shape), thresholds)
+    frames = source.frames_of(shape)
+    if kind.is_float or kind.bits > 8:
+        return AudioView(source, frames, "", "")
+    thresholds, factor = _thresholds(source, kind), round(float(source.step) / kind.scale * 2**32)
+    steps = enumerate(thresholds, kind.qmin + 1)
+    bias = min(((step << 32) - int(t - 1) * factor for step, t in steps if t > 1 - _LIMIT), default=kind.qmax << 32) - 1
+    value = f"n2d2::audioStored<Value, {kind.qmin}, {kind.qmax}>(feature, {factor}, {bias}LL, thresholds)"
+    return AudioView(source, frames, value, ", ".join(map(str, thresholds.tolist())))
 
 
 def _thresholds(source: AudioSource, kind: NumType) -> np.ndarray:
-    """Return the smallest feature of each stored value above the lowest, by bisection; features have fewer than 25 bits."""
+    """Return the smallest feature of each stored value above the lowest, by bisection."""
     wanted = np.arange(kind.qmin + 1, kind.qmax + 1)
-    low, high = np.full(wanted.shape, -(2**24)), np.full(wanted.shape, 2**24)
+    low, high = np.full(wanted.shape, -_LIMIT), np.full(wanted.shape, _LIMIT)
     while (high - low > 1).any():
         middle = (low + high) // 2
         reached = kind.quantize(source.real(middle)) >= wanted
