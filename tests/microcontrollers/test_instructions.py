@@ -20,9 +20,9 @@ MEASURED = {
     ("cortex-m4", "kws_dscnn", "-O2"): 3_537_357,
     ("cortex-m4", "kws_dscnn", "-Os"): 3_547_442,
     ("cortex-m4", "ad_autoencoder", "-O2"): 262_908,
-    ("cortex-m55", "resnet8", "-O2"): 2_231_097,
-    ("cortex-m55", "resnet8", "-Os"): 2_244_528,
-    ("cortex-m55", "vww_96", "-O2"): 2_537_147,
+    ("cortex-m55", "resnet8", "-O2"): 2_229_049,
+    ("cortex-m55", "resnet8", "-Os"): 2_242_480,
+    ("cortex-m55", "vww_96", "-O2"): 2_523_323,
     ("cortex-m55", "vww_96", "-Os"): 2_665_019,
     ("cortex-m55", "kws_dscnn", "-O2"): 849_118,
     ("cortex-m55", "kws_dscnn", "-Os"): 849_467,
@@ -52,7 +52,7 @@ SPEED_FOR_FLASH = {
     ("cortex-m33", "-O2"): 7_758_063,
 }
 """resnet8 with `SpeedForFlash=1`."""
-MOBILENET_V2 = {"cortex-m7": 17_861_683, "cortex-m55": 5_178_526}
+MOBILENET_V2 = {"cortex-m7": 17_861_683, "cortex-m55": 5_272_803}
 """MobileNetV2 0.35 on pictures of 96 x 96, with random weights, `-O2`."""
 CODE = {"resnet8": 12 * 1024 + 512, "vww_96": 14 * 1024, "kws_dscnn": 12 * 1024, "ad_autoencoder": 6 * 1024}
 """Bytes of flash beside the constants that no core with kernels of its own may exceed."""

@@ -139,12 +139,16 @@ struct Work {
     std::uint32_t places[4];       // 36: pixels 0, 2, 0, 2, 1, 3, 1, 3 from `out`, 16 bits each, the second for output B
 };
 
-enum : int { Turn = 8, StepBytes = 56 };  // vectors of inputs in a turn of the loop of `four`, bytes of code for one
+enum : int {
+    Turn = 8,
+    StepBytes = 56,
+    EndBytes = 6
+};  // vectors of inputs in a turn of the loop of `four`; bytes of code for one, of the end
 
-// For windows of `vectors` times 16 inputs: the first one is outside of the loop, which is entered in the middle.
+// For windows of `vectors` times 16 inputs: the first one is outside of the loop, which is entered in the middle, or skipped with its end.
 inline std::int32_t skipOf(int vectors) {
     const int rest = vectors - 1;
-    return StepBytes * (rest > 0 ? (Turn - rest % Turn) % Turn : int(Turn)) + 1;
+    return rest > 0 ? StepBytes * ((Turn - rest % Turn) % Turn) + 1 : StepBytes * Turn + EndBytes + 1;
 }
 
 // clang-format off
@@ -206,7 +210,7 @@ inline std::int32_t skipOf(int vectors) {
         "2:\n\t"                                                                \
             N2D2_MVE_FOUR_STEPS                                                 \
             N2D2_MVE_FOUR_STEPS                                                 \
-            "cmp     r1, r5\n\t"                                                \
+            "cmp.n   r1, r5\n\t"                                                \
             "bne.w   2b\n\t"                                                    \
             "vmov    q1[2], q1[0], r0, r4\n\t"                                      \
             "vldrw.32 q3, [r3], #16\n\t"                                            \
