@@ -10,6 +10,7 @@
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
 
@@ -117,17 +118,16 @@ N2D2_INLINE void arrayMaskedSoftmax(const T* in, const std::uint8_t* mask, T* ou
     }
 }
 
+// Rounded to T: of vectors GCC 12 takes a conversion to float and back to double for none.
 template <class T>
 N2D2_INLINE T differenceTo(double mean, T x) {
-    return static_cast<T>(static_cast<double>(x) - mean);
+    return unfused(static_cast<T>(static_cast<double>(x) - mean));
 }
 
-// x * gain + shift, both rounded to T: a sum of two floats is rounded in double without effect on that to float.
+// x * gain + shift, both rounded to T.
 template <bool Affine, class T>
 N2D2_INLINE T affineOf(T x, const T* gains, const T* shifts, long i) {
-    if (!Affine)
-        return x;
-    return static_cast<T>(static_cast<double>(static_cast<T>(product(x, gains[i]))) + static_cast<double>(shifts[i]));
+    return Affine ? unfused(x * gains[i]) + shifts[i] : x;
 }
 
 // The powers of the differences of Count elements to the mean.
