@@ -9,7 +9,8 @@ import numpy as np
 from n2d2py.arithmetic import FloatRescale, make_rescale
 from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shares, taken_of
 from n2d2py.arithmetic.exact import by_lines
-from n2d2py.arithmetic.functions import exp, log, sequential_sum
+from n2d2py.arithmetic.float32 import functions_of
+from n2d2py.arithmetic.functions import lane_sum, log
 from n2d2py.exports.cpp.layer import Expression, Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
@@ -69,13 +70,14 @@ class Softmax(Op):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self._from_rows(by_lines(self._normalized, self._to_rows(inputs[0])), inputs[0])]
 
-    def _normalized(self, lines: np.ndarray) -> np.ndarray:
-        x = lines.astype(np.float64)
+    def _normalized(self, x: np.ndarray) -> np.ndarray:
+        highest = x.max(-1, keepdims=True)
         with np.errstate(all="ignore"):
-            shifted = x - x.max(-1, keepdims=True)
-            powers = exp(shifted)
-            total = sequential_sum(powers)[..., None]
-            return (shifted - log(total) if self.log else powers / total).astype(lines.dtype)
+            powers = functions_of(x.dtype).exp(x - highest)
+            total = lane_sum(powers)[..., None]
+            if self.log:
+                return (x.astype(np.float64) - highest.astype(np.float64) - log(total)).astype(x.dtype)
+            return powers * (1 / total).astype(x.dtype)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Compute as specified in `arithmetic/attention.py`."""

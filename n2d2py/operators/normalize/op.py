@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 
 from n2d2py.arithmetic.attention import LONGEST_LINE, normalized
-from n2d2py.arithmetic.functions import sequential_sum
+from n2d2py.arithmetic.functions import lane_sum
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Argument, Layer, LayerCode, cpp
@@ -63,10 +63,10 @@ class Normalize(Op):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = in_memory_order(inputs[0]).reshape(len(inputs[0]), -1, self.size)
-        mean = sequential_sum(x) / self.size if self.centred else np.zeros(x.shape[:2])
+        mean = lane_sum(x) / self.size if self.centred else np.zeros(x.shape[:2])
         # differences are rounded to the type of x, which makes their squares exact in float64
         away = (x.astype(np.float64) - mean[..., None]).astype(x.dtype).astype(np.float64)
-        size = sequential_sum(np.square(away) if self.power == 2 else np.abs(away)) / (1 if self.summed else self.size)
+        size = lane_sum(np.square(away) if self.power == 2 else np.abs(away)) / (1 if self.summed else self.size)
         inverse = 1.0 / ((np.sqrt(size + self.epsilon) if self.power == 2 else size) + self.added)
         if self.part:
             return [(mean if self.part == "mean" else inverse).astype(x.dtype)]
