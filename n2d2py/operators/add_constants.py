@@ -8,7 +8,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, forms
+from n2d2py.graph import Node, QuantGraph, QuantNode, forms
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
@@ -23,8 +23,7 @@ _MAX_8_BIT_ERROR = 1e-3
 class AddConstants(Op):
     """y[i] = x[i] + constants[i mod C] of a vector (N). Parameter "constants" (C), C a divisor of N."""
 
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        return int(np.prod(output))
+    macs_per_output = 1
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [inputs[0] + repeat_constants(node.params["constants"], inputs[0]).astype(inputs[0].dtype)]

@@ -10,7 +10,7 @@ from n2d2py.exports.cpp.forms.select import pack, vectors
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.graph import Node, Shape
+from n2d2py.graph import Node
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
@@ -23,8 +23,7 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class Affine(Op):
     """y[c] = weights[c] * x[c] + bias[c], broadcast over the positions. Parameters: "weights", "bias" (C)."""
 
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        return int(np.prod(output))
+    macs_per_output = 1
 
     @staticmethod
     def _apply(x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ class Op:
         nonnegative: no output is below zero for any input.
         is_part: the output is a part of the input in the same memory; exports have no code for the layer.
         mixes_types: `run_integer` also accepts and returns floating-point tensors.
+        macs_per_output: multiply-accumulates of each output element.
         same_bits: the kernel is bit-exact on every machine in floating point too, so it may stay float in an integer network.
     """
 
@@ -47,6 +49,7 @@ class Op:
     nonnegative: ClassVar[bool] = False
     is_part: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = False
+    macs_per_output: ClassVar[int] = 0
     same_bits: ClassVar[bool] = False
 
     def output_shapes(self, inputs: list[Shape], node: OpNode) -> list[Shape]:
@@ -73,7 +76,7 @@ class Op:
 
     def macs(self, inputs: list[Shape], output: Shape, node: OpNode) -> int:
         """Return the multiply-accumulates of one inference; 0 for operators that only move or compare values."""
-        return 0
+        return self.macs_per_output * prod(output)
 
     def run(self, inputs: list[np.ndarray], node: OpNode) -> list[np.ndarray]:
         """Return the floating-point result in the type of the inputs, before the node's activation."""

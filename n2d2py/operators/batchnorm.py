@@ -8,7 +8,6 @@ from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import emit_gain_and_shift
@@ -24,9 +23,7 @@ class BatchNorm(Op):
     """
 
     epsilon: float = 1e-5
-
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        return int(np.prod(output))
+    macs_per_output = 1
 
     def factors(self, node) -> tuple[np.ndarray, np.ndarray]:
         """Return (gain, shift) with y = gain * x + shift, float64 (C)."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.graph import QuantGraph, QuantNode, Shape
-from n2d2py.memory.access import Access, Joined, memory_access
+from n2d2py.graph import Shape
+from n2d2py.memory.access import Joined, memory_access
 from n2d2py.operators.base import Op, register
 
 
@@ -38,6 +38,4 @@ class SideBySide(Op):
         return [np.concatenate(inputs, axis=3)]
 
 
-@memory_access("SideBySide")
-def _memory(node: QuantNode, graph: QuantGraph) -> Access:
-    return Joined()
+memory_access("SideBySide")(lambda node, graph: Joined())

@@ -9,9 +9,9 @@ from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
+from n2d2py.graph import Node, Shape
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.memory.access import Access, PoolWindow, memory_access
+from n2d2py.memory.access import PoolWindow, memory_access
 from n2d2py.operators.arrays.values import Arrays, check_positions, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import transpose_source
@@ -113,10 +113,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.pad(node.inputs[0], node.op.pads, 0.0, output)
 
 
-@memory_access("Padding")
-def _access(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access of a window of one pixel."""
-    return PoolWindow((1, 1), pads=node.op.pads, mode="padding")
+memory_access("Padding")(lambda node, graph: PoolWindow((1, 1), pads=node.op.pads, mode="padding"))
 
 
 quantizer("Padding")(Moving)

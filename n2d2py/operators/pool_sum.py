@@ -13,9 +13,9 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
+from n2d2py.graph import Node, Shape
 from n2d2py.graph.chains import chain
-from n2d2py.memory.access import Access, Whole, memory_access
+from n2d2py.memory.access import Whole, memory_access
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool.op import emit_pool
@@ -35,6 +35,7 @@ class PoolSum(Op):
     kernel: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
     pads: Pads = (0, 0, 0, 0)
+    macs_per_output = 1
 
     @property
     def pool(self) -> Pool:
@@ -48,9 +49,6 @@ class PoolSum(Op):
             remedy = "use equal shapes; axes of length 1 are broadcast"
             raise self.error("E205", node, f"has operands of different shapes {dims}", remedy)
         return [tuple(max(a, b) for a, b in zip(pooled, inputs[1], strict=True))]
-
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        return int(np.prod(output))
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self.pool.run(inputs[:1], node)[0] + inputs[1]]
@@ -81,10 +79,8 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Add", [pooled, node.inputs[1]], output)
 
 
-@memory_access("PoolSum")
-def _access(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access; an output in the caller's buffer is stored past the caches."""
-    return Whole(prefers_caller=True)
+# an output in the caller's buffer is stored past the caches
+memory_access("PoolSum")(lambda node, graph: Whole(prefers_caller=True))
 
 
 @quantizer("PoolSum")

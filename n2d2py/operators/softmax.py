@@ -44,6 +44,7 @@ class Softmax(Op):
     log: bool = False
     inner: int = 1
     same_bits = True
+    macs_per_output = 1
 
     def rows(self, shape: Shape) -> tuple[int, int, int]:
         """Return (outer, size, inner) of the rows of a tensor, in memory order."""
@@ -55,9 +56,6 @@ class Softmax(Op):
             what = f"requires rows of {self.size} elements, but its input has {elements(inputs[0])} elements"
             raise self.error("E208", node, what)
         return [inputs[0]]
-
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        return elements(output)
 
     def _to_rows(self, x: np.ndarray) -> np.ndarray:
         """Return the rows (N, outer, inner, size)."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, elements, in_memory_order, of_memory_order
-from n2d2py.memory.access import Access, View, memory_access
+from n2d2py.memory.access import View, memory_access
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
@@ -43,9 +43,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     emit_flat(writer, emit_reshape(writer, node.inputs[0], (-1,)), output)
 
 
-@memory_access("MemoryView")
-def _memory(node: QuantNode, graph: QuantGraph) -> Access:
-    return View()
+memory_access("MemoryView")(lambda node, graph: View())
 
 
 quantizer("MemoryView")(Moving)

@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import cut
 from n2d2py.arithmetic import functions as exact
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.graph import Node, Shape
+from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
@@ -112,14 +112,12 @@ class ArrayMap(ArrayOp):
     shapes: tuple[tuple[int, ...], ...]
     slots: tuple[int, ...] = (0,)
     result: str = ""
+    macs_per_output = 1
 
     def operand_sizes(self) -> tuple[int, ...]:
         return tuple(prod(shape) for shape in self.shapes)
 
     def output_size(self) -> int:
-        return prod(self.dims)
-
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return prod(self.dims)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
