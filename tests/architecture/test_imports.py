@@ -19,7 +19,7 @@ frontend.onnx: contract cut encodings external model skeleton tensors trial unsu
 reference: contract;
 quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;
 memory: access problem plan scratch strips;
-exports.cpp: arrays byte_sums code common epilogue forms identifiers isa layer packing parts scratch selection text winograd
+exports.cpp: arrays byte_sums code epilogue forms identifiers isa layer packing parts scratch selection text winograd
 operators postprocessing
 frontend data passes reference
 quant: simulator
