@@ -14,8 +14,7 @@ from pathlib import Path
 from n2d2py import resources
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
-from n2d2py.ini.document import Document, Section
-from n2d2py.ini.expand import expand_text
+from n2d2py.ini.document import Document, Section, expand_text
 from n2d2py.ini.lexer import Header, SourceLine
 from n2d2py.ini.paths import path_below_models
 from n2d2py.ini.template import Parameter, Renderer
