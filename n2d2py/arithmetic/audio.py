@@ -343,7 +343,8 @@ class AudioSource(StreamSource):
         divisor = 2 * sum(n * n for n in range(reach + 1))
         for _ in range(self.deltas):
             padded, count = np.pad(parts[-1], ((reach, reach), (0, 0)), "edge"), len(features)
-            slopes = sum(n * (padded[reach + n :][:count] - padded[reach - n :][:count]) for n in range(1, reach + 1))
+            steps = range(1, reach + 1)
+            slopes = np.sum([n * (padded[reach + n :][:count] - padded[reach - n :][:count]) for n in steps], 0)
             parts.append((slopes + divisor // 2) // divisor)
         return np.concatenate(parts, 1)
 
